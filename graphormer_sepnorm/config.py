@@ -1,0 +1,191 @@
+"""Everything that defines a run, as frozen dataclasses; presets are functions that return whole configs.
+
+Reading is strict: an unknown key, a wrong type or a value out of range raises ``InputError``.
+"""
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from graphormer_sepnorm.encodings import Centrality, EdgePath, Encoding, Spatial
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.norms import NORMS
+
+FORMAT_VERSION = 1
+STRICT = ConfigDict(extra="forbid", strict=True)
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Probability = Annotated[float, Field(ge=0, lt=1)]
+Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
+
+
+def known_norm(name: str) -> str:
+    if name not in NORMS:
+        raise ValueError(f"unknown norm {name!r}, choose one of {', '.join(NORMS)}")
+    return name
+
+
+@dataclass(frozen=True, config=STRICT)
+class ModelConfig:
+    """Architecture of a Graphormer.
+
+    Attributes:
+        atom_sizes: sizes of the vocabularies of the columns of ``x``.
+        bond_sizes: sizes of the vocabularies of the columns of ``edge_attr``.
+        num_tasks: values predicted per molecule.
+        layers, width, ffn_width, heads: as in the paper's tables; ``width`` is a multiple of ``heads``.
+        norm: a name in ``NORMS``.
+        norm_position: "post" normalizes after each residual sum, "pre" before each sublayer.
+        encodings: structural encodings whose terms are summed.
+        dropout: on the output of each sublayer.
+        attention_dropout: on the attention weights.
+    """
+
+    atom_sizes: Annotated[tuple[Count, ...], Field(min_length=1)]
+    bond_sizes: Annotated[tuple[Count, ...], Field(min_length=1)]
+    num_tasks: Count = 1
+    layers: Annotated[int, Field(ge=1, le=1000)] = 12
+    width: Count = 80
+    ffn_width: Count = 80
+    heads: Count = 8
+    norm: Annotated[str, AfterValidator(known_norm)] = "sepnorm"
+    norm_position: Literal["post", "pre"] = "post"
+    encodings: tuple[Annotated[Encoding, Field(discriminator="name")], ...] = ()
+    dropout: Probability = 0.0
+    attention_dropout: Probability = 0.1
+
+    def __post_init__(self) -> None:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+
+
+@dataclass(frozen=True, config=STRICT)
+class TrainConfig:
+    """Optimisation of a run.
+
+    Attributes:
+        epochs: passes over the training split.
+        batch_size: molecules per update, over all processes.
+        lr: peak learning rate, reached after ``warmup`` and followed by a cosine to zero.
+        warmup: fraction of all updates in which the rate rises linearly.
+        weight_decay: AdamW's, on weight matrices only.
+        clip_norm: largest norm of the gradient.
+        averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: none.
+        seed: of split, initialisation, order and dropout.
+        precision: Lightning Fabric's name of the precision.
+    """
+
+    epochs: Count = 20
+    batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
+    lr: Rate = 1e-3
+    warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
+    weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.01
+    clip_norm: Rate = 5.0
+    averaging: Probability = 0.0
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+
+
+@dataclass(frozen=True, config=STRICT)
+class TaskConfig:
+    """What is predicted and how it is scored.
+
+    Attributes:
+        kind: "regression" (L1 loss) or "classification" (binary cross-entropy).
+        metric: a name in ``METRICS``.
+        targets: names of the target columns.
+        mean, std: per target, the scale that training puts regression targets on; undone in predictions.
+    """
+
+    kind: Literal["regression", "classification"]
+    metric: str
+    targets: Annotated[tuple[str, ...], Field(min_length=1)]
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, config=STRICT)
+class Config:
+    """A whole run: what is written to ``config.json`` and rebuilds a model.
+
+    Attributes:
+        dataset: name in ``DATASETS`` or the path of a CSV file.
+        featurizer: name in ``FEATURIZERS``, which reads SMILES for this model.
+    """
+
+    dataset: str
+    featurizer: str
+    task: TaskConfig
+    model: ModelConfig
+    train: TrainConfig = TrainConfig()
+    format_version: int = FORMAT_VERSION
+
+
+ADAPTER = TypeAdapter(Config)
+
+
+def config_to_json(config: Config) -> str:
+    return ADAPTER.dump_json(config, indent=2).decode() + "\n"
+
+
+def config_from_json(text: str | bytes, source: str) -> Config:
+    """Reads a config.
+
+    Args:
+        text: JSON.
+        source: name of its file, for the message.
+
+    Raises:
+        InputError: not JSON, a key that is unknown or missing, a value of the wrong type or out of range, or a
+            format newer than this package.
+    """
+    try:
+        config = ADAPTER.validate_json(text)
+    except ValidationError as error:
+        raise InputError(f"{source}: {first_problem(error)}") from None
+    if config.format_version > FORMAT_VERSION:
+        raise InputError(
+            f"{source} has format {config.format_version}, this package reads up to {FORMAT_VERSION}: "
+            "install a newer graphormer_sepnorm"
+        )
+    return config
+
+
+def first_problem(error: ValidationError) -> str:
+    """One sentence on the first thing that a validation found wrong."""
+    problem = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in problem["loc"]) or "the file"
+    return f"{where}: {problem['msg']}"
+
+
+def paper_encodings(bond_types: int) -> tuple[Encoding, ...]:
+    """Graphormer's own three encodings for a vocabulary of ``bond_types`` bond types."""
+    return Centrality(), Spatial(), EdgePath(num_bond_types=bond_types + 1)
+
+
+def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """Graphormer-slim: 12 layers, width 80, FFN 80, 8 heads; under 500,000 parameters on ZINC."""
+    return ModelConfig(
+        atom_sizes=atom_sizes,
+        bond_sizes=bond_sizes,
+        num_tasks=num_tasks,
+        encodings=paper_encodings(num_bond_types(bond_sizes)),
+    )
+
+
+def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """Graphormer-base: 12 layers, width 768, FFN 768, 32 heads."""
+    return replace(slim(atom_sizes, bond_sizes, num_tasks), width=768, ffn_width=768, heads=32, dropout=0.1)
+
+
+PRESETS = {"slim": slim, "base": base}
+
+
+def num_bond_types(bond_sizes: tuple[int, ...]) -> int:
+    """Number of combinations of bond features."""
+    product = 1
+    for size in bond_sizes:
+        product *= size
+    return product

@@ -1,0 +1,188 @@
+"""Structural encodings: what each precomputes per molecule, and the module that learns from it, side by side.
+
+An encoding is a frozen dataclass of its hyperparameters with
+
+    arrays                      names of the arrays it needs in a batch
+    precompute(graphs)          those arrays for packed molecules, per atom [T, ...] or per ordered pair [P, ...]
+    module(width, heads)        an ``nn.Module`` from GraphBatch to ``Terms``
+
+A new one is a class here and a line in ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, D width, H heads.
+"""
+
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from graphormer_sepnorm import paths
+from graphormer_sepnorm.batching import GraphBatch
+from graphormer_sepnorm.graphs import PackedGraphs, pack_data
+from graphormer_sepnorm.ops import embedding_sum
+
+# Part of every cache key: raise it when a precomputation changes.
+PRECOMPUTE_VERSION = 1
+
+STRICT = ConfigDict(extra="forbid", strict=True)
+BOND_TYPES = 256
+
+
+class Terms(NamedTuple):
+    """What an encoding adds: to the atoms' embedding [T, D], to the attention bias of atom pairs [P, H], or to both."""
+
+    atom: Tensor | None = None
+    pair: Tensor | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class Centrality:
+    """Learned vectors for the in- and the out-degree, added to the atoms.
+
+    Source: Ying et al., "Do Transformers Really Perform Bad for Graph Representation?", NeurIPS 2021, equation 5.
+
+    Attributes:
+        max_degree: larger degrees share the last entry.
+    """
+
+    name: Literal["centrality"] = "centrality"
+    max_degree: Annotated[int, Field(ge=1, le=254)] = 15
+    arrays: ClassVar[tuple[str, ...]] = ("degree",)
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``degree``: uint8 [T, 2], in- and out-degree, at most ``max_degree``."""
+        offset = np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
+        source, target = (
+            np.bincount(ends + offset, minlength=graphs.atom_ptr[-1]).clip(max=self.max_degree)
+            for ends in graphs.edge_index
+        )
+        return {"degree": np.stack([target, source], axis=1).astype(np.uint8)}
+
+    def module(self, width: int, heads: int) -> nn.Module:
+        return CentralityModule(width, self.max_degree)
+
+
+class CentralityModule(nn.Module):
+    def __init__(self, width: int, max_degree: int):
+        super().__init__()
+        self.in_degree = nn.Parameter(torch.empty(max_degree + 1, width))
+        self.out_degree = nn.Parameter(torch.empty(max_degree + 1, width))
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        table = torch.cat([self.in_degree, self.out_degree])
+        offset = torch.tensor([0, len(self.in_degree)], device=table.device)
+        return Terms(atom=embedding_sum(batch.arrays["degree"] + offset, table))
+
+
+@dataclass(frozen=True, config=STRICT)
+class Spatial:
+    """A learned bias per head for each shortest-path distance, with an entry of its own for unreachable pairs.
+
+    Source: Ying et al., NeurIPS 2021, equation 6.
+
+    Attributes:
+        max_distance: longer distances share the last entry.
+    """
+
+    name: Literal["spatial"] = "spatial"
+    max_distance: Annotated[int, Field(ge=1, le=paths.LONGEST)] = 40
+    arrays: ClassVar[tuple[str, ...]] = ("spd",)
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``spd``: uint8 [P], shortest-path distance in bonds, at most ``max_distance``, one more if unreachable."""
+        spd, _ = paths.shortest_paths(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, 0)
+        far = np.where(spd == paths.UNREACHABLE, self.max_distance + 1, self.max_distance)
+        return {"spd": np.minimum(spd, far).astype(np.uint8)}
+
+    def module(self, width: int, heads: int) -> nn.Module:
+        return SpatialModule(heads, self.max_distance)
+
+
+class SpatialModule(nn.Module):
+    def __init__(self, heads: int, max_distance: int):
+        super().__init__()
+        self.bias = nn.Parameter(torch.empty(max_distance + 2, heads))
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        return Terms(pair=embedding_sum(batch.arrays["spd"].unsqueeze(1), self.bias))
+
+
+@dataclass(frozen=True, config=STRICT)
+class EdgePath:
+    """The bonds along the shortest path, averaged over its steps with weights of their own per step.
+
+    Source: Ying et al., NeurIPS 2021, equation 7; per head, as in the authors' code.
+
+    Attributes:
+        max_hops: steps of a path beyond these are left out, as in the authors' code.
+        num_bond_types: size of the vocabulary of bond types, ``NO_BOND`` included.
+    """
+
+    name: Literal["edge"] = "edge"
+    max_hops: Annotated[int, Field(ge=1, le=64)] = 5
+    num_bond_types: Annotated[int, Field(ge=2, le=BOND_TYPES)] = 4
+    arrays: ClassVar[tuple[str, ...]] = ("path_bonds",)
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``path_bonds``: uint8 [P, max_hops], bond types of the path's first steps, 0 behind its end."""
+        _, path_bonds = paths.shortest_paths(
+            graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.max_hops
+        )
+        return {"path_bonds": path_bonds}
+
+    def module(self, width: int, heads: int) -> nn.Module:
+        return EdgePathModule(heads, self.max_hops, self.num_bond_types)
+
+
+class EdgePathModule(nn.Module):
+    def __init__(self, heads: int, max_hops: int, num_bond_types: int):
+        super().__init__()
+        self.bond = nn.Parameter(torch.empty(num_bond_types - 1, heads))
+        self.hop = nn.Parameter(torch.empty(max_hops, heads, heads))
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        path_bonds = batch.arrays["path_bonds"]
+        max_hops, heads = self.hop.shape[:2]
+        per_hop = nn.functional.pad(self.bond @ self.hop, (0, 0, 1, 0))  # [max_hops, num_bond_types, H], no bond: 0
+        num_bond_types = per_hop.shape[1]
+        offset = torch.arange(max_hops, dtype=torch.int32, device=path_bonds.device) * num_bond_types
+        steps = path_bonds.count_nonzero(dim=1).clamp(min=1)
+        total = embedding_sum(path_bonds + offset, per_hop.view(-1, heads))
+        return Terms(pair=total / steps.unsqueeze(1))
+
+
+Encoding = Centrality | Spatial | EdgePath
+ENCODINGS: dict[str, type[Encoding]] = {
+    "centrality": Centrality,
+    "spatial": Spatial,
+    "edge": EdgePath,
+}
+
+
+def precompute(encodings: tuple[Encoding, ...], graphs: PackedGraphs) -> dict[str, np.ndarray]:
+    """The arrays of all ``encodings`` for packed molecules, by name."""
+    return {name: array for encoding in encodings for name, array in encoding.precompute(graphs).items()}
+
+
+class GraphormerTransform(BaseTransform):
+    """PyG transform that adds to a graph the arrays that a model's encodings need.
+
+    Args:
+        encodings: the model's encodings, ``config.encodings``.
+        bond_sizes: sizes of the vocabularies of the columns of ``edge_attr``, ``config.bond_sizes``.
+    """
+
+    def __init__(self, encodings: tuple[Encoding, ...], bond_sizes: tuple[int, ...]):
+        self.encodings = encodings
+        self.bond_sizes = bond_sizes
+
+    def forward(self, data: Data) -> Data:
+        for name, array in precompute(self.encodings, pack_data([data], self.bond_sizes)).items():
+            data[name] = torch.from_numpy(array)
+        return data
+
+    def __repr__(self) -> str:
+        return f"GraphormerTransform(encodings={self.encodings!r}, bond_sizes={self.bond_sizes!r})"

@@ -1,0 +1,321 @@
+"""Fused CPU kernels of the encoder on packed molecules, with their gradients.
+
+Axis letters: B molecules, T atoms, N = B + T tokens (the CLS of every molecule, then the atoms molecule by molecule),
+P ordered atom pairs, H heads, D width, d = D / H. A molecule of n atoms has L = n + 1 tokens, the CLS first.
+
+Attention works on one molecule and one head at a time, with LANES queries in the lanes of a vector: the L x L scores of
+a head are tiles of LANES queries, every tile L rows of one key each. The bias, its gradient and the probabilities that
+the backward pass needs share this layout.
+"""
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numba import carray, njit
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from graphormer_sepnorm import simd
+from graphormer_sepnorm.simd import LANES
+from graphormer_sepnorm.threads import Loop, claim
+
+_KEYS_AT_ONCE = 4
+_COLUMNS = 6
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the tokens, pairs and scores of a batch lie.
+
+    `molecules` has a row for each molecule, largest first: CLS token, first atom token, L, first pair, and the scores
+    and queries, padded to full tiles, of one head of the molecules before it.
+    """
+
+    molecules: np.ndarray
+    heads: int
+    tokens: int
+    pairs: int
+    scores: int
+    queries: int
+    longest: int
+
+    @classmethod
+    def from_ptr(cls, ptr: Tensor, heads: int) -> "Layout":
+        """Lay out the molecules whose atoms are ptr[b] .. ptr[b + 1] - 1, with ptr int64 [B + 1]."""
+        bounds = ptr.numpy()
+        atoms = np.diff(bounds)
+        if bounds[0] != 0 or atoms.size == 0 or atoms.min() < 1:
+            raise ValueError("ptr must start at 0 and give every molecule at least one atom")
+        lengths = atoms + 1
+        queries = (lengths + LANES - 1) // LANES * LANES
+        columns = np.zeros((_COLUMNS, len(atoms) + 1), np.int64)
+        columns[0] = np.arange(len(atoms) + 1)
+        columns[1] = bounds + len(atoms)
+        columns[2, :-1] = lengths
+        np.cumsum(atoms * atoms, out=columns[3, 1:])
+        np.cumsum(queries * lengths, out=columns[4, 1:])
+        np.cumsum(queries, out=columns[5, 1:])
+        _, tokens, _, pairs, scores, lanes = columns[:, -1].tolist()
+        molecules = np.ascontiguousarray(columns[:, np.argsort(-lengths, kind="stable")].T)
+        return cls(molecules, heads, tokens, pairs, scores * heads, lanes * heads, int(lengths.max()))
+
+
+class _GradientSum:
+    """The gradient of one bias, summed in place over the attention calls that one backward pass goes through."""
+
+    def __init__(self) -> None:
+        self._task: int | None = None
+        self._sum: Tensor | None = None
+
+    def buffer(self, like: Tensor) -> Tensor:
+        """The sum so far of the running backward pass; what an interrupted pass left behind is dropped."""
+        task = torch._C._current_graph_task_id()
+        if self._sum is None or self._task != task:
+            self._task, self._sum = task, torch.zeros_like(like)
+        return self._sum
+
+    def take(self) -> Tensor | None:
+        """The finished sum of the running backward pass, None if no attention call took part."""
+        total = self._sum if self._task == torch._C._current_graph_task_id() else None
+        self._sum = None
+        return total
+
+
+@dataclass(frozen=True)
+class FlatBias:
+    """The attention bias of a batch in the order of the scores; gradients flow through `lay_out_bias` only."""
+
+    values: Tensor
+    gradient: _GradientSum = field(default_factory=_GradientSum, repr=False)
+
+
+def _check(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:
+    if tensor.device.type != "cpu" or tensor.dtype != dtype:
+        raise TypeError(f"{name} must be a {dtype} CPU tensor, got {tensor.dtype} on {tensor.device}")
+    if tensor.shape != shape:
+        raise ValueError(f"{name} must have the shape {list(shape)}, got {list(tensor.shape)}")
+
+
+# ---------------------------------------------------------------------------------------------------------- attention
+
+
+@njit(forceinline=True)
+def _aligned(scratch):
+    return simd.pointer((scratch.ctypes.data + 63) & ~63)
+
+
+@njit(forceinline=True)
+def _place(token, rows):
+    """Where a token lies in a scratch of tiles of [rows, LANES]."""
+    return token // LANES * (rows * LANES) + token % LANES
+
+
+@njit(forceinline=True)
+def _tile(molecule, start):
+    """Column of the first lane, of the other lanes, and the number of lanes in use, of the tile from token `start`."""
+    others = molecule[1] - 1 + start
+    return (others if start else molecule[0]), others, min(LANES, molecule[2] - start)
+
+
+@njit(forceinline=True)
+def _copy_tiles(like, source, stride, molecule, target, rows):
+    for start in range(0, molecule[2], LANES):
+        first, others, count = _tile(molecule, start)
+        tile = simd.load_tokens(like, source, stride, first, others, count)
+        simd.store_rows(target, start * rows, LANES, tile)
+
+
+@lru_cache
+def _attention_forward(d: int) -> Loop:
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        molecules = carray(simd.integers(a.molecules), (a.items // a.heads, _COLUMNS))
+        stride, heads, length = a.stride, a.heads, a.longest + LANES
+        scratch = np.empty(2 * d * length + 16, np.float32)
+        keys = _aligned(scratch)
+        values = simd.shifted(keys, d * length)
+        like = simd.zero_rows(d)
+        log2e = simd.spread(np.float32(1.4426950408889634))
+        scale = simd.spread(a.scale * np.float32(1.4426950408889634))
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            molecule, head = molecules[item // heads], item % heads
+            length, lanes = molecule[2], (molecule[2] + LANES - 1) // LANES * LANES
+            query = simd.shifted(simd.pointer(a.qkv), head * d * stride)
+            block = molecule[4] * heads + head * lanes * length
+            bias = simd.shifted(simd.pointer(a.bias), block)
+            scores = simd.shifted(simd.pointer(a.scores), block)
+            _copy_tiles(like, simd.shifted(query, heads * d * stride), stride, molecule, keys, d)
+            _copy_tiles(like, simd.shifted(query, 2 * heads * d * stride), stride, molecule, values, d)
+            for start in range(0, length, LANES):
+                first, others, count = _tile(molecule, start)
+                q = simd.scaled(simd.load_tokens(like, query, stride, first, others, count), scale)
+                top = simd.spread(np.float32(-3e38))
+                for j in range(length):
+                    cell = start * length + j * LANES
+                    s = simd.dot(simd.load(bias, cell) * log2e, keys, _place(j, d), LANES, q)
+                    top = simd.larger(top, s)
+                    simd.store(scores, cell, s)
+                total = simd.spread(np.float32(0))
+                out = like
+                for j in range(length):
+                    cell = start * length + j * LANES
+                    p = simd.exp2(simd.load(scores, cell) - top)
+                    total = total + p
+                    if a.threshold > 0:
+                        p = simd.negate_random(p, block + cell, a.key, a.salt, a.threshold)
+                    simd.store(scores, cell, p)
+                    out = simd.add_outer(out, values, _place(j, d), LANES, simd.larger(p, simd.spread(np.float32(0))))
+                inverse = simd.inverse(total)
+                simd.store(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start, inverse)
+                out = simd.scaled(out, inverse * simd.spread(a.kept_scale))
+                target = simd.shifted(simd.pointer(a.out), head * d * stride)
+                simd.store_tokens(target, stride, first, others, count, out)
+
+    fields = dict.fromkeys(
+        ("qkv", "bias", "scores", "inverses", "out", "molecules", "heads", "longest", "stride"), "i8"
+    )
+    fields |= {"scale": "f4", "kept_scale": "f4", "key": "u4", "salt": "u4", "threshold": "u4"}
+    return Loop(body, fields)
+
+
+@njit(forceinline=True)
+def _add_key_gradients(kept, changes, outs, queries, values, keys, length, count, width):
+    """Add a tile's share of the value and key gradients, [L, width] each.
+
+    Sums over the `count` queries of the tile: kept [L, LANES] times outs [LANES, width] and changes [L, LANES] times
+    queries [LANES, width].
+    """
+    like = simd.zero_rows(_KEYS_AT_ONCE)
+    for key in range(0, length, _KEYS_AT_ONCE):
+        for column in range(0, width, LANES):
+            place = key * width + column
+            value_rows = simd.load_rows(like, values, place, width)
+            key_rows = simd.load_rows(like, keys, place, width)
+            for i in range(count):
+                out, query = simd.load(outs, i * width + column), simd.load(queries, i * width + column)
+                value_rows = simd.add_outer(value_rows, kept, key * LANES + i, LANES, out)
+                key_rows = simd.add_outer(key_rows, changes, key * LANES + i, LANES, query)
+            simd.store_rows(values, place, width, value_rows)
+            simd.store_rows(keys, place, width, key_rows)
+
+
+@lru_cache
+def _attention_backward(d: int) -> Loop:
+    width = (d + LANES - 1) // LANES * LANES
+
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        molecules = carray(simd.integers(a.molecules), (a.items // a.heads, _COLUMNS))
+        stride, heads, room = a.stride, a.heads, a.longest + LANES
+        scratch = np.zeros(2 * room * (d + width + LANES) + 2 * LANES * width + 16, np.float32)
+        keys = _aligned(scratch)
+        values = simd.shifted(keys, d * room)
+        key_gradients = simd.shifted(values, d * room)
+        value_gradients = simd.shifted(key_gradients, width * room)
+        kept = simd.shifted(value_gradients, width * room)
+        changes = simd.shifted(kept, LANES * room)
+        outs = simd.shifted(changes, LANES * room)
+        queries = simd.shifted(outs, LANES * width)
+        like = simd.zero_rows(d)
+        zero, scale, kept_scale = simd.spread(np.float32(0)), simd.spread(a.scale), simd.spread(a.kept_scale)
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            molecule, head = molecules[item // heads], item % heads
+            length, lanes = molecule[2], (molecule[2] + LANES - 1) // LANES * LANES
+            row, third = head * d * stride, heads * d * stride
+            query, query_gradient = simd.shifted(simd.pointer(a.qkv), row), simd.shifted(simd.pointer(a.gradient), row)
+            out, out_gradient = simd.shifted(simd.pointer(a.out), row), simd.shifted(simd.pointer(a.out_gradient), row)
+            block = molecule[4] * heads + head * lanes * length
+            scores = simd.shifted(simd.pointer(a.scores), block)
+            bias_gradient = simd.shifted(simd.pointer(a.bias_gradient), block)
+            _copy_tiles(like, simd.shifted(query, third), stride, molecule, keys, d)
+            _copy_tiles(like, simd.shifted(query, 2 * third), stride, molecule, values, d)
+            for place in range(0, lanes * width, LANES):
+                simd.store(key_gradients, place, zero)
+                simd.store(value_gradients, place, zero)
+            for start in range(0, length, LANES):
+                first, others, count = _tile(molecule, start)
+                inverse = simd.load(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start)
+                g = simd.scaled(simd.load_tokens(like, out_gradient, stride, first, others, count), inverse)
+                mean = simd.column_sums(g, simd.load_tokens(like, out, stride, first, others, count))
+                g = simd.scaled(g, kept_scale)
+                simd.store_transposed(outs, 0, width, g)
+                q = simd.load_tokens(like, query, stride, first, others, count)
+                simd.store_transposed(queries, 0, width, simd.scaled(q, scale))
+                change_rows = like
+                for j in range(length):
+                    cell = start * length + j * LANES
+                    p = simd.load(scores, cell)
+                    change = simd.where_positive(p, simd.dot(zero, values, _place(j, d), LANES, g), zero) - mean
+                    change = change * simd.magnitude(p)
+                    simd.store(kept, j * LANES, simd.larger(p, zero))
+                    simd.store(changes, j * LANES, change)
+                    if a.bias_gradient != 0:
+                        simd.store(bias_gradient, cell, simd.load(bias_gradient, cell) + change)
+                    change_rows = simd.add_outer(change_rows, keys, _place(j, d), LANES, change)
+                simd.store_tokens(query_gradient, stride, first, others, count, simd.scaled(change_rows, scale))
+                _add_key_gradients(kept, changes, outs, queries, value_gradients, key_gradients, length, count, width)
+            for start in range(0, length, LANES):
+                first, others, count = _tile(molecule, start)
+                tile = simd.load_transposed(like, key_gradients, start * width, width)
+                simd.store_tokens(simd.shifted(query_gradient, third), stride, first, others, count, tile)
+                tile = simd.load_transposed(like, value_gradients, start * width, width)
+                simd.store_tokens(simd.shifted(query_gradient, 2 * third), stride, first, others, count, tile)
+
+    names = ("qkv", "scores", "inverses", "out", "out_gradient", "gradient", "bias_gradient")
+    fields = dict.fromkeys((*names, "molecules", "heads", "longest", "stride"), "i8")
+    return Loop(body, fields | {"scale": "f4", "kept_scale": "f4"})
+
+
+class _Attention(Function):
+    @staticmethod
+    def forward(ctx, qkv_t, bias, gradient, layout, dropout):
+        width = qkv_t.shape[0] // 3
+        d = width // layout.heads
+        out = qkv_t.new_empty(width, layout.tokens)
+        scores, inverses = qkv_t.new_empty(layout.scores), qkv_t.new_empty(layout.queries)
+        seed = int(torch.randint(2**63 - 1, ())) if dropout > 0 else 0
+        ctx.common = (layout.molecules.ctypes.data, layout.heads, layout.longest, layout.tokens)
+        ctx.factors = (1 / math.sqrt(d), 1 / (1 - dropout))
+        random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
+        items = layout.heads * len(layout.molecules[:-1])
+        _attention_forward(d)(items, qkv_t, bias, scores, inverses, out, *ctx.common, *ctx.factors, *random)
+        ctx.save_for_backward(qkv_t, bias, scores, inverses, out)
+        ctx.gradient, ctx.layout, ctx.items, ctx.d = gradient, layout, items, d
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, out_gradient):
+        qkv_t, bias, scores, inverses, out = ctx.saved_tensors
+        gradient = torch.empty_like(qkv_t)
+        total = ctx.gradient.buffer(bias) if ctx.needs_input_grad[1] else 0
+        tensors = (qkv_t, scores, inverses, out, out_gradient.contiguous(), gradient, total)
+        _attention_backward(ctx.d)(ctx.items, *tensors, *ctx.common, *ctx.factors)
+        return gradient, None, None, None, None
+
+
+def attention(qkv_t: Tensor, bias: FlatBias, layout: Layout, dropout: float = 0.0) -> Tensor:
+    """Multi-head attention within each molecule, out_t [D, N].
+
+    qkv_t [3 * D, N] holds the queries, keys and values, D rows each, head h in rows h * d .. (h + 1) * d - 1. The
+    probabilities softmax_j(q_i . k_j / sqrt(d) + bias_hij) are dropped with probability `dropout`, by a hash seeded
+    from PyTorch's default generator, and the kept ones scaled by 1 / (1 - dropout).
+    """
+    rows = qkv_t.shape[0]
+    if rows % (3 * layout.heads):
+        raise ValueError(f"qkv_t must have 3 * D rows with D a multiple of {layout.heads} heads, got {rows}")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+    _check("qkv_t", qkv_t, (rows, layout.tokens))
+    _check("bias", bias.values, (layout.scores,))
+    return _Attention.apply(qkv_t.contiguous(), bias.values, bias.gradient, layout, dropout)

@@ -1,0 +1,152 @@
+"""Graphormer with separate normalization: embed, blocks, head.
+
+Every token-wise operation runs on packed rows [N, D], N = B + T: the CLS rows of the B molecules, then the T atoms.
+
+Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, H heads, D width, F feature columns.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from graphormer_sepnorm.batching import GraphBatch
+from graphormer_sepnorm.config import ModelConfig
+from graphormer_sepnorm.encodings import GraphormerTransform, Terms
+from graphormer_sepnorm.norms import NORMS
+from graphormer_sepnorm.ops import Attention, embedding_sum, make_attention
+
+
+class AtomEmbedding(nn.Module):
+    """Sum of one learned vector per atom feature."""
+
+    def __init__(self, sizes: tuple[int, ...], width: int):
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(sum(sizes), width))
+        offsets = torch.tensor((0, *sizes[:-1])).cumsum(0)
+        self.register_buffer("offset", offsets, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return embedding_sum(x + self.offset, self.table)  # [T, D]
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention of all tokens of a molecule, with a bias per head and pair."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.qkv = nn.Linear(config.width, 3 * config.width)
+        self.out = nn.Linear(config.width, config.width)
+        self.dropout = config.attention_dropout
+
+    def forward(self, x: Tensor, attend: Attention) -> Tensor:
+        qkv_t = torch.addmm(self.qkv.bias.unsqueeze(1), self.qkv.weight, x.t())  # [3 D, N]
+        out_t = attend(qkv_t, self.dropout if self.training else 0.0)  # [D, N]
+        return self.out(out_t.t())
+
+
+class FeedForward(nn.Module):
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.up = nn.Linear(config.width, config.ffn_width)
+        self.down = nn.Linear(config.ffn_width, config.width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(nn.functional.gelu(self.up(x)))
+
+
+class Block(nn.Module):
+    """Attention and feed-forward, each with a residual connection and a norm."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.attention = SelfAttention(config)
+        self.attention_norm = NORMS[config.norm](config.width)
+        self.ffn = FeedForward(config)
+        self.ffn_norm = NORMS[config.norm](config.width)
+        self.dropout = nn.Dropout(config.dropout)
+
+
+class PostNormBlock(Block):
+    def forward(self, x: Tensor, num_cls: int, attend: Attention) -> Tensor:
+        x = self.attention_norm.packed(x + self.dropout(self.attention(x, attend)), num_cls)
+        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
+
+
+class PreNormBlock(Block):
+    def forward(self, x: Tensor, num_cls: int, attend: Attention) -> Tensor:
+        x = x + self.dropout(self.attention(self.attention_norm.packed(x, num_cls), attend))
+        return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls)))
+
+
+BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
+
+
+class Graphormer(nn.Module):
+    """Graph transformer that reads its prediction off a virtual graph token, the CLS.
+
+    Sources: Ying et al., NeurIPS 2021 (Graphormer); Chen et al., NeurIPS 2023 (separate normalization).
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.config = config
+        self.embedding = AtomEmbedding(config.atom_sizes, config.width)
+        self.cls = nn.Parameter(torch.empty(1, config.width))
+        self.cls_bias = nn.Parameter(torch.empty(config.heads))
+        self.encodings = nn.ModuleList(encoding.module(config.width, config.heads) for encoding in config.encodings)
+        self.blocks = nn.ModuleList(BLOCKS[config.norm_position](config) for _ in range(config.layers))
+        self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
+        self.head = nn.Sequential(
+            nn.Linear(config.width, config.width), nn.GELU(), nn.Linear(config.width, config.num_tasks)
+        )
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Xavier-uniform weights and zero biases in linear layers, N(0, 0.02) in embeddings; norms keep their own."""
+        for parameter in (self.cls, self.cls_bias, *self.embedding.parameters(), *self.encodings.parameters()):
+            nn.init.normal_(parameter, std=0.02)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+
+    def transform(self) -> GraphormerTransform:
+        """The PyG transform that prepares graphs for this model."""
+        return GraphormerTransform(self.config.encodings, self.config.bond_sizes)
+
+    def encode(self, batch: Batch | GraphBatch) -> tuple[Tensor, Tensor]:
+        """The final embeddings of the CLS tokens [B, D] and of the atoms [T, D].
+
+        Args:
+            batch: a GraphBatch, or a batch of PyG's DataLoader over graphs that went through ``transform()``.
+
+        Raises:
+            ValueError: arrays of the encodings are missing, or one molecule in training with a BatchNorm on the CLS.
+        """
+        if not isinstance(batch, GraphBatch):
+            batch = GraphBatch.from_pyg(batch, [name for e in self.config.encodings for name in e.arrays])
+        terms = [encoding(batch) for encoding in self.encodings]
+        num_cls = batch.num_graphs
+        x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
+        attend = make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias)
+        for block in self.blocks:
+            x = block(x, num_cls, attend)
+        if self.last_norm is not None:
+            x = self.last_norm.packed(x, num_cls)
+        return x[:num_cls], x[num_cls:]
+
+    def embed_atoms(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
+        return sum((term.atom for term in terms if term.atom is not None), self.embedding(batch.x))  # [T, D]
+
+    def pair_bias(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
+        """The bias of ordered atom pairs [P, H], shared by all layers."""
+        pairs = [term.pair for term in terms if term.pair is not None]
+        if not pairs:
+            return self.cls_bias.new_zeros(int((batch.ptr.diff() ** 2).sum()), self.config.heads)
+        return sum(pairs[1:], pairs[0])
+
+    def forward(self, batch: Batch | GraphBatch) -> Tensor:
+        """Predictions [B, tasks] from the CLS; raises as ``encode``."""
+        cls, _ = self.encode(batch)
+        return self.head(cls)

@@ -1,0 +1,381 @@
+"""Vectors of float32 lanes as values in Numba code, so that kernels state their vectorisation instead of hoping for it.
+
+A `Vector` holds LANES floats in a register; `Rows` holds a number, fixed at compile time, of such vectors. Pointers are
+`CPointer(float32)`; offsets and strides count floats.
+"""
+
+import inspect
+import operator
+from collections.abc import Callable
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+LANES = 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
+
+_FLOAT, _INT = ir.FloatType(), ir.IntType(32)
+_FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
+_BITS = ir.VectorType(ir.IntType(1), LANES)
+_FAST = ("contract", "reassoc", "nsz", "arcp")
+_POWER_OF_TWO = (1.0000001, 0.69314694, 0.24022122, 0.055507425, 0.0096754599, 0.0013266971)
+
+
+class Vector(types.Type):
+    """LANES floats in one register."""
+
+
+class Rows(types.Type):
+    """`count` vectors of floats."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(f"rows{count}")
+
+
+VECTOR = Vector("vector")
+POINTER = types.CPointer(types.float32)
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, fe_type):
+        super().__init__(manager, fe_type, _FLOATS)
+
+
+@register_model(Rows)
+class _RowsModel(models.PrimitiveModel):
+    def __init__(self, manager, fe_type):
+        super().__init__(manager, fe_type, ir.ArrayType(_FLOATS, fe_type.count))
+
+
+def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable:
+    """Make `emit(builder, *values)` a function for kernels; a type of None stands for that of the `Rows` passed."""
+
+    def wrap(emit: Callable) -> Callable:
+        def define(typingctx, *arguments):
+            rows = next((argument for argument in arguments if isinstance(argument, Rows)), None)
+            signature = (result or rows)(*(kind or rows for kind in parameters))
+            return signature, lambda context, builder, _, values: emit(builder, *values) or context.get_dummy_value()
+
+        define.__signature__ = inspect.signature(emit)
+        define.__name__, define.__doc__ = emit.__name__, emit.__doc__
+        return intrinsic(define)
+
+    return wrap
+
+
+def _call(builder, name, result, *values):
+    function = ir.FunctionType(result, [value.type for value in values])
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), values)
+
+
+def _multiply_add(builder, a, b, c):
+    return _call(builder, f"llvm.fmuladd.v{LANES}f32", _FLOATS, a, b, c)
+
+
+def _constant(value):
+    kind, vector = (_INT, _INTS) if isinstance(value, int) else (_FLOAT, _FLOATS)
+    return ir.Constant(vector, [ir.Constant(kind, value)] * LANES)
+
+
+def _spread(builder, scalar):
+    vector = ir.VectorType(scalar.type, LANES)
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, scalar, ir.Constant(_INT, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(_INTS, [0] * LANES))
+
+
+def _below(builder, count):
+    lanes = ir.Constant(_INTS, [ir.Constant(_INT, lane) for lane in range(LANES)])
+    return builder.icmp_signed("<", lanes, _spread(builder, builder.trunc(count, _INT)))
+
+
+def _at(builder, pointer, offset, kind=_FLOATS):
+    return builder.bitcast(builder.gep(pointer, [offset]), kind.as_pointer())
+
+
+def _load(builder, pointer, offset):
+    return builder.load(_at(builder, pointer, offset), align=4)
+
+
+def _store(builder, pointer, offset, value):
+    builder.store(value, _at(builder, pointer, offset), align=4)
+
+
+def _load_lanes(builder, pointer, offset, mask, otherwise):
+    address = _at(builder, pointer, offset)
+    name = f"llvm.masked.load.v{LANES}f32.p0"
+    return _call(builder, name, _FLOATS, address, ir.Constant(_INT, 4), mask, otherwise)
+
+
+def _store_lanes(builder, pointer, offset, mask, value):
+    address = _at(builder, pointer, offset)
+    _call(builder, f"llvm.masked.store.v{LANES}f32.p0", ir.VoidType(), value, address, ir.Constant(_INT, 4), mask)
+
+
+def _steps(builder, start, stride, count):
+    return [builder.add(start, builder.mul(stride, ir.Constant(stride.type, step))) for step in range(count)]
+
+
+def _split(builder, rows):
+    return [builder.extract_value(rows, row) for row in range(rows.type.count)]
+
+
+def _join(builder, vectors):
+    rows = ir.Constant(ir.ArrayType(_FLOATS, len(vectors)), ir.Undefined)
+    for row, vector in enumerate(vectors):
+        rows = builder.insert_value(rows, vector, row)
+    return rows
+
+
+def _transposed(builder, vectors):
+    """LANES vectors to the LANES vectors of their columns, by exchanging blocks of 1, 2, 4, ... lanes."""
+    vectors = list(vectors)
+    for block in (1 << bit for bit in range(LANES.bit_length() - 1)):
+        low = [lane if not lane & block else lane - block + LANES for lane in range(LANES)]
+        high = [lane + block if not lane & block else lane + LANES for lane in range(LANES)]
+        for first in (row for row in range(LANES) if not row & block):
+            pair = vectors[first], vectors[first + block]
+            vectors[first] = builder.shuffle_vector(*pair, ir.Constant(_INTS, low))
+            vectors[first + block] = builder.shuffle_vector(*pair, ir.Constant(_INTS, high))
+    return vectors
+
+
+def _groups(count):
+    """The row numbers of `count` rows, LANES at a time."""
+    return [range(first, min(first + LANES, count)) for first in range(0, count, LANES)]
+
+
+@intrinsic
+def pointer(typingctx, address):
+    """The float pointer of an address."""
+    kind = ir.FloatType().as_pointer()
+    return POINTER(types.int64), lambda context, builder, _, values: builder.inttoptr(values[0], kind)
+
+
+@intrinsic
+def integers(typingctx, address):
+    """The int64 pointer of an address."""
+    kind = ir.IntType(64).as_pointer()
+    return types.CPointer(types.int64)(types.int64), lambda context, builder, _, values: builder.inttoptr(
+        values[0], kind
+    )
+
+
+@intrinsic(prefer_literal=True)
+def zero_rows(typingctx, count):
+    """`count` rows of zeros; `count` is a compile-time constant."""
+    rows = Rows(count.literal_value)
+    zero = ir.Constant(ir.ArrayType(_FLOATS, rows.count), None)
+    return rows(count), lambda context, builder, signature, values: zero
+
+
+@_simd(POINTER, POINTER, types.int64)
+def shifted(builder, start, offset):
+    """The pointer `offset` floats further on."""
+    return builder.gep(start, [offset])
+
+
+@_simd(VECTOR, POINTER, types.int64)
+def load(builder, source, offset):
+    """LANES floats from `source[offset]`."""
+    return _load(builder, source, offset)
+
+
+@_simd(types.void, POINTER, types.int64, VECTOR)
+def store(builder, target, offset, vector):
+    """LANES floats to `target[offset]`."""
+    _store(builder, target, offset, vector)
+
+
+@_simd(VECTOR, POINTER, types.int64, types.int64)
+def load_first(builder, source, offset, count):
+    """`count` floats from `source[offset]`, then zeros."""
+    return _load_lanes(builder, source, offset, _below(builder, count), ir.Constant(_FLOATS, None))
+
+
+@_simd(types.void, POINTER, types.int64, types.int64, VECTOR)
+def store_first(builder, target, offset, count, vector):
+    """The first `count` lanes to `target[offset]`."""
+    _store_lanes(builder, target, offset, _below(builder, count), vector)
+
+
+@_simd(VECTOR, types.float32)
+def spread(builder, scalar):
+    """The scalar in every lane."""
+    return _spread(builder, scalar)
+
+
+@_simd(types.float32, VECTOR)
+def lane_sum(builder, vector):
+    """The sum of the lanes."""
+    function = ir.FunctionType(_FLOAT, [_FLOAT, _FLOATS])
+    reduce = cgutils.get_or_insert_function(builder.module, function, f"llvm.vector.reduce.fadd.v{LANES}f32")
+    return builder.call(reduce, [ir.Constant(_FLOAT, 0.0), vector], fastmath=("reassoc",))
+
+
+@_simd(VECTOR, VECTOR, VECTOR)
+def larger(builder, a, b):
+    """The larger of the two, lane by lane."""
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+@_simd(VECTOR, VECTOR, VECTOR, VECTOR)
+def where_positive(builder, condition, a, b):
+    """`a` in the lanes where `condition` is above zero, `b` in the others."""
+    return builder.select(builder.fcmp_ordered(">", condition, ir.Constant(_FLOATS, None)), a, b)
+
+
+@_simd(VECTOR, VECTOR)
+def inverse(builder, vector):
+    """One over every lane."""
+    return builder.fdiv(_constant(1.0), vector)
+
+
+@_simd(VECTOR, VECTOR)
+def magnitude(builder, vector):
+    """Absolute values."""
+    return _call(builder, f"llvm.fabs.v{LANES}f32", _FLOATS, vector)
+
+
+@_simd(VECTOR, VECTOR)
+def exp2(builder, x):
+    """Two to the power of x, for x <= 0; below -126 it stays at about 1e-38."""
+    x = builder.select(builder.fcmp_ordered(">", x, _constant(-126.0)), x, _constant(-126.0))
+    whole = _call(builder, f"llvm.rint.v{LANES}f32", _FLOATS, x)
+    fraction = builder.fsub(x, whole)
+    power = _constant(_POWER_OF_TWO[-1])
+    for coefficient in reversed(_POWER_OF_TWO[:-1]):
+        power = _multiply_add(builder, power, fraction, _constant(coefficient))
+    exponent = builder.shl(builder.fptosi(whole, _INTS), _constant(23))
+    return builder.bitcast(builder.add(builder.bitcast(power, _INTS), exponent), _FLOATS)
+
+
+@_simd(VECTOR, VECTOR, types.int64, types.uint32, types.uint32, types.uint32)
+def negate_random(builder, vector, position, key, salt, threshold):
+    """Flip the sign of the lanes whose random 32 bits, a hash of lane position, key and salt, are below threshold."""
+    lanes = ir.Constant(_INTS, [ir.Constant(_INT, lane) for lane in range(LANES)])
+    bits = builder.add(lanes, _spread(builder, builder.add(builder.trunc(position, _INT), key)))
+    bits = builder.xor(bits, builder.lshr(bits, _constant(16)))
+    bits = builder.mul(bits, _constant(0x21F0AAAD))
+    bits = builder.add(bits, _spread(builder, salt))
+    bits = builder.xor(bits, builder.lshr(bits, _constant(15)))
+    bits = builder.mul(bits, _constant(0x735A2D97))
+    bits = builder.xor(bits, builder.lshr(bits, _constant(15)))
+    dropped = builder.icmp_unsigned("<", bits, _spread(builder, threshold))
+    return builder.select(dropped, builder.fneg(vector), vector)
+
+
+@_simd(None, None, POINTER, types.int64, types.int64)
+def load_rows(builder, like, source, offset, stride):
+    """As many rows as `like` from `source[offset + row * stride]`."""
+    offsets = _steps(builder, offset, stride, like.type.count)
+    return _join(builder, [_load(builder, source, start) for start in offsets])
+
+
+@_simd(types.void, POINTER, types.int64, types.int64, None)
+def store_rows(builder, target, offset, stride, rows):
+    """Rows to `target[offset + row * stride]`."""
+    for start, vector in zip(_steps(builder, offset, stride, rows.type.count), _split(builder, rows), strict=True):
+        _store(builder, target, start, vector)
+
+
+@_simd(None, None, POINTER, types.int64, types.int64, types.int64, types.int64)
+def load_tokens(builder, like, source, stride, first, others, count):
+    """Rows of `count` columns: lane 0 from column `first`, lane i from column `others + i`; further lanes are zero.
+
+    Lane 0 of column `others` must be readable too.
+    """
+    mask, zero = _below(builder, count), ir.Constant(_FLOATS, None)
+    vectors = []
+    for row in _steps(builder, ir.Constant(stride.type, 0), stride, like.type.count):
+        vector = _load_lanes(builder, source, builder.add(row, others), mask, zero)
+        scalar = builder.load(_at(builder, source, builder.add(row, first), _FLOAT))
+        vectors.append(builder.insert_element(vector, scalar, ir.Constant(_INT, 0)))
+    return _join(builder, vectors)
+
+
+@_simd(types.void, POINTER, types.int64, types.int64, types.int64, types.int64, None)
+def store_tokens(builder, target, stride, first, others, count, rows):
+    """The inverse of `load_tokens`."""
+    zero = ir.Constant(_INT, 0)
+    mask = builder.insert_element(_below(builder, count), ir.Constant(ir.IntType(1), 0), zero)
+    starts = _steps(builder, ir.Constant(stride.type, 0), stride, rows.type.count)
+    for start, vector in zip(starts, _split(builder, rows), strict=True):
+        _store_lanes(builder, target, builder.add(start, others), mask, vector)
+        builder.store(builder.extract_element(vector, zero), _at(builder, target, builder.add(start, first), _FLOAT))
+
+
+@_simd(None, None, POINTER, types.int64, types.int64)
+def load_transposed(builder, like, source, offset, stride):
+    """Rows whose lane l comes from `source[offset + l * stride + row]`; the stride is a multiple of LANES."""
+    vectors = []
+    for group in _groups(like.type.count):
+        starts = _steps(builder, builder.add(offset, ir.Constant(offset.type, group[0])), stride, LANES)
+        vectors += _transposed(builder, [_load(builder, source, start) for start in starts])[: len(group)]
+    return _join(builder, vectors)
+
+
+@_simd(types.void, POINTER, types.int64, types.int64, None)
+def store_transposed(builder, target, offset, stride, rows):
+    """Lane l of every row to `target[offset + l * stride + row]`; the stride is a multiple of LANES."""
+    vectors = _split(builder, rows)
+    for group in _groups(len(vectors)):
+        padding = [ir.Constant(_FLOATS, None)] * (LANES - len(group))
+        starts = _steps(builder, builder.add(offset, ir.Constant(offset.type, group[0])), stride, LANES)
+        columns = _transposed(builder, [vectors[row] for row in group] + padding)
+        for start, column in zip(starts, columns, strict=True):
+            _store(builder, target, start, column)
+
+
+@_simd(None, None, VECTOR)
+def scaled(builder, rows, factor):
+    """Every row times the vector."""
+    return _join(builder, [builder.fmul(row, factor) for row in _split(builder, rows)])
+
+
+@_simd(VECTOR, None, None)
+def column_sums(builder, a, b):
+    """The sum over rows of a * b, lane by lane."""
+    total = ir.Constant(_FLOATS, None)
+    for left, right in zip(_split(builder, a), _split(builder, b), strict=True):
+        total = _multiply_add(builder, left, right, total)
+    return total
+
+
+@_simd(VECTOR, VECTOR, POINTER, types.int64, types.int64, None)
+def dot(builder, start, source, offset, stride, rows):
+    """`start` plus the sum over rows of the scalar `source[offset + row * stride]` times the row."""
+    sums = [start, ir.Constant(_FLOATS, None)]
+    offsets = _steps(builder, offset, stride, rows.type.count)
+    for row, (place, vector) in enumerate(zip(offsets, _split(builder, rows), strict=True)):
+        scalar = builder.load(_at(builder, source, place, _FLOAT))
+        sums[row % 2] = _multiply_add(builder, _spread(builder, scalar), vector, sums[row % 2])
+    return builder.fadd(*sums)
+
+
+@_simd(None, None, POINTER, types.int64, types.int64, VECTOR)
+def add_outer(builder, rows, source, offset, stride, vector):
+    """Every row plus the scalar `source[offset + row * stride]` times the vector."""
+    vectors = []
+    for place, row in zip(_steps(builder, offset, stride, rows.type.count), _split(builder, rows), strict=True):
+        scalar = builder.load(_at(builder, source, place, _FLOAT))
+        vectors.append(_multiply_add(builder, _spread(builder, scalar), vector, row))
+    return _join(builder, vectors)
+
+
+def _register_operator(symbol: Callable, name: str) -> None:
+    @type_callable(symbol)
+    def infer(context):
+        return lambda a, b: VECTOR if isinstance(a, Vector) and isinstance(b, Vector) else None
+
+    @lower_builtin(symbol, Vector, Vector)
+    def lower(context, builder, signature, values):
+        return getattr(builder, name)(*values, flags=_FAST)
+
+
+for _symbol, _name in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+    _register_operator(_symbol, _name)

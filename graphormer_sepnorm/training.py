@@ -1,0 +1,244 @@
+"""The training loop, on Lightning Fabric, and the run folder that it leaves behind."""
+
+import json
+import math
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
+from tqdm import tqdm
+
+from graphormer_sepnorm import checkpoint
+from graphormer_sepnorm.batching import GraphBatch
+from graphormer_sepnorm.config import Config, TrainConfig, config_to_json
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.files import write_atomically
+from graphormer_sepnorm.inference import predict_dataset
+from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.plots import plot_curves
+from graphormer_sepnorm.store import MoleculeDataset
+from graphormer_sepnorm.tasks import Task, fit_scale
+
+METRICS_FILE = "metrics.jsonl"
+CURVES = "curves.png"
+TEST = "test.json"
+REESTIMATE_BATCHES = 32
+
+
+def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
+    """Weight matrices of linear layers with decay; norms, biases and embeddings without."""
+    matrices = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    groups = {"decay": [], "no_decay": []}
+    for name, parameter in model.named_parameters():
+        groups["decay" if name in matrices else "no_decay"].append(parameter)
+    return [
+        {"name": "decay", "params": groups["decay"], "weight_decay": weight_decay},
+        {"name": "no_decay", "params": groups["no_decay"], "weight_decay": 0.0},
+    ]
+
+
+def learning_rate(config: TrainConfig, progress: float) -> float:
+    """Linear warm-up to the peak, then a cosine to zero; ``progress`` is the fraction of updates done."""
+    if progress < config.warmup:
+        return config.lr * progress / config.warmup
+    return config.lr * 0.5 * (1 + math.cos(math.pi * (progress - config.warmup) / max(1 - config.warmup, 1e-9)))
+
+
+def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Random batches of an epoch, of equal size give or take one, so none is left with a single molecule."""
+    order = np.random.default_rng((seed, epoch)).permutation(num_molecules)
+    return np.array_split(order, math.ceil(num_molecules / batch_size))
+
+
+def has_batch_norm(model: nn.Module) -> bool:
+    return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
+
+
+def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> None:
+    """Replaces the running averages of BatchNorms by averages over ``batches`` with today's weights.
+
+    The CLS starts as one constant vector, so in early layers small changes of the weights move its statistics by many
+    standard deviations, and running averages from before those changes mislead the evaluation.
+    """
+    if has_batch_norm(model):
+        update_bn(batches, model)
+
+
+@dataclass
+class Progress:
+    """How far a run has come: what ``state.safetensors`` holds beside tensors."""
+
+    epoch: int = 0
+    best_metric: float | None = None
+    best_epoch: int = 0
+
+
+class Trainer:
+    """Trains one model and keeps its run folder.
+
+    Args:
+        config: the run; the scale of its task is fitted on the training split here.
+        train, val: prepared splits.
+        out: run folder.
+
+    Raises:
+        InputError: fewer than two training molecules, an empty validation split, or targets that cannot be used.
+    """
+
+    def __init__(self, config: Config, train: MoleculeDataset, val: MoleculeDataset, out: Path):
+        if len(train) < 2:
+            raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
+        if len(val) == 0:
+            raise InputError("the validation split has no molecules")
+        self.config = replace(config, task=fit_scale(config.task, train.y))
+        self.task = Task(self.config.task)
+        self.train, self.val, self.out = train, val, out
+        self.fabric = Fabric(accelerator="auto", devices=1, precision=config.train.precision)
+        torch.manual_seed(config.train.seed)
+        self.model = Graphormer(config.model)
+        self.optimizer = torch.optim.AdamW(
+            parameter_groups(self.model, config.train.weight_decay), lr=config.train.lr, fused=True
+        )
+        self.forward, self.optimizer = self.fabric.setup(self.model, self.optimizer)
+        self.average = None
+        if config.train.averaging:
+            self.average = AveragedModel(
+                self.model, multi_avg_fn=get_ema_multi_avg_fn(config.train.averaging), use_buffers=False
+            )
+        self.progress = Progress()
+
+    @property
+    def evaluated(self) -> Graphormer:
+        """The model that is evaluated and kept: the averaged one where there is one."""
+        return self.model if self.average is None else self.average.module
+
+    def batch(self, molecules: np.ndarray) -> GraphBatch:
+        return self.train.batch(molecules).to(self.fabric.device)
+
+    def run(self) -> dict:
+        """Trains from where the run stands to the last epoch; returns the facts of the best checkpoint."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.out / checkpoint.CONFIG, config_to_json(self.config).encode())
+        while self.progress.epoch < self.config.train.epochs:
+            self.run_epoch(self.progress.epoch + 1)
+        plot_curves(self.out / METRICS_FILE, self.out / CURVES, self.config.task.metric)
+        return {"epoch": self.progress.best_epoch, "val_metric": self.progress.best_metric}
+
+    def run_epoch(self, epoch: int) -> None:
+        """One pass over the training split, an evaluation, and everything written down."""
+        started = time.perf_counter()
+        torch.manual_seed(self.config.train.seed + 1_000_003 * epoch)
+        loss, lr = self.train_epoch(epoch)
+        trained = time.perf_counter()
+        metric = self.evaluate(epoch)
+        self.progress.epoch = epoch
+        if self.task.metric.improves(metric, self.progress.best_metric):
+            self.progress.best_metric, self.progress.best_epoch = metric, epoch
+            facts = {"epoch": epoch, "val_metric": metric}
+            checkpoint.save_model(self.out / checkpoint.WEIGHTS, self.evaluated, self.config, facts)
+        self.append_metrics(
+            {
+                "epoch": epoch,
+                "train_loss": loss,
+                "val_metric": metric,
+                "lr": lr,
+                "molecules_per_second": len(self.train) / (trained - started),
+                "seconds": time.perf_counter() - started,
+            }
+        )
+        self.save_state()
+
+    def train_epoch(self, epoch: int) -> tuple[float, float]:
+        """Updates the model on every batch of the epoch; returns the mean loss and the last learning rate."""
+        train = self.config.train
+        batches = epoch_batches(len(self.train), train.batch_size, train.seed, epoch)
+        total_loss, lr = 0.0, train.lr
+        self.model.train()
+        with tqdm(total=len(self.train), desc=f"epoch {epoch}/{train.epochs}", unit=" molecules", leave=False) as bar:
+            for step, molecules in enumerate(batches):
+                lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
+                loss = self.update(self.batch(molecules), lr)
+                if not math.isfinite(loss):
+                    raise InputError(
+                        f"the loss became {loss} in epoch {epoch}, step {step + 1}, molecules {molecules.tolist()}: "
+                        "lower the learning rate or look at their targets; the last checkpoint is intact"
+                    )
+                total_loss += loss * len(molecules)
+                bar.update(len(molecules))
+                bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
+        return total_loss / len(self.train), lr
+
+    def update(self, batch: GraphBatch, lr: float) -> float:
+        """One optimiser step; returns the loss."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        loss = self.task.loss(self.forward(batch), batch.y)
+        self.optimizer.zero_grad()
+        self.fabric.backward(loss)
+        self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=self.config.train.clip_norm)
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+        return loss.item()
+
+    def evaluate(self, epoch: int) -> float:
+        """The metric on the validation split, with BatchNorm statistics of today's weights."""
+        reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))
+        self.evaluated.eval()
+        return self.task.metric(self.val.y, predict_dataset(self.evaluated, self.val, self.task))
+
+    def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
+        train = self.config.train
+        batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
+        return (self.batch(molecules) for molecules in batches[:REESTIMATE_BATCHES])
+
+    def append_metrics(self, line: dict) -> None:
+        """Adds a line to the metrics, in place of lines of this epoch or later ones from an interrupted run."""
+        path = self.out / METRICS_FILE
+        before = path.read_text().splitlines() if path.exists() else []
+        kept = [text for text in before if json.loads(text)["epoch"] < line["epoch"]]
+        write_atomically(path, "".join(f"{text}\n" for text in [*kept, json.dumps(line)]).encode())
+
+    def save_state(self) -> None:
+        """Writes everything that ``resume`` needs, after everything else of the epoch is on the disk."""
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        names = [name for name, _ in self.model.named_parameters()]
+        by_parameter = dict(zip(map(id, self.model.parameters()), names, strict=True))
+        for parameter, moments in self.optimizer.state.items():
+            for moment, value in moments.items():
+                tensors[f"optimizer.{by_parameter[id(parameter)]}.{moment}"] = value
+        if self.average is not None:
+            tensors |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
+        checkpoint.save_tensors(self.out / checkpoint.STATE, tensors, self.config, vars(self.progress))
+
+    def resume(self) -> None:
+        """Goes back to the last completed epoch of the run folder.
+
+        Raises:
+            InputError: there is no state, it is damaged, or it belongs to another configuration.
+        """
+        path = self.out / checkpoint.STATE
+        tensors, config, facts = checkpoint.load_tensors(path)
+        if config != self.config:
+            raise InputError(
+                f"{path} was written by another configuration: resume with the same options, or use a new --out"
+            )
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = tensor
+        checkpoint.load_into(self.model, parts["model"], path)
+        for name, parameter in self.model.named_parameters():
+            self.optimizer.state[parameter] = {
+                moment: parts["optimizer"][f"{name}.{moment}"].to(parameter.device if moment != "step" else "cpu")
+                for moment in ("step", "exp_avg", "exp_avg_sq")
+            }
+        if self.average is not None:
+            self.average.load_state_dict(parts["average"])
+        self.progress = Progress(**facts)
