@@ -85,7 +85,7 @@ def bond_types(edge_attr: np.ndarray, bond_sizes: tuple[int, ...]) -> np.ndarray
 def pack_data(graphs: list[Data], bond_sizes: tuple[int, ...]) -> PackedGraphs:
     """Packs PyG graphs with ``x`` [n, F] or [n], ``edge_index`` [2, e] and ``edge_attr`` [e, C] or [e]."""
     x = torch.cat([graph.x.view(graph.num_nodes, -1) for graph in graphs])
-    edge_attr = torch.cat([graph.edge_attr.view(graph.num_edges, -1) for graph in graphs])
+    edge_attr = torch.cat([graph.edge_attr.view(graph.num_edges, len(bond_sizes)) for graph in graphs])
     return PackedGraphs(
         x=x.numpy(),
         atom_ptr=pointers([graph.num_nodes for graph in graphs]),

@@ -36,6 +36,7 @@ class Layout:
     """
 
     molecules: np.ndarray
+    batch: int
     heads: int
     tokens: int
     pairs: int
@@ -61,7 +62,7 @@ class Layout:
         np.cumsum(queries, out=columns[5, 1:])
         _, tokens, _, pairs, scores, lanes = columns[:, -1].tolist()
         molecules = np.ascontiguousarray(columns[:, np.argsort(-lengths, kind="stable")].T)
-        return cls(molecules, heads, tokens, pairs, scores * heads, lanes * heads, int(lengths.max()))
+        return cls(molecules, len(atoms), heads, tokens, pairs, scores * heads, lanes * heads, int(lengths.max()))
 
 
 class _GradientSum:
@@ -78,11 +79,10 @@ class _GradientSum:
             self._task, self._sum = task, torch.zeros_like(like)
         return self._sum
 
-    def take(self) -> Tensor | None:
-        """The finished sum of the running backward pass, None if no attention call took part."""
-        total = self._sum if self._task == torch._C._current_graph_task_id() else None
-        self._sum = None
-        return total
+    def take(self, direct: Tensor | None) -> Tensor | None:
+        """The finished sum of the running backward pass plus the gradient that autograd brought, None if neither is."""
+        total, self._sum = self._sum if self._task == torch._C._current_graph_task_id() else None, None
+        return direct if total is None else total if direct is None else total.add_(direct)
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ class _Attention(Function):
         ctx.common = (layout.molecules.ctypes.data, layout.heads, layout.longest, layout.tokens)
         ctx.factors = (1 / math.sqrt(d), 1 / (1 - dropout))
         random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
-        items = layout.heads * len(layout.molecules[:-1])
+        items = layout.batch * layout.heads
         _attention_forward(d)(items, qkv_t, bias, scores, inverses, out, *ctx.common, *ctx.factors, *random)
         ctx.save_for_backward(qkv_t, bias, scores, inverses, out)
         ctx.gradient, ctx.layout, ctx.items, ctx.d = gradient, layout, items, d
@@ -319,3 +319,213 @@ def attention(qkv_t: Tensor, bias: FlatBias, layout: Layout, dropout: float = 0.
     _check("qkv_t", qkv_t, (rows, layout.tokens))
     _check("bias", bias.values, (layout.scores,))
     return _Attention.apply(qkv_t.contiguous(), bias.values, bias.gradient, layout, dropout)
+
+
+# --------------------------------------------------------------------------------------------------------------- bias
+
+
+@njit(forceinline=True)
+def _cell(molecule, heads, head, query, key):
+    """Where the score of a query and a key lies."""
+    length = molecule[2]
+    lanes = (length + LANES - 1) // LANES * LANES
+    return molecule[4] * heads + (head * lanes + query // LANES * LANES) * length + key * LANES + query % LANES
+
+
+@lru_cache
+def _bias_forward() -> Loop:
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        heads = a.heads
+        molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
+        pairs, bias = carray(simd.pointer(a.pair_bias), a.pairs * heads), carray(simd.pointer(a.bias), a.scores)
+        cls = carray(simd.pointer(a.cls_bias), heads)
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            molecule = molecules[item]
+            length = molecule[2]
+            for query in range(length):
+                for key in range(length):
+                    pair = molecule[3] + (query - 1) * (length - 1) + key - 1
+                    for head in range(heads):
+                        value = pairs[pair * heads + head] if query > 0 and key > 0 else cls[head]
+                        bias[_cell(molecule, heads, head, query, key)] = value
+
+    return Loop(body, dict.fromkeys(("pair_bias", "cls_bias", "bias", "molecules", "heads", "pairs", "scores"), "i8"))
+
+
+@lru_cache
+def _bias_backward() -> Loop:
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        heads = a.heads
+        molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
+        pairs, bias = carray(simd.pointer(a.pair_bias), a.pairs * heads), carray(simd.pointer(a.bias), a.scores)
+        cls = carray(simd.pointer(a.cls_bias), (a.items, heads))
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            molecule = molecules[item]
+            length = molecule[2]
+            for query in range(length):
+                for key in range(length):
+                    pair = molecule[3] + (query - 1) * (length - 1) + key - 1
+                    for head in range(heads):
+                        value = bias[_cell(molecule, heads, head, query, key)]
+                        if query > 0 and key > 0:
+                            pairs[pair * heads + head] = value
+                        else:
+                            cls[item, head] += value
+
+    return Loop(body, dict.fromkeys(("pair_bias", "cls_bias", "bias", "molecules", "heads", "pairs", "scores"), "i8"))
+
+
+class _LayOutBias(Function):
+    @staticmethod
+    def forward(ctx, pair_bias, cls_bias, gradient, layout):
+        ctx.set_materialize_grads(False)
+        ctx.gradient, ctx.layout = gradient, layout
+        bias = pair_bias.new_zeros(layout.scores)
+        _bias_forward()(layout.batch, pair_bias, cls_bias, bias, *_bias_sizes(layout))
+        return bias
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, direct):
+        total = ctx.gradient.take(direct)
+        if total is None:
+            return None, None, None, None
+        layout = ctx.layout
+        pair_bias, cls_bias = total.new_empty(layout.pairs, layout.heads), total.new_zeros(layout.batch, layout.heads)
+        _bias_backward()(layout.batch, pair_bias, cls_bias, total, *_bias_sizes(layout))
+        return pair_bias, torch.from_numpy(cls_bias.numpy().sum(0)), None, None
+
+
+def _bias_sizes(layout: Layout) -> tuple[int, ...]:
+    return layout.molecules.ctypes.data, layout.heads, layout.pairs, layout.scores
+
+
+def lay_out_bias(pair_bias: Tensor, cls_bias: Tensor, layout: Layout) -> FlatBias:
+    """The bias of all scores: pair_bias [P, H] between atoms, cls_bias [H] for every pair with the CLS."""
+    _check("pair_bias", pair_bias, (layout.pairs, layout.heads))
+    _check("cls_bias", cls_bias, (layout.heads,))
+    gradient = _GradientSum()
+    return FlatBias(_LayOutBias.apply(pair_bias.contiguous(), cls_bias.contiguous(), gradient, layout), gradient)
+
+
+# --------------------------------------------------------------------------------------------------------- embeddings
+
+
+_ROWS_PER_ITEM = 64
+_CHUNKS = 8
+
+
+@lru_cache
+def _embedding_forward(index_type: np.dtype) -> Loop:
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        columns, width = a.columns, a.width
+        index = carray(simd.void_pointer(a.index), (a.rows, columns), index_type)
+        weight = carray(simd.pointer(a.weight), (a.rows, columns))
+        table, out = simd.pointer(a.table), simd.pointer(a.out)
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            rows = range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM))
+            for place in range(0, width, LANES):
+                count = min(LANES, width - place)
+                for row in rows:
+                    total = simd.spread(np.float32(0))
+                    for column in range(columns):
+                        entry = np.int64(index[row, column])
+                        if entry < 0 or entry >= a.entries:
+                            carray(simd.integers(a.invalid), 1)[0] = 1
+                            continue
+                        vector = simd.load_first(table, entry * width + place, count)
+                        if a.weight != 0:
+                            vector = vector * simd.spread(weight[row, column])
+                        total = total + vector
+                    simd.store_first(out, row * width + place, count, total)
+
+    names = ("index", "weight", "table", "out", "invalid", "rows", "columns", "width", "entries")
+    return Loop(body, dict.fromkeys(names, "i8"))
+
+
+@lru_cache
+def _embedding_backward(index_type: np.dtype) -> Loop:
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        columns, width = a.columns, a.width
+        padded = (width + LANES - 1) // LANES * LANES
+        index = carray(simd.void_pointer(a.index), (a.rows, columns), index_type)
+        weight = carray(simd.pointer(a.weight), (a.rows, columns))
+        gradient = simd.pointer(a.gradient)
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            partial = simd.shifted(simd.pointer(a.partial), item * a.entries * padded)
+            rows = range(a.rows * item // a.items, a.rows * (item + 1) // a.items)
+            for place in range(0, width, LANES):
+                count = min(LANES, width - place)
+                for row in rows:
+                    vector = simd.load_first(gradient, row * width + place, count)
+                    for column in range(columns):
+                        share = vector
+                        if a.weight != 0:
+                            share = vector * simd.spread(weight[row, column])
+                        entry = np.int64(index[row, column]) * padded + place
+                        simd.store(partial, entry, simd.load(partial, entry) + share)
+
+    names = ("index", "weight", "gradient", "partial", "rows", "columns", "width", "entries")
+    return Loop(body, dict.fromkeys(names, "i8"))
+
+
+class _EmbeddingSum(Function):
+    @staticmethod
+    def forward(ctx, index, table, weight):
+        rows, columns = index.shape
+        entries, width = table.shape
+        out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
+        ctx.index_type, ctx.sizes = _numpy_type(index), (rows, columns, width, entries)
+        arrays = (index, 0 if weight is None else weight, table, out, invalid.ctypes.data)
+        _embedding_forward(ctx.index_type)(-(-rows // _ROWS_PER_ITEM), *arrays, *ctx.sizes)
+        if invalid[0]:
+            raise IndexError(f"index must lie in 0 .. {entries - 1}, the rows of table")
+        ctx.save_for_backward(index, weight)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        index, weight = ctx.saved_tensors
+        *_, width, entries = ctx.sizes
+        partial = gradient.new_zeros(_CHUNKS, entries, -(-width // LANES) * LANES)
+        arrays = (index, 0 if weight is None else weight, gradient.contiguous(), partial)
+        _embedding_backward(ctx.index_type)(_CHUNKS, *arrays, *ctx.sizes)
+        return None, torch.from_numpy(partial.numpy().sum(0)[:, :width]), None
+
+
+def _numpy_type(index: Tensor) -> np.dtype:
+    return np.dtype(str(index.dtype).removeprefix("torch."))
+
+
+def embedding_sum(index: Tensor, table: Tensor, weight: Tensor | None = None) -> Tensor:
+    """out[m] = sum over f of weight[m, f] * table[index[m, f]], [M, W]; gradients reach the table only.
+
+    index [M, F] of any integer type, table [V, W], weight [M, F] or None for ones.
+    """
+    _check("index", index, index.shape, index.dtype)
+    if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
+        raise TypeError(f"index must be of an integer type, got {index.dtype}")
+    if index.dim() != 2 or table.dim() != 2:
+        raise ValueError(f"index and table must have 2 axes, got {index.dim()} and {table.dim()}")
+    _check("table", table, table.shape)
+    if weight is not None:
+        _check("weight", weight, index.shape)
+        weight = weight.detach().contiguous()
+    return _EmbeddingSum.apply(index.contiguous(), table.contiguous(), weight)

@@ -229,10 +229,10 @@ def find_slots(model: nn.Module, several_known: bool) -> list[Slot]:
 
 def walk(module: nn.Module, prefix: str, doubt: str, several_known: bool) -> Iterator[Slot]:
     doubt = doubt or doubt_within(module, several_known)
-    for attribute, child in module.named_children():
-        if is_norm(child):
+    for attribute, child in module._modules.items():
+        if child is not None and is_norm(child):
             yield Slot(prefix + attribute, module, attribute, child, doubt)
-        else:
+        elif child is not None:
             yield from walk(child, f"{prefix}{attribute}.", doubt, several_known)
 
 

@@ -157,6 +157,13 @@ def pointer(typingctx, address):
 
 
 @intrinsic
+def void_pointer(typingctx, address):
+    """The untyped pointer of an address."""
+    kind = ir.IntType(8).as_pointer()
+    return types.voidptr(types.int64), lambda context, builder, _, values: builder.inttoptr(values[0], kind)
+
+
+@intrinsic
 def integers(typingctx, address):
     """The int64 pointer of an address."""
     kind = ir.IntType(64).as_pointer()

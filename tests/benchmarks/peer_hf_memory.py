@@ -2,9 +2,10 @@
 
 Its way is to keep what `preprocess_item` returns (int64 distances and edge types, the bonds along every path)
 for all molecules in memory. For each size a fresh process prepares that many molecules, keeps them, trains a few
-random batches and reports its peak resident memory; a line fitted through the sizes gives the memory per molecule
-and a constant (libraries, model, one batch). A run on the full data set would need the constant plus that slope
-times the number of molecules, which is printed as an extrapolation, not a measurement. One line of JSON.
+random batches and reports its peak resident memory after both. The slope of the first peak is the memory per
+molecule; what training peaks at beyond it is a constant (libraries, model, one batch; it varies with the batches
+drawn). A run on the full data set would need the constant plus the slope times the number of molecules, which is
+printed as an extrapolation, not a measurement. Sizes below 2,000 say little. One line of JSON.
 """
 
 import argparse
@@ -59,7 +60,8 @@ def main() -> None:
         points.append(json.loads(output.splitlines()[-1]))
 
     sizes = [point["molecules"] for point in points]
-    slope, constant = np.polyfit(sizes, [point["trained_mib"] for point in points], 1)
+    slope, _ = np.polyfit(sizes, [point["prepared_mib"] for point in points], 1)
+    constant = np.median([point["trained_mib"] - slope * point["molecules"] for point in points])
     result = {
         "peer": "transformers 4.45.2 Graphormer",
         "points": [{name: round(value, 1) for name, value in point.items()} for point in points],

@@ -1,0 +1,75 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from graphormer_sepnorm.config import ModelConfig
+from graphormer_sepnorm.datasets import CACHE_VARIABLE, ROOT_VARIABLE
+from graphormer_sepnorm.encodings import Centrality, EdgePath, Spatial
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """Tests neither read nor fill the user's cache."""
+    os.environ[CACHE_VARIABLE] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Folder of the real datasets; tests that ask for it are skipped where there is none."""
+    folder = os.environ.get(ROOT_VARIABLE)
+    if not folder:
+        pytest.skip(f"set {ROOT_VARIABLE} to a folder with the benchmark datasets")
+    return Path(folder)
+
+
+@pytest.fixture
+def config() -> ModelConfig:
+    """A small model on five atom types and three bond types."""
+    return ModelConfig(
+        atom_sizes=(5,),
+        bond_sizes=(3,),
+        layers=2,
+        width=16,
+        ffn_width=24,
+        heads=4,
+        encodings=(Centrality(max_degree=3), Spatial(max_distance=4), EdgePath(max_hops=3, num_bond_types=4)),
+        attention_dropout=0.0,
+    )
+
+
+def random_graph(n: int, seed: int, extra_bonds: int = 2, pieces: int = 1) -> Data:
+    """A random connected graph (or several ``pieces``) with rings, five atom types and three bond types."""
+    rng = np.random.default_rng(seed)
+    bonds = {}
+    for i in range(1, n):
+        if i % (n // pieces or 1):
+            bonds[int(rng.integers(i - i % (n // pieces or 1), i)), i] = int(rng.integers(3))
+    for _ in range(extra_bonds if n > 2 and pieces == 1 else 0):
+        i, j = sorted(rng.choice(n, 2, replace=False).tolist())
+        bonds.setdefault((i, j), int(rng.integers(3)))
+    ends = np.array(list(bonds), np.int64).reshape(-1, 2)
+    kinds = torch.tensor(list(bonds.values()), dtype=torch.long)
+    return Data(
+        x=torch.from_numpy(rng.integers(0, 5, (n, 1))),
+        edge_index=torch.from_numpy(np.concatenate([ends, ends[:, ::-1]]).T.copy()),
+        edge_attr=torch.cat([kinds, kinds]),
+        y=torch.from_numpy(rng.normal(size=1)).float(),
+        num_nodes=n,
+    )
+
+
+@pytest.fixture
+def graphs() -> list[Data]:
+    """Molecules of many sizes: one atom, rings, two pieces, and one larger than a vector register is wide."""
+    return [
+        random_graph(1, 0),
+        random_graph(2, 1),
+        random_graph(7, 2),
+        random_graph(12, 3, extra_bonds=4),
+        random_graph(8, 4, pieces=2),
+        random_graph(37, 5, extra_bonds=5),
+    ]

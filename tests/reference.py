@@ -1,0 +1,120 @@
+"""Graphormer written straight from the papers' formulas: one molecule, one atom, one head at a time, in float64."""
+
+import itertools
+import math
+
+import torch
+from torch.nn.functional import gelu
+
+
+def distances(n, bonds):
+    """All shortest-path distances by Floyd and Warshall; ``bonds`` maps (i, j) to a bond type."""
+    d = [[0 if i == j else 1 if (i, j) in bonds else math.inf for j in range(n)] for i in range(n)]
+    for k, i, j in itertools.product(range(n), repeat=3):
+        d[i][j] = min(d[i][j], d[i][k] + d[k][j])
+    return d
+
+
+def smallest_path(i, j, d, bonds):
+    """Bond types along the shortest path from i to j that comes first in lexicographic order, by trying all."""
+    if i == j or math.isinf(d[i][j]):
+        return ()
+    n = len(d)
+    steps = [k for k in range(n) if (i, k) in bonds and d[k][j] == d[i][j] - 1]
+    return min((bonds[i, k], *smallest_path(k, j, d, bonds)) for k in steps)
+
+
+def layer_norm(x, weight, bias):
+    mean, var = x.mean(-1, keepdim=True), x.var(-1, keepdim=True, unbiased=False)
+    return (x - mean) / torch.sqrt(var + 1e-5) * weight + bias
+
+
+def batch_norm(x, weight, bias):
+    mean, var = x.mean(0), x.var(0, unbiased=False)
+    return (x - mean) / torch.sqrt(var + 1e-5) * weight + bias
+
+
+def norm(p, prefix, tokens):
+    """Applies the norm whose parameters are named so to a list of [L, D] molecules, in training mode."""
+    if f"{prefix}.norm_layer.weight" in p:
+        return [layer_norm(x, p[f"{prefix}.norm_layer.weight"], p[f"{prefix}.norm_layer.bias"]) for x in tokens]
+    kinds = {True: batch_norm, False: layer_norm}
+    streams = []
+    for stream, rows in (("cls", [x[:1] for x in tokens]), ("tok", [x[1:] for x in tokens])):
+        name = f"{prefix}.{stream}_norm_layer"
+        kind = kinds[f"{name}.running_mean" in p]
+        y = kind(torch.cat(rows), p[f"{name}.weight"], p[f"{name}.bias"])
+        streams.append(y.split([len(r) for r in rows]))
+    return [torch.cat(pair) for pair in zip(*streams, strict=True)]
+
+
+def attention(p, prefix, x, bias, heads):
+    """Equations 3 to 6 of Ying et al. for one molecule: x [L, D], bias [H][L][L]."""
+    width = x.shape[1]
+    d = width // heads
+    q, k, v = (x @ p[f"{prefix}.qkv.weight"].t() + p[f"{prefix}.qkv.bias"]).split(width, dim=1)
+    outputs = []
+    for h in range(heads):
+        part = slice(h * d, (h + 1) * d)
+        scores = q[:, part] @ k[:, part].t() / math.sqrt(d) + bias[h]
+        outputs.append(scores.softmax(dim=1) @ v[:, part])
+    return torch.cat(outputs, dim=1) @ p[f"{prefix}.out.weight"].t() + p[f"{prefix}.out.bias"]
+
+
+def feed_forward(p, prefix, x):
+    hidden = gelu(x @ p[f"{prefix}.up.weight"].t() + p[f"{prefix}.up.bias"])
+    return hidden @ p[f"{prefix}.down.weight"].t() + p[f"{prefix}.down.bias"]
+
+
+def embed(p, molecule, max_degree, max_distance, max_hops):
+    """Tokens [L, D] and bias [H, L, L] of one molecule: centrality, spatial and edge encodings."""
+    types, bonds = molecule
+    n = len(types)
+    degree = [min(sum((i, j) in bonds for j in range(n)), max_degree) for i in range(n)]
+    rows = [p["cls"][0]]
+    for i in range(n):
+        centrality = p["encodings.0.in_degree"][degree[i]] + p["encodings.0.out_degree"][degree[i]]
+        rows.append(p["embedding.table"][types[i]] + centrality)
+    d = distances(n, bonds)
+    heads = p["cls_bias"].shape[0]
+    bias = p["cls_bias"].view(-1, 1, 1).repeat(1, n + 1, n + 1)
+    for i, j in itertools.product(range(n), repeat=2):
+        entry = max_distance + 1 if math.isinf(d[i][j]) else min(d[i][j], max_distance)
+        term = p["encodings.1.bias"][entry]
+        path = smallest_path(i, j, d, bonds)[:max_hops]
+        for hop, bond in enumerate(path):
+            term = term + p["encodings.2.bond"][bond - 1] @ p["encodings.2.hop"][hop] / len(path)
+        bias[:, i + 1, j + 1] = term
+    assert bias.shape[0] == heads
+    return torch.stack(rows), bias
+
+
+def graphormer(p, molecules, config):
+    """Predictions [B, tasks] of a model in training mode without dropout.
+
+    Args:
+        p: parameters by the names of ``Graphormer.state_dict()``, float64.
+        molecules: pairs of atom types and a dict from (i, j) to bond type, both directions.
+        config: ModelConfig with the three encodings of the paper in their order.
+    """
+    centrality, spatial, edge = config.encodings
+    tokens, biases = zip(
+        *(embed(p, m, centrality.max_degree, spatial.max_distance, edge.max_hops) for m in molecules), strict=True
+    )
+    tokens = list(tokens)
+    for layer in range(config.layers):
+        at = f"blocks.{layer}"
+        sublayers = (
+            (f"{at}.attention_norm", lambda x, b, at=at: attention(p, f"{at}.attention", x, b, config.heads)),
+            (f"{at}.ffn_norm", lambda x, b, at=at: feed_forward(p, f"{at}.ffn", x)),
+        )
+        for name, sublayer in sublayers:
+            inner = norm(p, name, tokens) if config.norm_position == "pre" else tokens
+            tokens = [x + sublayer(y, b) for x, y, b in zip(tokens, inner, biases, strict=True)]
+            if config.norm_position == "post":
+                tokens = norm(p, name, tokens)
+    if config.norm_position == "pre":
+        tokens = norm(p, "last_norm", tokens)
+    cls = torch.stack([x[0] for x in tokens])
+    hidden = gelu(cls @ p["head.0.weight"].t() + p["head.0.bias"])
+    return hidden @ p["head.2.weight"].t() + p["head.2.bias"]

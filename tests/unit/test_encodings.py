@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from graphormer_sepnorm import paths
+from graphormer_sepnorm.encodings import ENCODINGS, precompute
+from graphormer_sepnorm.graphs import bond_types, pack_data
+from tests.conftest import random_graph
+from tests.reference import distances, smallest_path
+
+
+def cyclopropane_with_tail() -> Data:
+    """Atoms 0-1-2 in a triangle, 3 on atom 2, 4 alone; bond types 0 (0-1), 1 (1-2), 2 (0-2), 0 (2-3)."""
+    ends = torch.tensor([[0, 1, 0, 2], [1, 2, 2, 3]])
+    return Data(
+        x=torch.zeros(5, 1, dtype=torch.long),
+        edge_index=torch.cat([ends, ends.flip(0)], dim=1),
+        edge_attr=torch.tensor([0, 1, 2, 0] * 2),
+        num_nodes=5,
+    )
+
+
+def arrays(encoding, graph):
+    return encoding.precompute(pack_data([graph], (3,)))
+
+
+def test_degrees_by_hand():
+    graph = cyclopropane_with_tail()
+    graph.edge_index = torch.cat([graph.edge_index, torch.tensor([[0], [3]])], dim=1)  # one bond in one direction
+    graph.edge_attr = torch.cat([graph.edge_attr, torch.tensor([0])])
+    degree = arrays(ENCODINGS["centrality"](max_degree=2), graph)["degree"]
+    assert degree.tolist() == [[2, 2], [2, 2], [2, 2], [2, 1], [0, 0]]  # (in, out), at most 2
+
+
+def test_distances_by_hand():
+    spd = arrays(ENCODINGS["spatial"](max_distance=10), cyclopropane_with_tail())["spd"].reshape(5, 5)
+    apart = 11
+    assert spd.tolist() == [
+        [0, 1, 1, 2, apart],
+        [1, 0, 1, 2, apart],
+        [1, 1, 0, 1, apart],
+        [2, 2, 1, 0, apart],
+        [apart, apart, apart, apart, 0],
+    ]
+
+
+def test_long_distances_share_an_entry_and_unreachable_pairs_have_their_own():
+    chain = random_graph(300, 0, extra_bonds=0)
+    chain.edge_index = torch.stack([torch.arange(299), torch.arange(1, 300)])
+    chain.edge_index = torch.cat([chain.edge_index, chain.edge_index.flip(0)], dim=1)
+    chain.edge_attr = torch.zeros(598, dtype=torch.long)
+    spd = arrays(ENCODINGS["spatial"](max_distance=254), chain)["spd"].reshape(300, 300)
+    assert spd[0, [1, 253, 254, 299]].tolist() == [1, 253, 254, 254]
+    assert arrays(ENCODINGS["spatial"](max_distance=7), chain)["spd"].max() == 7
+
+
+def test_bonds_along_paths_by_hand():
+    path_bonds = arrays(ENCODINGS["edge"](max_hops=2), cyclopropane_with_tail())["path_bonds"].reshape(5, 5, 2)
+    assert path_bonds[0, 3].tolist() == [3, 1]  # 0-2 has type 2, stored as 3; then 2-3
+    assert path_bonds[3, 0].tolist() == [1, 3]
+    assert path_bonds[1, 1].tolist() == [0, 0]
+    assert path_bonds[0, 4].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_paths_equal_a_search_over_all_shortest_paths(seed):
+    graph = random_graph(10, seed, extra_bonds=6)
+    bonds = {(i, j): int(b) + 1 for (i, j), b in zip(graph.edge_index.t().tolist(), graph.edge_attr, strict=True)}
+    d = distances(10, bonds)
+    packed = pack_data([graph], (3,))
+    spd, path_bonds = paths.shortest_paths(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 4)
+    for i in range(10):
+        for j in range(10):
+            assert spd[10 * i + j] == d[i][j]
+            expected = (*smallest_path(i, j, d, bonds), 0, 0, 0, 0)[:4]
+            assert tuple(path_bonds[10 * i + j]) == expected
+
+
+def test_random_walks_by_hand():
+    chain = Data(
+        x=torch.zeros(3, 1, dtype=torch.long),
+        edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+        edge_attr=torch.zeros(4, dtype=torch.long),
+        num_nodes=3,
+    )
+    packed = pack_data([chain], (3,))
+    walks = paths.random_walks(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 3).reshape(3, 3, 3)
+    assert walks[:, :, 0].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert walks[:, :, 1].tolist() == [[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]]
+    assert walks[:, :, 2].tolist() == [[0.5, 0, 0.5], [0, 1, 0], [0.5, 0, 0.5]]
+
+
+def test_resistances_by_hand():
+    packed = pack_data([cyclopropane_with_tail()], (3,))
+    found = paths.resistances(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 9.0).reshape(5, 5)
+    two_thirds = 2 / 3  # one bond beside two in series: 1 * 2 / (1 + 2)
+    expected = np.array(
+        [
+            [0, two_thirds, two_thirds, two_thirds + 1, 9],
+            [two_thirds, 0, two_thirds, two_thirds + 1, 9],
+            [two_thirds, two_thirds, 0, 1, 9],
+            [two_thirds + 1, two_thirds + 1, 1, 0, 9],
+            [9, 9, 9, 9, 0],
+        ]
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_packed_molecules_equal_single_ones(name, graphs):
+    encoding = ENCODINGS[name]()
+    together = precompute((encoding,), pack_data(graphs, (3,)))
+    alone = [precompute((encoding,), pack_data([graph], (3,))) for graph in graphs]
+    assert set(together) == set(encoding.arrays)
+    for array in together:
+        np.testing.assert_array_equal(together[array], np.concatenate([one[array] for one in alone]))
+
+
+def test_bond_types_are_distinct_and_start_at_one():
+    sizes = (2, 3)
+    combinations = np.array([[a, b] for a in range(2) for b in range(3)])
+    assert sorted(bond_types(combinations, sizes).tolist()) == [1, 2, 3, 4, 5, 6]

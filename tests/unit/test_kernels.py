@@ -1,0 +1,277 @@
+"""The compiled CPU kernels against plain PyTorch in float64, written with loops over molecules."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding
+
+from graphormer_sepnorm.kernels import FlatBias, Layout, attention, embedding_sum, lay_out_bias
+
+SIZES = {"mixed": [1, 17, 2, 16, 15, 33, 7, 1], "one atom": [1], "large": [3, 200, 31], "one": [22]}
+
+
+@pytest.fixture(autouse=True)
+def _seed_and_threads():
+    threads = torch.get_num_threads()
+    torch.manual_seed(0)
+    yield
+    torch.set_num_threads(threads)
+
+
+def pointers(sizes: list[int]) -> Tensor:
+    return torch.tensor([0, *sizes]).cumsum(0)
+
+
+def assert_close(actual: Tensor, expected: Tensor) -> None:
+    scale = expected.abs().max().clamp(min=1e-3).item()
+    torch.testing.assert_close(actual.double(), expected.double(), rtol=0, atol=1e-5 * scale)
+
+
+class Case:
+    """Random inputs of attention with leaves that collect gradients."""
+
+    def __init__(self, sizes: list[int], heads: int, d: int, layers: int = 1):
+        self.sizes, self.ptr, self.heads = sizes, pointers(sizes), heads
+        self.layout = Layout.from_ptr(self.ptr, heads)
+        tokens, pairs = len(sizes) + sum(sizes), sum(n * n for n in sizes)
+        self.qkv = [torch.randn(3 * heads * d, tokens).requires_grad_() for _ in range(layers)]
+        self.pair_bias = torch.randn(pairs, heads).requires_grad_()
+        self.cls_bias = torch.randn(heads).requires_grad_()
+        self.leaves = [*self.qkv, self.pair_bias, self.cls_bias]
+        self.weights = [torch.randn(heads * d, tokens) for _ in range(layers)]
+
+    def bias(self) -> FlatBias:
+        return lay_out_bias(self.pair_bias, self.cls_bias, self.layout)
+
+    def run(self, dropout: float = 0.0) -> list[Tensor]:
+        bias = self.bias()
+        return [attention(qkv, bias, self.layout, dropout) for qkv in self.qkv]
+
+    def loss(self, outs: list[Tensor]) -> Tensor:
+        return sum((out * weight).sum() for out, weight in zip(outs, self.weights, strict=True))
+
+
+def tokens_of(case: Case, molecule: int) -> Tensor:
+    first = len(case.sizes) + int(case.ptr[molecule])
+    return torch.tensor([molecule, *range(first, first + case.sizes[molecule])])
+
+
+def reference(case: Case, leaves: list[Tensor], masks: list[list[Tensor]] | None = None) -> list[Tensor]:
+    """Attention molecule by molecule; `masks` [layer][molecule] [H, L, L] are factors of the probabilities."""
+    *layers, pair_bias, cls_bias = leaves
+    outs = []
+    for layer, qkv in enumerate(layers):
+        out, first_pair = torch.zeros(len(qkv) // 3, qkv.shape[1], dtype=qkv.dtype), 0
+        for molecule, n in enumerate(case.sizes):
+            columns = tokens_of(case, molecule)
+            q, k, v = qkv[:, columns].unflatten(0, (3, case.heads, -1))
+            bias = cls_bias[:, None, None].repeat(1, n + 1, n + 1)
+            bias[:, 1:, 1:] = pair_bias[first_pair : first_pair + n * n].view(n, n, -1).permute(2, 0, 1)
+            scores = q.mT @ k / math.sqrt(q.shape[1]) + bias
+            probabilities = scores.softmax(-1) * (1 if masks is None else masks[layer][molecule])
+            out[:, columns] = (v @ probabilities.mT).flatten(0, 1)
+            first_pair += n * n
+        outs.append(out)
+    return outs
+
+
+def reference_gradients(case: Case, masks: list[list[Tensor]] | None = None) -> tuple[list[Tensor], list[Tensor]]:
+    leaves = [leaf.detach().double().requires_grad_() for leaf in case.leaves]
+    outs = reference(case, leaves, masks)
+    return outs, torch.autograd.grad(case.loss(outs), leaves)
+
+
+def kept_factors(case: Case, dropout: float, seed: int) -> list[Tensor]:
+    """The factors 0 or 1 / (1 - dropout) of one attention call, [H, L, L] for each molecule.
+
+    With equal scores and unit vectors as values, an output is a factor over L; each call reads off d keys.
+    """
+    d = len(case.qkv[0]) // 3 // case.heads
+    zero = Case(case.sizes, case.heads, d)
+    zero.pair_bias, zero.cls_bias = torch.zeros_like(case.pair_bias), torch.zeros_like(case.cls_bias)
+    factors = [torch.zeros(case.heads, n + 1, n + 1) for n in case.sizes]
+    for first in range(0, max(case.sizes) + 1, d):
+        qkv = torch.zeros_like(case.qkv[0])
+        values = qkv.view(3, case.heads, d, -1)[2]
+        for molecule, n in enumerate(case.sizes):
+            for row, column in enumerate(tokens_of(case, molecule)[first : first + d]):
+                values[:, row, column] = n + 1
+        torch.manual_seed(seed)
+        out = attention(qkv, zero.bias(), zero.layout, dropout).view(case.heads, d, -1)
+        for molecule in range(len(case.sizes)):
+            keys = factors[molecule][:, :, first : first + d]
+            keys.copy_(out[:, : keys.shape[2], tokens_of(case, molecule)].mT)
+    return factors
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize(("heads", "d"), [(8, 10), (3, 8), (2, 16), (1, 24), (2, 32), (4, 1)])
+def test_attention_matches_reference(sizes, heads, d):
+    case = Case(sizes, heads, d)
+    outs = case.run()
+    expected_outs, expected = reference_gradients(case)
+    assert_close(outs[0], expected_outs[0])
+    for actual, wanted in zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True):
+        assert_close(actual, wanted)
+
+
+def test_large_scores_do_not_overflow():
+    case = Case(SIZES["mixed"], 2, 10)
+    with torch.no_grad():
+        case.qkv[0].mul_(30)
+    outs = case.run()
+    expected_outs, expected = reference_gradients(case)
+    assert_close(outs[0], expected_outs[0])
+    for actual, wanted in zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True):
+        assert_close(actual, wanted * (1 + 0 * wanted))
+
+
+@pytest.mark.parametrize("dropout", [0.1, 0.6])
+def test_dropout_matches_reference_with_the_same_mask(dropout):
+    case = Case(SIZES["mixed"], 4, 10)
+    torch.manual_seed(5)
+    outs = case.run(dropout)
+    factors = kept_factors(case, dropout, 5)
+    expected_outs, expected = reference_gradients(case, [factors])
+    assert_close(outs[0], expected_outs[0])
+    for actual, wanted in zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True):
+        assert_close(actual, wanted)
+
+
+@pytest.mark.parametrize("dropout", [0.1, 0.5])
+def test_dropout_keeps_the_right_share_independently(dropout):
+    case = Case([60, 25, 60], 8, 16)
+    first, second = (kept_factors(case, dropout, seed) for seed in (1, 2))
+    kept = [torch.cat([factor.flatten() for factor in factors]) > 0 for factors in (first, second)]
+    scale = torch.cat([factor.flatten() for factor in first]).max().item()
+    error = 5 * math.sqrt(dropout * (1 - dropout) / len(kept[0]))
+    keep = 1 - dropout
+    assert scale == pytest.approx(1 / keep, rel=1e-5)
+    assert kept[0].float().mean().item() == pytest.approx(keep, abs=error)
+    assert (kept[0] & kept[1]).float().mean().item() == pytest.approx(keep**2, abs=2 * error)
+    heads, other = first[0][0] > 0, first[2][1] > 0
+    assert (heads & other).float().mean().item() == pytest.approx(keep**2, abs=5 * dropout / math.sqrt(61 * 61))
+    neighbours = (first[0][:, :-1] > 0) & (first[0][:, 1:] > 0)
+    assert neighbours.float().mean().item() == pytest.approx(keep**2, abs=5 * dropout / math.sqrt(8 * 60 * 61))
+
+
+def test_dropout_follows_the_generator():
+    case = Case(SIZES["mixed"], 2, 10)
+    torch.manual_seed(3)
+    (first,), (second,) = case.run(0.3), case.run(0.3)
+    torch.manual_seed(3)
+    (again,) = case.run(0.3)
+    state = torch.get_rng_state()
+    case.run(0.0)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, second)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_bias_shared_by_layers_gets_the_sum():
+    case = Case(SIZES["mixed"], 2, 10, layers=3)
+    _, expected = reference_gradients(case)
+    actual = torch.autograd.grad(case.loss(case.run()), case.leaves)
+    for got, wanted in zip(actual, expected, strict=True):
+        assert_close(got, wanted)
+
+
+def test_bias_gradient_under_repeated_and_partial_backward():
+    case = Case(SIZES["mixed"], 2, 10, layers=2)
+    _, expected = reference_gradients(case)
+    outs = case.run()
+    loss = case.loss(outs)
+    torch.autograd.grad(loss, case.qkv, retain_graph=True)
+    for _ in range(2):
+        assert_close(torch.autograd.grad(loss, case.pair_bias, retain_graph=True)[0], expected[2])
+    (only_first,) = torch.autograd.grad((outs[0] * case.weights[0]).sum(), case.cls_bias, retain_graph=True)
+    (only_second,) = torch.autograd.grad((outs[1] * case.weights[1]).sum(), case.cls_bias, retain_graph=True)
+    assert_close(only_first + only_second, expected[3])
+    loss.backward()
+    loss_again = case.loss(case.run())
+    loss_again.backward()
+    assert_close(case.pair_bias.grad, 2 * expected[2])
+
+
+def test_inputs_without_gradient():
+    case = Case(SIZES["mixed"], 2, 10)
+    _, expected = reference_gradients(case)
+    case.pair_bias.requires_grad_(False)
+    case.cls_bias.requires_grad_(False)
+    assert_close(torch.autograd.grad(case.loss(case.run()), case.qkv)[0], expected[0])
+    case.qkv[0].requires_grad_(False)
+    case.cls_bias.requires_grad_(True)
+    assert_close(torch.autograd.grad(case.loss(case.run()), case.cls_bias)[0], expected[2])
+
+
+def test_double_backward_is_refused():
+    case = Case([5], 2, 10)
+    (gradient,) = torch.autograd.grad((case.run()[0] ** 2).sum(), case.qkv, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+@pytest.mark.parametrize("index_type", [torch.uint8, torch.int32, torch.int64])
+@pytest.mark.parametrize(("rows", "columns", "width"), [(1500, 9, 80), (700, 1, 8), (65, 6, 19), (3, 2, 16)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_embedding_sum(index_type, rows, columns, width, weighted):
+    table = torch.randn(23, width).requires_grad_()
+    index = torch.randint(0, 23, (rows, columns)).to(index_type)
+    weight = torch.rand(rows, columns) if weighted else None
+    factor = torch.randn(rows, width)
+    exact = table.detach().double().requires_grad_()
+    terms = embedding(index.long(), exact) * (1 if weight is None else weight.unsqueeze(-1))
+    expected = terms.sum(1)
+    actual = embedding_sum(index, table, weight)
+    assert_close(actual, expected)
+    (wanted,) = torch.autograd.grad((expected * factor).sum(), exact)
+    assert_close(torch.autograd.grad((actual * factor).sum(), table)[0], wanted)
+
+
+@pytest.mark.parametrize("entry", [-1, 4])
+def test_embedding_sum_refuses_indices_outside_the_table(entry):
+    with pytest.raises(IndexError, match=r"0 \.\. 3"):
+        embedding_sum(torch.tensor([[0], [entry]]), torch.randn(4, 8))
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    case = Case([30, 1, 12, 25, 18, 40, 9], 4, 10, layers=2)
+    table, index = torch.randn(11, 8).requires_grad_(), torch.randint(0, 11, (5000, 3))
+    results = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        torch.manual_seed(1)
+        outs = case.run(0.2)
+        entries = embedding_sum(index, table)
+        gradients = torch.autograd.grad(case.loss(outs), case.leaves)
+        results.append([*outs, entries, *gradients, *torch.autograd.grad((entries**3).sum(), table)])
+    for one, two in zip(*results, strict=True):
+        assert torch.equal(one, two)
+
+
+def test_inputs_are_checked():
+    case = Case([3, 4], 2, 10)
+    bias, qkv = case.bias(), case.qkv[0].detach()
+    with pytest.raises(TypeError, match="qkv_t must be a torch.float32 CPU tensor"):
+        attention(qkv.double(), bias, case.layout, 0.0)
+    with pytest.raises(ValueError, match="qkv_t must have the shape"):
+        attention(qkv[:, 1:], bias, case.layout, 0.0)
+    with pytest.raises(ValueError, match="multiple of 2 heads"):
+        attention(qkv[1:], bias, case.layout, 0.0)
+    with pytest.raises(ValueError, match=r"in \[0, 1\)"):
+        attention(qkv, bias, case.layout, 1.0)
+    with pytest.raises(ValueError, match="pair_bias must have the shape"):
+        lay_out_bias(case.pair_bias[1:], case.cls_bias, case.layout)
+    with pytest.raises(ValueError, match="at least one atom"):
+        Layout.from_ptr(torch.tensor([0, 3, 3]), 2)
+    with pytest.raises(TypeError, match="integer type"):
+        embedding_sum(torch.rand(3, 2), torch.randn(4, 8))
+
+
+def test_non_contiguous_inputs():
+    case = Case(SIZES["mixed"], 2, 10)
+    (expected,) = case.run()
+    strided = case.qkv[0].t().contiguous().t()
+    assert torch.equal(attention(strided, case.bias(), case.layout, 0.0), expected)

@@ -1,0 +1,174 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+
+from graphormer_sepnorm import GraphBatch, Graphormer, base, ops, slim
+from graphormer_sepnorm.features import FEATURIZERS
+from tests.reference import graphormer
+
+
+def make_model(config, seed=0):
+    torch.manual_seed(seed)
+    model = Graphormer(config)
+    for parameter in model.parameters():  # away from zero biases and unit norms, so that every term counts
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+def collate(model, graphs):
+    transform = model.transform()
+    return Batch.from_data_list([transform(graph.clone()) for graph in graphs])
+
+
+def as_reference(graph: Data):
+    bonds = {(i, j): int(b) + 1 for (i, j), b in zip(graph.edge_index.t().tolist(), graph.edge_attr, strict=True)}
+    return graph.x.view(-1).tolist(), bonds
+
+
+def renumber(graph: Data, order) -> Data:
+    place = torch.empty(graph.num_nodes, dtype=torch.long)
+    place[order] = torch.arange(graph.num_nodes)
+    shuffled = torch.randperm(graph.num_edges)
+    return Data(
+        x=graph.x[order],
+        edge_index=place[graph.edge_index][:, shuffled],
+        edge_attr=graph.edge_attr[shuffled],
+        num_nodes=graph.num_nodes,
+    )
+
+
+def relative_error(a, b):
+    return ((a - b).norm() / b.norm().clamp(min=1e-12)).item()
+
+
+def gradients(model):
+    return torch.cat([p.grad.double().reshape(-1) for p in model.parameters()])
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-12)])
+@pytest.mark.parametrize("norm", ["sepnorm", "sepnorm-layernorm", "sharenorm"])
+@pytest.mark.parametrize("norm_position", ["post", "pre"])
+def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_position, dtype, tolerance):
+    """In float32 through the compiled operations, in float64 through the plain ones."""
+    if (norm, norm_position, dtype) == ("sepnorm", "pre", torch.float32):
+        pytest.skip("the first BatchNorm divides the rounding of identical CLS rows by sqrt(eps); float64 checks it")
+    config = replace(config, norm=norm, norm_position=norm_position)
+    model = make_model(config).to(dtype)
+    state = {name: value.detach().double().requires_grad_() for name, value in model.state_dict().items()}
+    weights = torch.linspace(-1, 1, len(graphs)).unsqueeze(1)
+
+    out = model(collate(model, graphs))
+    (out * weights).sum().backward()
+    expected = graphormer(state, [as_reference(graph) for graph in graphs], config)
+    (expected * weights).sum().backward()
+
+    assert relative_error(out, expected) < tolerance
+    reference = torch.cat([state[name].grad.reshape(-1) for name, _ in model.named_parameters()])
+    assert relative_error(gradients(model), reference) < tolerance
+    if dtype == torch.float64:
+        for name, parameter in model.named_parameters():
+            assert (parameter.grad - state[name].grad).abs().max() < tolerance * reference.norm(), name
+
+
+def test_compiled_and_plain_operations_agree(config, graphs, monkeypatch):
+    model = make_model(config)
+    batch = collate(model, graphs)
+    compiled = model(batch)
+    compiled.sum().backward()
+    compiled_gradients = gradients(model)
+    model.zero_grad()
+    monkeypatch.setattr(ops, "runs_compiled", lambda tensor: False)
+    plain = model(batch)
+    plain.sum().backward()
+    assert relative_error(compiled, plain) < 1e-5
+    assert relative_error(compiled_gradients, gradients(model)) < 1e-5
+
+
+def test_renumbering_the_atoms_changes_nothing(config, graphs):
+    model = make_model(config).eval()
+    torch.manual_seed(1)
+    renumbered = [renumber(graph, torch.randperm(graph.num_nodes)) for graph in graphs]
+    torch.testing.assert_close(model(collate(model, graphs)), model(collate(model, renumbered)), rtol=1e-5, atol=1e-5)
+
+
+def test_a_batch_equals_its_molecules_one_by_one(config, graphs):
+    model = make_model(config).eval()
+    together = model(collate(model, graphs))
+    alone = torch.cat([model(collate(model, [graph])) for graph in graphs])
+    torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
+
+
+def test_company_matters_in_training_through_the_batch_norm_of_the_cls_alone(config, graphs):
+    for norm, depends in (("sepnorm", True), ("sepnorm-layernorm", False)):
+        model = make_model(replace(config, norm=norm))
+        first = model(collate(model, graphs[:4]))[:2]
+        second = model(collate(model, [*graphs[:2], *graphs[4:]]))[:2]
+        assert torch.allclose(first, second, atol=1e-5) is not depends
+
+
+def test_one_molecule_in_training_is_refused_before_anything_changes(config, graphs):
+    model = make_model(config)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(ValueError, match="at least 2 molecules"):
+        model(collate(model, graphs[:1]))
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_runs_on_batches_of_a_pyg_dataloader(config, graphs):
+    model = make_model(config).eval()
+    prepared = [model.transform()(graph) for graph in graphs]
+    outputs = [model(batch) for batch in DataLoader(prepared, batch_size=4)]
+    assert [len(output) for output in outputs] == [4, 2]
+
+
+def test_untransformed_graphs_are_refused(config, graphs):
+    model = make_model(config)
+    with pytest.raises(ValueError, match="apply GraphormerTransform"):
+        model(Batch.from_data_list(graphs))
+
+
+def test_bond_direction_and_type_reach_the_output(config):
+    model = make_model(config).eval()
+    chain = Data(
+        x=torch.tensor([[0], [1], [2]]),
+        edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+        edge_attr=torch.tensor([0, 0, 1, 1]),
+        num_nodes=3,
+    )
+    other = chain.clone()
+    other.edge_attr = torch.tensor([0, 0, 2, 2])
+    assert not torch.allclose(model(collate(model, [chain])), model(collate(model, [other])))
+
+
+def test_slim_stays_under_half_a_million_parameters_on_zinc():
+    featurizer = FEATURIZERS["zinc"]
+    model = Graphormer(slim(featurizer.atom_sizes, featurizer.bond_sizes))
+    assert sum(p.numel() for p in model.parameters()) < 500_000
+    assert (len(model.blocks), model.config.width, model.config.ffn_width, model.config.heads) == (12, 80, 80, 8)
+
+
+def test_base_has_the_sizes_of_the_paper():
+    config = base((28,), (4,))
+    assert (config.layers, config.width, config.heads) == (12, 768, 32)
+
+
+def test_dropout_is_drawn_anew_and_follows_the_seed(config, graphs):
+    model = make_model(replace(config, attention_dropout=0.5, norm="sharenorm"))
+    batch = collate(model, graphs)
+    torch.manual_seed(3)
+    first, second = model(batch), model(batch)
+    torch.manual_seed(3)
+    again = model(batch)
+    assert not torch.allclose(first, second)
+    assert torch.equal(first, again)
+
+
+def test_graph_batch_moves_with_everything_in_it(config, graphs):
+    model = make_model(config)
+    batch = GraphBatch.from_pyg(collate(model, graphs), ["spd", "path_bonds", "degree"])
+    moved = batch.to("meta")
+    assert {moved.x.device.type, moved.ptr.device.type, moved.y.device.type} == {"meta"}
+    assert {array.device.type for array in moved.arrays.values()} == {"meta"}

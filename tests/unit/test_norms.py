@@ -1,0 +1,76 @@
+import pytest
+import torch
+from torch import nn
+
+from graphormer_sepnorm import SepNorm, ShareNorm
+from graphormer_sepnorm.norms import NORMS
+
+
+def test_sepnorm_by_hand():
+    norm = SepNorm(2)
+    x = torch.tensor([[[0.0, 4.0], [1.0, 3.0]], [[2.0, 8.0], [10.0, 10.0]]])
+    # CLS by column over the batch: (0, 2) and (4, 8) become (-1, 1). Atoms by row: (1, 3) becomes (-1, 1), (10, 10) 0.
+    expected = torch.tensor([[[-1.0, -1.0], [-1.0, 1.0]], [[1.0, 1.0], [0.0, 0.0]]])
+    torch.testing.assert_close(norm(x), expected, atol=1e-4, rtol=0)
+
+
+def test_published_interface():
+    norm = SepNorm(8)
+    assert isinstance(norm.cls_norm_layer, nn.BatchNorm1d)
+    assert isinstance(norm.tok_norm_layer, nn.LayerNorm)
+    assert set(norm.state_dict()) >= {"cls_norm_layer.weight", "tok_norm_layer.weight", "cls_norm_layer.running_mean"}
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("training", [True, False])
+def test_packed_rows_equal_the_padded_form(name, training):
+    torch.manual_seed(0)
+    sizes, width = [3, 1, 5, 2], 6
+    norm = NORMS[name](width)
+    for parameter in norm.parameters():
+        nn.init.normal_(parameter)
+    norm.train(training)
+    padded = torch.randn(len(sizes), 6, width)
+    mask = torch.arange(6).unsqueeze(0) <= torch.tensor(sizes).unsqueeze(1)
+    tokens = mask.clone()
+    tokens[:, 0] = False
+    packed = norm.packed(torch.cat([padded[:, 0], padded[tokens]]), len(sizes))
+    other = NORMS[name](width)
+    other.load_state_dict(norm.state_dict())
+    other.train(training)
+    result = other(padded, mask)
+    torch.testing.assert_close(packed[: len(sizes)], result[:, 0])
+    torch.testing.assert_close(packed[len(sizes) :], result[tokens])
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_padding_is_never_seen(name):
+    torch.manual_seed(0)
+    x = torch.randn(3, 5, 4)
+    mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], dtype=torch.bool)
+    poisoned = x.masked_fill(~mask.unsqueeze(-1), 1e6)
+    first, second = NORMS[name](4), NORMS[name](4)
+    torch.testing.assert_close(first(x, mask)[mask], second(poisoned, mask)[mask])
+    for key, value in first.state_dict().items():
+        torch.testing.assert_close(value, second.state_dict()[key])
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_without_padding_the_mask_is_not_needed(name):
+    x = torch.randn(4, 3, 8)
+    torch.testing.assert_close(NORMS[name](8)(x), NORMS[name](8)(x, torch.ones(4, 3, dtype=torch.bool)))
+
+
+@pytest.mark.parametrize("form", ["published", "packed"])
+def test_one_molecule_in_training_is_refused(form):
+    norm = SepNorm(4)
+    x = torch.randn(1, 3, 4)
+    with pytest.raises(ValueError, match="at least 2 molecules"):
+        norm(x) if form == "published" else norm.packed(x[0], 1)
+    norm.eval()
+    assert norm(x).shape == (1, 3, 4)
+
+
+def test_one_molecule_is_fine_with_layer_norm_on_the_cls():
+    x = torch.randn(1, 3, 4)
+    torch.testing.assert_close(NORMS["sepnorm-layernorm"](4)(x), ShareNorm(4)(x))

@@ -1,0 +1,162 @@
+import csv
+import gzip
+import importlib.util
+import itertools
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rdkit import Chem
+
+from graphormer_sepnorm.chemistry import penalized_logp, read_smiles
+
+DATA = Path(__file__).parents[2] / "data"
+SPEC = importlib.util.spec_from_file_location("make_sample", DATA / "make_sample.py")
+make_sample = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(make_sample)
+
+# Elements and charges of the ZINC benchmark that the sample draws on.
+ZINC_ATOMS = {
+    ("C", 0),
+    ("N", 0),
+    ("N", 1),
+    ("O", 0),
+    ("O", -1),
+    ("F", 0),
+    ("P", 0),
+    ("S", 0),
+    ("Cl", 0),
+    ("Br", 0),
+    ("I", 0),
+}
+
+
+@pytest.fixture(scope="module")
+def sample() -> pd.DataFrame:
+    return pd.read_csv(make_sample.SAMPLE)
+
+
+@pytest.fixture(scope="module")
+def mols(sample) -> list[Chem.Mol]:
+    return [read_smiles(smiles) for smiles in sample.smiles]
+
+
+@pytest.fixture(scope="module")
+def drugs() -> pd.DataFrame:
+    return pd.read_csv(DATA / "drugs.csv")
+
+
+def stored_rows() -> list[tuple[str, ...]]:
+    with gzip.open(make_sample.SAMPLE, "rt", newline="") as file:
+        return [tuple(row) for row in csv.reader(file)]
+
+
+def test_columns_and_split_sizes(sample):
+    assert list(sample.columns) == ["smiles", "split", "penalized_logp"]
+    assert sample.split.value_counts().to_dict() == {"train": 4000, "val": 500, "test": 500}
+    assert sample.notna().all(axis=None)
+
+
+def test_no_molecule_is_in_the_sample_twice_even_as_a_stereoisomer(mols):
+    assert len({Chem.MolToSmiles(mol, isomericSmiles=False) for mol in mols}) == len(mols)
+
+
+def test_molecules_are_canonical_and_whole(sample, mols):
+    assert [Chem.MolToSmiles(mol) for mol in mols] == list(sample.smiles)
+    assert not sample.smiles.str.contains(r"[.*]").any()
+
+
+def test_sizes_are_those_of_drug_like_molecules(mols):
+    sizes = pd.Series([mol.GetNumAtoms() for mol in mols])
+    assert sizes.min() >= 8
+    assert sizes.max() <= 38
+    assert 22 < sizes.mean() < 24
+
+
+def test_atoms_are_a_subset_of_those_in_zinc(mols):
+    assert {(atom.GetSymbol(), atom.GetFormalCharge()) for mol in mols for atom in mol.GetAtoms()} == ZINC_ATOMS
+
+
+def test_no_bonds_between_heteroatoms_arise_by_chance(mols):
+    unwanted = Chem.MolFromSmarts("[O,S;!$(S=O);!a]-[N,O,S,F,Cl,Br,I;+0;!$(S=O)]")
+    assert not [Chem.MolToSmiles(mol) for mol in mols if mol.HasSubstructMatch(unwanted)]
+
+
+def test_targets_spread_as_in_zinc_in_every_split(sample):
+    for _, part in sample.groupby("split"):
+        assert abs(part.penalized_logp.mean()) < 0.3
+        assert 1.8 < part.penalized_logp.std() < 2.6
+
+
+def test_targets_belong_to_the_molecules(sample):
+    part = sample.sample(200, random_state=0)
+    assert [penalized_logp(smiles) for smiles in part.smiles] == pytest.approx(list(part.penalized_logp), abs=1e-5)
+
+
+def test_rings_above_six_atoms_occur_but_are_few(mols):
+    large = [max((len(ring) for ring in mol.GetRingInfo().AtomRings()), default=0) > 6 for mol in mols]
+    assert 0.02 < sum(large) / len(large) < 0.10
+
+
+def test_generator_repeats_the_first_rows():
+    assert list(itertools.islice(make_sample.sample_rows(), 100)) == stored_rows()[1:101]
+
+
+def test_another_seed_gives_other_molecules():
+    first = {smiles for smiles, _, _ in itertools.islice(make_sample.sample_rows(seed=1), 20)}
+    assert not first & {smiles for smiles, _, _ in itertools.islice(make_sample.sample_rows(seed=2), 20)}
+
+
+@pytest.mark.slow
+def test_generator_repeats_the_file(tmp_path):
+    path = tmp_path / "sample.csv.gz"
+    make_sample.write_sample(path)
+    written = path.read_bytes()
+    assert gzip.decompress(written) == gzip.decompress(make_sample.SAMPLE.read_bytes())
+    assert written[4:8] == bytes(4)
+
+
+def test_file_is_small_and_carries_no_time():
+    raw = make_sample.SAMPLE.read_bytes()
+    assert len(raw) < 200_000
+    assert raw[4:8] == bytes(4)
+
+
+def test_pieces_join_only_at_fitting_points():
+    rng = make_sample.random.Random(0)
+    amine, alcohol, acid = Chem.MolFromSmiles("[2*]N1CCCC1"), "[2*]OC", "[4*]C(C)=O"
+    point = make_sample.open_points(amine)[0]
+    assert make_sample.join(amine, point, alcohol, rng) is amine
+    assert Chem.CanonSmiles(Chem.MolToSmiles(make_sample.join(amine, point, acid, rng))) == "CC(=O)N1CCCC1"
+
+
+def test_open_points_close_with_hydrogen_or_methyl():
+    rng = make_sample.random.Random(0)
+    closed = [make_sample.close(Chem.MolFromSmiles(s), rng) for s in ("[2*]n1cccc1", "[1*]c1ccccc1", "[4*]C(=O)N[2*]")]
+    assert [Chem.MolToSmiles(mol) for mol in closed] == ["c1cc[nH]c1", "c1ccccc1", "CC(N)=O"]
+
+
+def test_drugs_are_readable_sorted_and_unique(drugs):
+    assert list(drugs.columns) == ["name", "smiles"]
+    assert len(drugs) >= 120
+    assert list(drugs.name) == sorted(set(drugs.name))
+    assert (drugs.name == drugs.name.str.lower()).all()
+    assert len({Chem.MolToSmiles(read_smiles(smiles)) for smiles in drugs.smiles}) == len(drugs)
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("aspirin", "C9H8O4"),
+        ("caffeine", "C8H10N4O2"),
+        ("choline", "C5H14NO+"),
+        ("erythromycin", "C37H67NO13"),
+        ("ethanol", "C2H6O"),
+        ("imatinib", "C29H31N7O"),
+        ("metformin hydrochloride", "C4H12ClN5"),
+        ("paclitaxel", "C47H51NO14"),
+    ],
+)
+def test_drug_formulas(drugs, name, formula):
+    (smiles,) = drugs.smiles[drugs.name == name]
+    assert Chem.rdMolDescriptors.CalcMolFormula(read_smiles(smiles)) == formula

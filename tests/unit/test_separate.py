@@ -1,0 +1,632 @@
+import copy
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.norms import SepNorm, ShareNorm
+from graphormer_sepnorm.separate import SequenceSepNorm, separate_norms
+
+WIDTH = 16
+README = Path(__file__).parents[2] / "README.md"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A small model, the arguments of a call, and how to read the CLS and all tokens off what it returns."""
+
+    make: Callable[[], nn.Module]
+    inputs: Callable[[], dict[str, Tensor]]
+    read: Callable[[object], Tensor] = lambda output: output
+    num_norms: int = 4
+    positions: int | tuple[int, ...] | None = None
+
+
+def encoder_layer(**options) -> nn.TransformerEncoderLayer:
+    return nn.TransformerEncoderLayer(WIDTH, 2, 32, dropout=0.0, **options)
+
+
+def encoder(**options) -> nn.TransformerEncoder:
+    norm = nn.LayerNorm(WIDTH) if options.get("norm_first") else None
+    return nn.TransformerEncoder(encoder_layer(**options), 2, norm, enable_nested_tensor=False)
+
+
+def timm_vit(name: str = "vit_tiny_patch16_224", **options) -> nn.Module:
+    timm = pytest.importorskip("timm")
+    return timm.create_model(name, img_size=32, embed_dim=WIDTH, depth=2, num_heads=2, num_classes=3, **options)
+
+
+def hugging_face(kind: str, config_kind: str, **options) -> nn.Module:
+    transformers = pytest.importorskip("transformers")
+    config = getattr(transformers, config_kind)(
+        hidden_size=WIDTH,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        **options,
+    )
+    return getattr(transformers, kind)(config)
+
+
+def sequences() -> dict[str, Tensor]:
+    return {"src": torch.randn(4, 5, WIDTH)}
+
+
+def padded_sequences() -> dict[str, Tensor]:
+    mask = torch.zeros(4, 5, dtype=torch.bool)
+    mask[1:, 3:] = True
+    return {**sequences(), "src_key_padding_mask": mask}
+
+
+def images(name: str) -> dict[str, Tensor]:
+    return {name: torch.randn(4, 3, 32, 32)}
+
+
+def sentences() -> dict[str, Tensor]:
+    mask = torch.ones(4, 6, dtype=torch.long)
+    mask[2:, 4:] = 0
+    return {"input_ids": torch.randint(5, 90, (4, 6)), "attention_mask": mask}
+
+
+def hidden(output) -> Tensor:
+    return output.last_hidden_state
+
+
+FAMILIES = {
+    "encoder": Family(partial(encoder, batch_first=True), sequences),
+    "encoder-padded": Family(partial(encoder, batch_first=True), padded_sequences, read=lambda out: out[:, :3]),
+    "encoder-sequence-first": Family(encoder, sequences),
+    "encoder-pre-norm": Family(partial(encoder, batch_first=True, norm_first=True), sequences, num_norms=5),
+    "timm": Family(timm_vit, partial(images, "x"), num_norms=5),
+    "timm-clip": Family(partial(timm_vit, pre_norm=True), partial(images, "x"), num_norms=6),
+    "timm-res-post": Family(lambda: timm_vit(block_fn=timm_block("ResPostBlock")), partial(images, "x"), num_norms=5),
+    "timm-parallel": Family(
+        lambda: timm_vit(block_fn=timm_block("ParallelScalingBlock")), partial(images, "x"), num_norms=3
+    ),
+    "deit": Family(
+        partial(timm_vit, "deit_tiny_distilled_patch16_224"), partial(images, "x"), num_norms=5, positions=(0, 1)
+    ),
+    "bert": Family(partial(hugging_face, "BertModel", "BertConfig", vocab_size=99), sentences, hidden, 5),
+    "roberta": Family(
+        partial(hugging_face, "RobertaModel", "RobertaConfig", vocab_size=99), sentences, hidden, num_norms=5
+    ),
+    "vit": Family(
+        partial(hugging_face, "ViTModel", "ViTConfig", image_size=32), partial(images, "pixel_values"), hidden, 5
+    ),
+    "vit-mae": Family(
+        partial(hugging_face, "ViTMAEModel", "ViTMAEConfig", image_size=32, mask_ratio=0.5),
+        lambda: {**images("pixel_values"), "noise": torch.rand(4, 4)},
+        hidden,
+        num_norms=5,
+    ),
+}
+every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+
+
+def timm_block(name: str) -> type[nn.Module]:
+    return getattr(pytest.importorskip("timm.models.vision_transformer"), name)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def trained(model: nn.Module) -> nn.Module:
+    """Gives every norm weights and biases of its own, as training does."""
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, nn.LayerNorm):
+                module.weight.uniform_(0.5, 1.5)
+                module.bias.uniform_(-0.5, 0.5)
+    return model
+
+
+def separate_all(family: Family, **options) -> nn.Module:
+    return separate_norms(trained(family.make()), cls_positions=family.positions, **options)
+
+
+def separate_modules(model: nn.Module) -> list[SequenceSepNorm]:
+    return [module for module in model.modules() if isinstance(module, SequenceSepNorm)]
+
+
+# Normalization itself
+
+
+def separate_literal(positions: tuple[int, ...], batch_first: bool = True) -> SequenceSepNorm:
+    cls_norms = [nn.BatchNorm1d(2, eps=1e-12) for _ in positions]
+    return SequenceSepNorm(cls_norms, nn.LayerNorm(2, eps=1e-12), positions, batch_first)
+
+
+def test_cls_is_normalized_over_the_batch_and_tokens_over_the_width():
+    x = torch.tensor([[[1.0, 10.0], [2.0, 4.0], [9.0, 1.0]], [[3.0, 30.0], [5.0, 5.5], [0.0, 8.0]]])
+    expected = torch.tensor([[[-1.0, -1], [-1, 1], [1, -1]], [[1, 1], [-1, 1], [-1, 1]]])
+    torch.testing.assert_close(separate_literal((0,))(x), expected)
+
+
+@pytest.mark.parametrize(
+    ("positions", "order"),
+    [((-1,), [1, 2, 3, 0]), ((2,), [1, 2, 0, 3]), ((0, 1), [0, 1, 2, 3]), ((-3, -1), [2, 0, 3, 1])],
+)
+def test_special_tokens_elsewhere_are_normalized_as_in_front(positions, order):
+    x = torch.randn(5, 4, 2)
+    front = separate_literal(tuple(range(len(positions))))
+    torch.testing.assert_close(separate_literal(positions)(x[:, order]), front(x)[:, order])
+
+
+def test_each_special_token_has_a_norm_of_its_own():
+    out = separate_literal((0, 1))(torch.randn(6, 4, 2) + torch.tensor([0.0, 50, 0, 0]).view(1, 4, 1))
+    torch.testing.assert_close(out[:, :2].mean(dim=0), torch.zeros(2, 2), atol=1e-5, rtol=0)
+
+
+def test_sequence_first_is_batch_first_transposed():
+    x = torch.randn(5, 4, 2)
+    out = separate_literal((0,), batch_first=False)(x.transpose(0, 1))
+    torch.testing.assert_close(out.transpose(0, 1), separate_literal((0,))(x))
+
+
+def test_a_sequence_of_the_cls_alone_is_normalized():
+    assert separate_literal((0,))(torch.tensor([[[1.0, 4.0]], [[3.0, 2.0]]])).flatten().tolist() == [-1, 1, 1, -1]
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (2, 3, 4, 2)])
+def test_input_without_three_axes_is_refused(shape):
+    with pytest.raises(ValueError, match="3 axes"):
+        separate_literal((0,))(torch.randn(shape))
+
+
+@pytest.mark.parametrize("positions", [(3,), (-4,), (0, 3)])
+def test_sequence_without_the_special_position_is_refused(positions):
+    with pytest.raises(ValueError, match="3 tokens has no special tokens"):
+        separate_literal(positions)(torch.randn(4, 3, 2))
+
+
+def test_one_sequence_in_training_is_refused_by_batchnorm_and_accepted_in_eval():
+    norm = separate_literal((0,))
+    with pytest.raises(ValueError, match="at least 2"):
+        norm(torch.randn(1, 3, 2))
+    assert norm.eval()(torch.randn(1, 3, 2)).shape == (1, 3, 2)
+
+
+# Conversion of known models
+
+
+@every_family
+@torch.no_grad()
+def test_layernorm_on_the_cls_leaves_the_output_unchanged(family):
+    model = trained(family.make()).eval()
+    inputs = family.inputs()
+    before = family.read(model(**inputs))
+    model = separate_norms(model, cls_norm=nn.LayerNorm, cls_positions=family.positions)
+    torch.testing.assert_close(family.read(model(**inputs)), before, atol=1e-6, rtol=0)
+
+
+@every_family
+def test_all_norms_on_token_sequences_are_replaced_and_reported(family):
+    model = separate_all(family)
+    assert len(model.separated_norms.replaced) == len(separate_modules(model)) == family.num_norms
+    for name in model.separated_norms.replaced:
+        assert isinstance(model.get_submodule(name), SequenceSepNorm)
+
+
+@every_family
+def test_batchnorm_changes_the_output_and_all_new_parameters_learn(family):
+    model = trained(family.make())
+    inputs = family.inputs()
+    before = family.read(model(**inputs))
+    model = separate_norms(model, cls_positions=family.positions)
+    after = family.read(model(**inputs))
+    assert not torch.allclose(after, before, atol=1e-3)
+    after.square().sum().backward()
+    for norm in separate_modules(model):
+        assert all(parameter.grad is not None for parameter in norm.parameters())
+        assert all(cls_norm.num_batches_tracked == 1 for cls_norm in norm.cls_norm_layers)
+
+
+@every_family
+def test_state_dict_goes_round_and_a_deep_copy_stands_alone(family):
+    model = separate_all(family).eval()
+    inputs = family.inputs()
+    twin = copy.deepcopy(model)
+    other = separate_norms(family.make(), cls_positions=family.positions).eval()
+    other.load_state_dict(model.state_dict())
+    assert twin.separated_norms == model.separated_norms
+    expected = family.read(model(**inputs)).detach().clone()
+    for parameter in model.parameters():
+        parameter.data.zero_()
+    torch.testing.assert_close(family.read(twin(**inputs)), expected)
+    torch.testing.assert_close(family.read(other(**inputs)), expected)
+
+
+@every_family
+def test_compiles_to_one_graph(family):
+    torch._dynamo.reset()
+    model = separate_all(family)
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    inputs = family.inputs()
+    with torch.no_grad():
+        expected = family.read(copy.deepcopy(model)(**inputs))
+        torch.testing.assert_close(family.read(compiled(**inputs)), expected, atol=1e-5, rtol=0)
+
+
+@every_family
+def test_autocast_trains_in_bfloat16(family):
+    model = separate_all(family)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = family.read(model(**family.inputs())).float().square().mean()
+    loss.backward()
+    gradients = [parameter.grad for norm in separate_modules(model) for parameter in norm.parameters()]
+    assert all(gradient.dtype == torch.float32 and gradient.isfinite().all() for gradient in gradients)
+
+
+@every_family
+def test_new_norms_take_over_device_type_and_mode(family):
+    model = separate_norms(family.make().double().eval(), cls_positions=family.positions)
+    for norm in separate_modules(model):
+        assert {parameter.dtype for parameter in norm.parameters()} == {torch.float64}
+        assert not any(module.training for module in norm.modules())
+
+
+# Inference paths of torch.nn
+
+
+@pytest.mark.parametrize("layers", [{0, 1}, {0}, {1}], ids=["both", "first", "second"])
+@pytest.mark.parametrize("attribute", ["norm1", "norm2", "norm[12]"])
+def test_inference_paths_do_not_bypass_the_norms(layers, attribute):
+    model = trained(nn.TransformerEncoder(encoder_layer(batch_first=True), 2)).eval()
+    chosen = "|".join(rf"layers\.{layer}\.{attribute}" for layer in layers)
+    model = separate_norms(model, only=chosen)
+    for norm in separate_modules(model):
+        norm.cls_norm_layers[0].running_mean.normal_()
+    inputs = padded_sequences()
+    slow = model(**inputs)
+    assert slow.requires_grad
+    with torch.no_grad():
+        fast = model(**inputs)
+    torch.testing.assert_close(fast[:, :3], slow[:, :3])
+    torch.testing.assert_close(fast[:1], slow[:1])
+
+
+def test_an_encoder_made_of_a_separate_layer_infers():
+    model = nn.TransformerEncoder(separate_norms(encoder_layer(batch_first=True)), 2).eval()
+    inputs = padded_sequences()
+    with torch.no_grad():
+        torch.testing.assert_close(model(**inputs), model(**inputs))
+
+
+def test_nested_tensors_are_refused():
+    model = separate_norms(encoder(batch_first=True)).eval()
+    nested = torch.nested.nested_tensor([torch.randn(3, WIDTH), torch.randn(5, WIDTH)])
+    with pytest.raises(ValueError, match="padded batch"), torch.no_grad():
+        separate_modules(model)[0](nested)
+
+
+# What starts from what
+
+
+def test_batchnorm_on_the_cls_starts_from_the_affine_parameters_and_keeps_its_eps():
+    layer = trained(encoder_layer(layer_norm_eps=0.25))
+    weight, bias = layer.norm1.weight.clone(), layer.norm1.bias.clone()
+    kept = layer.norm1
+    norm = separate_norms(layer).norm1
+    assert norm.tok_norm_layer is kept
+    assert norm.cls_norm_layers[0].weight.equal(weight)
+    assert norm.cls_norm_layers[0].bias.equal(bias)
+    assert norm.cls_norm_layers[0].eps == 1e-5
+    assert norm.cls_norm_layers[0].weight.data_ptr() != kept.weight.data_ptr()
+
+
+def test_layernorm_on_the_cls_takes_over_eps():
+    assert separate_norms(encoder_layer(layer_norm_eps=0.25), nn.LayerNorm).norm1.cls_norm_layers[0].eps == 0.25
+
+
+def test_a_new_token_norm_starts_from_the_affine_parameters_too():
+    layer = trained(encoder_layer())
+    weight = layer.norm1.weight.clone()
+    norm = separate_norms(layer, tok_norm=nn.BatchNorm1d).norm1
+    assert isinstance(norm.tok_norm_layer, nn.BatchNorm1d)
+    assert norm.tok_norm_layer.weight.equal(weight)
+
+
+def test_norm_without_bias_gives_its_weight_alone():
+    layer = encoder_layer(bias=False)
+    nn.init.uniform_(layer.norm1.weight)
+    norm = separate_norms(layer).norm1
+    assert norm.cls_norm_layers[0].weight.equal(layer.norm1.tok_norm_layer.weight)
+    assert norm.cls_norm_layers[0].bias.eq(0).all()
+
+
+def test_frozen_norms_stay_frozen():
+    norm = separate_norms(encoder_layer().requires_grad_(False)).norm1
+    assert not any(parameter.requires_grad for parameter in norm.parameters())
+
+
+# Choosing
+
+
+def test_a_copy_leaves_the_model_as_it_was():
+    model = encoder()
+    changed = separate_norms(model, inplace=False)
+    assert changed is not model
+    assert separate_modules(model) == []
+    assert len(separate_modules(changed)) == 4
+    assert separate_norms(model) is model
+
+
+def test_names_and_a_predicate_choose_among_the_norms():
+    model = separate_norms(encoder(), only=r"layers\.1", where=lambda name, norm: name.endswith("2"))
+    assert model.separated_norms.replaced == ("layers.1.norm2",)
+    assert model.separated_norms.skipped == {
+        "layers.0.norm1": r"only is 'layers\\.1'",
+        "layers.0.norm2": r"only is 'layers\\.1'",
+        "layers.1.norm1": "where is False",
+    }
+
+
+def test_the_report_names_every_norm_once():
+    model = separate_norms(nn.Sequential(encoder_layer(), nn.LayerNorm(WIDTH)))
+    assert str(model.separated_norms).splitlines() == [
+        "0.norm1: replaced",
+        "0.norm2: replaced",
+        "1: left alone, not known to act on token sequences in Sequential: say so with also",
+    ]
+
+
+def test_norms_that_are_not_known_are_replaced_where_the_caller_says_so():
+    model = nn.ModuleDict({"tokens": nn.LayerNorm(WIDTH), "pooled": nn.LayerNorm(WIDTH)})
+    x = torch.randn(5, 4, WIDTH)
+    model = separate_norms(model, also="^tokens$", batch_first=False)
+    assert model.separated_norms.replaced == ("tokens",)
+    torch.testing.assert_close(model["tokens"](x)[0].mean(dim=0), torch.zeros(WIDTH), atol=1e-5, rtol=0)
+
+
+def test_sequence_first_layers_stay_sequence_first_whatever_is_said_of_others():
+    model = separate_norms(encoder(), batch_first=True)
+    assert not any(norm.batch_first for norm in separate_modules(model))
+
+
+# What is left alone
+
+
+def refusal(model: nn.Module, **options) -> str:
+    before = model.state_dict().keys()
+    with pytest.raises(InputError) as error:
+        separate_norms(model, **options)
+    assert model.state_dict().keys() == before
+    return str(error.value)
+
+
+class CustomLayer(nn.TransformerEncoderLayer):
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        return self.norm1(src.mean(dim=1))
+
+
+def test_a_layer_with_a_forward_of_its_own_is_left_alone():
+    assert "CustomLayer has a forward of its own" in refusal(CustomLayer(WIDTH, 2))
+
+
+def test_an_encoder_of_other_layers_is_left_alone():
+    model = nn.TransformerEncoder(nn.Identity(), 1, nn.LayerNorm(WIDTH), enable_nested_tensor=False)
+    assert "do not say whether they are batch first" in refusal(model)
+
+
+def test_norms_over_other_axes_are_left_alone_even_where_the_caller_vouches():
+    model = nn.Sequential(nn.BatchNorm1d(4), nn.GroupNorm(2, 4), nn.LayerNorm((3, 4)))
+    assert refusal(model, also=".").count("does not normalize the last axis alone") == 3
+
+
+def test_one_norm_in_several_layers_is_left_alone():
+    model = encoder()
+    model.layers[1].norm1 = model.layers[0].norm1
+    model = separate_norms(model)
+    assert model.separated_norms.replaced == ("layers.0.norm2", "layers.1.norm2")
+    assert set(model.separated_norms.skipped.values()) == {"one norm in several layers"}
+
+
+def test_one_layer_used_several_times_is_converted_once():
+    layer = encoder_layer()
+    model = separate_norms(nn.Sequential(layer, layer))
+    assert model.separated_norms.replaced == ("0.norm1", "0.norm2")
+    assert len(separate_modules(model)) == 2
+
+
+def test_separate_norms_are_not_separated_again():
+    assert refusal(separate_norms(encoder())).count("already separate") == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"tok_norm": "LayerNorm"}, "tok_norm"),
+        ({"cls_positions": ()}, "increasing"),
+        ({"cls_positions": (1, 0)}, "increasing"),
+        ({"cls_positions": (-1, 0)}, "increasing"),
+        ({"cls_positions": (0, 0)}, "increasing"),
+        ({"only": "no such name"}, "no norm of TransformerEncoder was replaced"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused(options, problem):
+    assert problem in refusal(encoder(), **options)
+
+
+def test_timm_leaves_norms_of_heads_and_of_pooled_vectors_alone():
+    model = separate_norms(timm_vit(qk_norm=True, global_pool="avg"))
+    assert model.separated_norms.replaced == tuple(f"blocks.{b}.norm{i}" for b in (0, 1) for i in (1, 2))
+    left = [f"blocks.{block}.attn.{name}" for block in (0, 1) for name in ("q_norm", "k_norm")]
+    assert list(model.separated_norms.skipped) == [*left, "fc_norm"]
+
+
+def test_timm_with_further_special_tokens_is_left_alone_until_told_which():
+    assert "2 special tokens in front" in refusal(timm_vit("deit_tiny_distilled_patch16_224"))
+    registers = partial(timm_vit, reg_tokens=4)
+    assert "5 special tokens in front" in refusal(registers())
+    assert separate_norms(registers(), cls_positions=0).blocks[0].norm1.positions == (0,)
+
+
+def test_timm_without_a_cls_is_left_alone():
+    assert "no CLS token" in refusal(timm_vit(class_token=False, global_pool="avg"))
+    assert "no CLS token" in refusal(timm_vit(class_token=False, reg_tokens=1, global_pool="avg"))
+
+
+def test_one_tower_is_converted_and_the_ambiguous_one_reported():
+    model = separate_norms(nn.ModuleDict({"text": encoder(), "image": timm_vit(reg_tokens=1)}))
+    assert all(name.startswith("text.") for name in model.separated_norms.replaced)
+    assert all(name.startswith("image.") for name in model.separated_norms.skipped)
+
+
+def test_heads_of_hugging_face_models_are_left_alone():
+    model = separate_norms(hugging_face("BertForMaskedLM", "BertConfig", vocab_size=99))
+    assert len(model.separated_norms.replaced) == 5
+    assert list(model.separated_norms.skipped) == ["cls.predictions.transform.LayerNorm"]
+
+
+def test_masked_autoencoder_is_converted_in_encoder_and_decoder():
+    model = hugging_face(
+        "ViTMAEForPreTraining",
+        "ViTMAEConfig",
+        image_size=32,
+        decoder_hidden_size=8,
+        decoder_num_hidden_layers=1,
+        decoder_num_attention_heads=2,
+        decoder_intermediate_size=8,
+    )
+    model = separate_norms(model)
+    assert [name for name in model.separated_norms.replaced if "decoder" in name] == [
+        "decoder.decoder_layers.0.layernorm_before",
+        "decoder.decoder_layers.0.layernorm_after",
+        "decoder.decoder_norm",
+    ]
+    model(**images("pixel_values")).loss.backward()
+
+
+class MaskedAutoencoder(nn.Module):
+    """The encoder of He et al. (CVPR 2022) as its authors build it of timm's blocks: CLS and visible patches."""
+
+    def __init__(self):
+        super().__init__()
+        self.cls_token = nn.Parameter(torch.randn(1, 1, WIDTH))
+        self.blocks = nn.ModuleList(timm_block("Block")(WIDTH, 2) for _ in range(2))
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def forward(self, patches: Tensor, visible: Tensor) -> Tensor:
+        x = torch.cat([self.cls_token.expand(len(patches), -1, -1), patches[:, visible]], dim=1)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+
+def test_masked_autoencoder_of_timm_blocks():
+    model = trained(MaskedAutoencoder()).eval()
+    inputs = torch.randn(4, 9, WIDTH), torch.tensor([1, 4, 8])
+    before = model(*inputs)
+    separate_norms(model, nn.LayerNorm, also="^norm$")
+    assert len(model.separated_norms.replaced) == 5
+    torch.testing.assert_close(model(*inputs), before, atol=1e-6, rtol=0)
+
+
+def test_timm_trains_with_dropped_patches():
+    model = separate_norms(timm_vit(patch_drop_rate=0.5))
+    model(**images("x")).sum().backward()
+    assert model.norm.cls_norm_layers[0].weight.grad is not None
+
+
+def test_gps_convolution_is_left_alone():
+    from torch_geometric.nn import GPSConv
+
+    message = refusal(nn.ModuleList([GPSConv(WIDTH, None), GPSConv(WIDTH, None, norm="layer_norm")]), also=".")
+    assert message.count("packed node rows") == 6
+
+
+# Graphormer
+
+
+def test_share_norm_becomes_sep_norm_with_the_learned_parameters():
+    model = nn.ModuleDict({"norm": ShareNorm(WIDTH)})
+    trained(model)
+    x = torch.randn(7, WIDTH)
+    before = model["norm"].packed(x, 3)
+    assert type(separate_norms(model, nn.LayerNorm)["norm"]) is SepNorm
+    torch.testing.assert_close(model["norm"].packed(x, 3), before, atol=1e-6, rtol=0)
+
+
+def test_share_norm_with_batch_statistics_keeps_them():
+    model = nn.ModuleDict({"norm": ShareNorm(WIDTH, nn.BatchNorm1d)})
+    model["norm"].packed(torch.randn(7, WIDTH), 3)
+    x = torch.randn(7, WIDTH)
+    before = model.eval()["norm"].packed(x, 3)
+    torch.testing.assert_close(separate_norms(model)["norm"].packed(x, 3), before, atol=1e-6, rtol=0)
+
+
+def test_share_norm_with_another_cls_position_is_left_alone():
+    assert "Graphormer has its CLS" in refusal(nn.ModuleDict({"norm": ShareNorm(WIDTH)}), cls_positions=-1)
+
+
+# Distributed training
+
+
+def train_one_step(rank: int, init_file: str, result_file: str) -> None:
+    """One step on data that differs from rank to rank; rank 0 writes whether all ranks then have the same norms."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{init_file}", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(separate_norms(encoder(batch_first=True)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.manual_seed(rank)
+    start = [p.detach().clone() for p in separate_modules(model)[0].cls_norm_layers.parameters()]
+    model(**sequences())[:, 0].square().mul(torch.randn(4, WIDTH)).sum().backward()
+    optimizer.step()
+    weights = list(separate_modules(model)[0].cls_norm_layers.parameters())
+    moved = all(not torch.equal(new, old) for new, old in zip(weights, start, strict=True))
+    gathered: list = [None, None]
+    dist.all_gather_object(gathered, [weight.tolist() for weight in weights])
+    if rank == 0:
+        Path(result_file).write_text(f"moved {moved}, same {gathered[0] == gathered[1]}")
+    dist.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_cls_norms_train_alike_on_two_processes(tmp_path):
+    arguments = str(tmp_path / "init"), str(tmp_path / "result")
+    torch.multiprocessing.spawn(train_one_step, arguments, nprocs=2)
+    assert (tmp_path / "result").read_text() == "moved True, same True"
+
+
+def test_a_model_that_is_distributed_already_is_refused(tmp_path):
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'init'}", rank=0, world_size=1)
+    try:
+        assert "separate first" in refusal(DistributedDataParallel(encoder()))
+    finally:
+        dist.destroy_process_group()
+
+
+def test_sync_batchnorm_conversion_finds_the_cls_norms():
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(separate_norms(encoder()))
+    assert all(isinstance(norm.cls_norm_layers[0], nn.SyncBatchNorm) for norm in separate_modules(model))
+
+
+# README
+
+
+def snippets() -> list[str]:
+    """Python blocks of the README's section on other transformers."""
+    section = re.search(r"^## SepNorm in other transformers\n(.*?)(?=^## |\Z)", README.read_text(), re.M | re.S)
+    return re.findall(r"^```python\n(.*?)^```", section.group(1), re.M | re.S)
+
+
+@pytest.mark.skipif(not README.exists(), reason="no README beside the tests")
+def test_snippets_of_the_readme_run():
+    pytest.importorskip("timm")
+    pytest.importorskip("transformers")
+    assert len(snippets()) >= 3
+    for snippet in snippets():
+        exec(compile(snippet, "README.md", "exec"), {})
