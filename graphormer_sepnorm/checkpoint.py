@@ -19,6 +19,7 @@ from graphormer_sepnorm.model import Graphormer
 WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
 CONFIG = "config.json"
+HEAD = "head."
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: dict) -> None:
@@ -54,14 +55,48 @@ def load_model(path: Path) -> tuple[Graphormer, Config, dict]:
     Raises:
         InputError: the file is missing, damaged, of a newer format, or its tensors do not fit its config.
     """
-    if path.is_dir():
-        if not (path / WEIGHTS).exists():
-            raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}")
-        path = path / WEIGHTS
+    path = weights_file(path)
     tensors, config, facts = load_tensors(path)
     model = Graphormer(config.model)
     load_into(model, tensors, path)
     return model.eval(), config, facts
+
+
+def weights_file(path: Path) -> Path:
+    """The weights in a run folder, or the file itself; raises InputError for a folder without weights."""
+    if path.is_dir():
+        if not (path / WEIGHTS).exists():
+            raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}")
+        return path / WEIGHTS
+    return path
+
+
+def start_from(model: Graphormer, path: Path, frozen_layers: int = 0) -> None:
+    """Gives a model the weights of a checkpoint, all but the head's, which stay fresh, and freezes the first blocks.
+
+    With frozen blocks the embeddings before them are frozen too. BatchNorm's statistics are no weights: training
+    estimates them anew on its own molecules in frozen blocks as well.
+
+    Args:
+        model: of the checkpoint's architecture; ``num_tasks`` may differ.
+        path: run folder or weights file.
+        frozen_layers: number of blocks, counted from the input.
+
+    Raises:
+        InputError: as ``load_model``, another architecture, or more frozen layers than the model has.
+    """
+    if frozen_layers > len(model.blocks):
+        raise InputError(f"cannot freeze {frozen_layers} layers, the model has {len(model.blocks)}")
+    path = weights_file(path)
+    tensors, _, _ = load_tensors(path)
+    body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEAD)}
+    head = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(HEAD)}
+    load_into(model, body | head, path)
+    if frozen_layers:
+        for frozen in (model.embedding, model.encodings, model.blocks[:frozen_layers]):
+            frozen.requires_grad_(False)
+        model.cls.requires_grad_(False)
+        model.cls_bias.requires_grad_(False)
 
 
 def load_into(model: Graphormer, tensors: dict[str, Tensor], path: Path) -> None:

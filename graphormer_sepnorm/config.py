@@ -85,7 +85,7 @@ class TrainConfig:
     clip_norm: Rate = 5.0
     averaging: Probability = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+    precision: Literal["32-true", "bf16-mixed"] = "32-true"
 
 
 @dataclass(frozen=True, config=STRICT)

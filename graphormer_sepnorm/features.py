@@ -3,7 +3,7 @@
 Axis letters: T atoms and E directed bonds of all molecules.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +62,16 @@ class Featurizer:
             edge_index=np.concatenate([ends, ends[:, ::-1]]).T,
             edge_attr=np.concatenate([edge_attr, edge_attr]),
         )
+
+    def graphs(self, smiles: Iterable[str]) -> PackedGraphs:
+        """Reads SMILES and packs them; raises InputError that names the first row that cannot be read."""
+        molecules = []
+        for row, text in enumerate(smiles):
+            try:
+                molecules.append(self.graph(text))
+            except InputError as error:
+                raise InputError(f"row {row}, counted from 0: {error}") from None
+        return self.pack(molecules)
 
     def pack(self, molecules: list[MoleculeGraph]) -> PackedGraphs:
         """Packs molecules one after another."""

@@ -1,10 +1,12 @@
 """From a model and prepared molecules to predictions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.store import MoleculeDataset
 from graphormer_sepnorm.tasks import Task
@@ -22,12 +24,22 @@ def size_sorted_batches(num_atoms: np.ndarray, atoms_per_batch: int = ATOMS_PER_
     yield from np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
 
 
-@torch.inference_mode()
 def predict_dataset(model: Graphormer, dataset: MoleculeDataset, task: Task) -> np.ndarray:
     """Predictions [M, tasks] in the dataset's order, by a model in evaluation mode."""
-    device = model.cls.device
-    predictions = np.empty((len(dataset), model.config.num_tasks), np.float32)
+    return rows_of_molecules(model, dataset, model.config.num_tasks, lambda batch: task.predict(model(batch).float()))
+
+
+def embed_dataset(model: Graphormer, dataset: MoleculeDataset) -> np.ndarray:
+    """Final embeddings of the CLS tokens [M, D] in the dataset's order, by a model in evaluation mode."""
+    return rows_of_molecules(model, dataset, model.config.width, lambda batch: model.encode(batch)[0].float())
+
+
+@torch.inference_mode()
+def rows_of_molecules(
+    model: Graphormer, dataset: MoleculeDataset, width: int, compute: Callable[[GraphBatch], Tensor]
+) -> np.ndarray:
+    """What ``compute`` gives for each molecule: float32 [M, width], in the dataset's order."""
+    rows = np.empty((len(dataset), width), np.float32)
     for molecules in size_sorted_batches(dataset.num_atoms):
-        batch = dataset.batch(molecules).to(device)
-        predictions[molecules] = task.predict(model(batch).float()).cpu().numpy()
-    return predictions
+        rows[molecules] = compute(dataset.batch(molecules).to(model.cls.device)).cpu().numpy()
+    return rows

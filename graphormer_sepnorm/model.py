@@ -129,7 +129,10 @@ class Graphormer(nn.Module):
         terms = [encoding(batch) for encoding in self.encodings]
         num_cls = batch.num_graphs
         x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
-        attend = make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias)
+        return self.run_blocks(x, num_cls, make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias))
+
+    def run_blocks(self, x: Tensor, num_cls: int, attend: Attention) -> tuple[Tensor, Tensor]:
+        """From embedded rows [N, D] to the final embeddings of the CLS tokens [B, D] and of the atoms [T, D]."""
         for block in self.blocks:
             x = block(x, num_cls, attend)
         if self.last_norm is not None:

@@ -69,7 +69,7 @@ class DenseAttention:
 
     def dense_bias(self, sizes: Tensor, pair_bias: Tensor, cls_bias: Tensor) -> Tensor:
         """[B, H, L, L], -inf at keys that are padding."""
-        num_graphs, length, heads = self.shape
+        _, length, heads = self.shape
         real = torch.arange(length - 1, device=sizes.device) < sizes.unsqueeze(1)
         pairs = real.unsqueeze(2) & real.unsqueeze(1)
         atoms = pair_bias.new_zeros(*pairs.shape, heads).masked_scatter(pairs.unsqueeze(-1), pair_bias)

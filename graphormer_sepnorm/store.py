@@ -136,7 +136,7 @@ def write_store(
 
     with (
         ThreadPoolExecutor(PREPARE_THREADS) as pool,
-        tqdm(total=len(molecules), desc=description, unit=" molecules", leave=False) as progress,
+        tqdm(total=len(molecules), desc=description, unit=" molecules", leave=False, disable=None) as progress,
     ):
         shards = []
         for start, shard in zip(starts, pool.map(write_shard, starts), strict=True):

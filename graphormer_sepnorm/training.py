@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from graphormer_sepnorm import checkpoint
@@ -56,18 +56,34 @@ def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) ->
     return np.array_split(order, math.ceil(num_molecules / batch_size))
 
 
-def has_batch_norm(model: nn.Module) -> bool:
-    return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
-
-
+@torch.no_grad()
 def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> None:
-    """Replaces the running averages of BatchNorms by averages over ``batches`` with today's weights.
+    """Replaces the running statistics of BatchNorms by averages over ``batches`` with today's weights.
 
     The CLS starts as one constant vector, so in early layers small changes of the weights move its statistics by many
-    standard deviations, and running averages from before those changes mislead the evaluation.
+    standard deviations, and running averages from before those changes mislead the evaluation. The variance is the
+    one that training divides by, without the factor n / (n - 1) of PyTorch's running variance: over the few CLS rows of
+    a batch and two norms per layer that factor adds up.
     """
-    if has_batch_norm(model):
-        update_bn(batches, model)
+    norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms}
+
+    def record(norm: nn.Module, inputs: tuple[Tensor]) -> None:
+        variance, mean = torch.var_mean(inputs[0].float(), dim=0, correction=0)
+        seen[norm].append((variance, mean))
+
+    hooks = [norm.register_forward_pre_hook(record) for norm in norms]
+    model.train()
+    for batch in batches:
+        model(batch)
+    for hook in hooks:
+        hook.remove()
+    for norm, statistics in seen.items():
+        variances, means = zip(*statistics, strict=True)
+        norm.running_var.copy_(torch.stack(variances).mean(0))
+        norm.running_mean.copy_(torch.stack(means).mean(0))
 
 
 @dataclass
@@ -142,17 +158,23 @@ class Trainer:
             self.progress.best_metric, self.progress.best_epoch = metric, epoch
             facts = {"epoch": epoch, "val_metric": metric}
             checkpoint.save_model(self.out / checkpoint.WEIGHTS, self.evaluated, self.config, facts)
+        speed = len(self.train) / (trained - started)
         self.append_metrics(
             {
                 "epoch": epoch,
                 "train_loss": loss,
                 "val_metric": metric,
                 "lr": lr,
-                "molecules_per_second": len(self.train) / (trained - started),
+                "molecules_per_second": speed,
                 "seconds": time.perf_counter() - started,
             }
         )
         self.save_state()
+        print(
+            f"epoch {epoch}/{self.config.train.epochs}: training loss {loss:.4f}, "
+            f"validation {self.config.task.metric} {metric:.4f}, {speed:.0f} molecules/s",
+            flush=True,
+        )
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
         """Updates the model on every batch of the epoch; returns the mean loss and the last learning rate."""
@@ -160,32 +182,36 @@ class Trainer:
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, epoch)
         total_loss, lr = 0.0, train.lr
         self.model.train()
-        with tqdm(total=len(self.train), desc=f"epoch {epoch}/{train.epochs}", unit=" molecules", leave=False) as bar:
+        description = f"epoch {epoch}/{train.epochs}"
+        with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=None) as bar:
             for step, molecules in enumerate(batches):
                 lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
-                loss = self.update(self.batch(molecules), lr)
-                if not math.isfinite(loss):
+                loss, gradient_norm = self.update(self.batch(molecules), lr)
+                if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
                     raise InputError(
-                        f"the loss became {loss} in epoch {epoch}, step {step + 1}, molecules {molecules.tolist()}: "
-                        "lower the learning rate or look at their targets; the last checkpoint is intact"
+                        f"loss {loss}, gradient norm {gradient_norm} in epoch {epoch}, step {step + 1}, molecules "
+                        f"{molecules.tolist()}: lower the learning rate or look at their targets; "
+                        "the last checkpoint is intact"
                     )
                 total_loss += loss * len(molecules)
                 bar.update(len(molecules))
                 bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
         return total_loss / len(self.train), lr
 
-    def update(self, batch: GraphBatch, lr: float) -> float:
-        """One optimiser step; returns the loss."""
+    def update(self, batch: GraphBatch, lr: float) -> tuple[float, float]:
+        """One optimiser step; returns the loss and the norm of the gradient before clipping."""
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         loss = self.task.loss(self.forward(batch), batch.y)
         self.optimizer.zero_grad()
         self.fabric.backward(loss)
-        self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=self.config.train.clip_norm)
+        gradient_norm = self.fabric.clip_gradients(
+            self.forward, self.optimizer, max_norm=self.config.train.clip_norm, error_if_nonfinite=False
+        )
         self.optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.model)
-        return loss.item()
+        return loss.item(), gradient_norm.item()
 
     def evaluate(self, epoch: int) -> float:
         """The metric on the validation split, with BatchNorm statistics of today's weights."""

@@ -1,0 +1,164 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from graphormer_sepnorm import checkpoint, store, training
+from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.datasets import MAE, sample_table
+from graphormer_sepnorm.encodings import Centrality, EdgePath, Spatial
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.inference import predict_dataset
+from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.training import Trainer, epoch_batches, learning_rate, parameter_groups
+
+
+@pytest.fixture
+def run_config(config) -> Config:
+    featurizer = FEATURIZERS["zinc"]
+    model = replace(
+        config,
+        atom_sizes=featurizer.atom_sizes,
+        bond_sizes=featurizer.bond_sizes,
+        encodings=(Centrality(), Spatial(), EdgePath(num_bond_types=5)),
+        attention_dropout=0.1,
+    )
+    train = TrainConfig(epochs=4, batch_size=8, lr=3e-3, averaging=0.9)
+    return Config(dataset="sample", featurizer="zinc", task=MAE, model=model, train=train)
+
+
+def molecules(count, config, skip=0):
+    table = sample_table().iloc[skip : skip + count]
+    featurizer = FEATURIZERS["zinc"]
+    graphs = featurizer.pack([featurizer.graph(smiles) for smiles in table.smiles])
+    y = table[["penalized_logp"]].to_numpy(np.float32)
+    return store.in_memory(store.LabelledGraphs(graphs, y), config.model.encodings)
+
+
+def weights(path):
+    return checkpoint.load_tensors(path)[0]
+
+
+def test_overfits_sixteen_molecules(run_config, tmp_path):
+    config = replace(run_config, model=replace(run_config.model, attention_dropout=0.0, width=32, norm="sepnorm"))
+    config = replace(config, train=replace(config.train, epochs=150, batch_size=16, averaging=0.0))
+    data = molecules(16, config)
+    Trainer(config, data, data, tmp_path).run()
+    lines = [json.loads(line) for line in (tmp_path / training.METRICS_FILE).read_text().splitlines()]
+    assert lines[0]["val_metric"] > 0.8
+    assert lines[-1]["val_metric"] < 0.1
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(run_config, tmp_path):
+    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
+    Trainer(run_config, train, val, tmp_path / "whole").run()
+
+    first = Trainer(run_config, train, val, tmp_path / "parts")
+    first.out.mkdir()
+    first.run_epoch(1)
+    first.run_epoch(2)
+    second = Trainer(run_config, train, val, tmp_path / "parts")
+    second.resume()
+    second.run()
+
+    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+        whole, parts = weights(tmp_path / "whole" / name), weights(tmp_path / "parts" / name)
+        assert whole.keys() == parts.keys()
+        assert all(torch.equal(whole[key], parts[key]) for key in whole)
+    for run in ("whole", "parts"):
+        lines = (tmp_path / run / training.METRICS_FILE).read_text().splitlines()
+        assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3, 4]
+
+
+def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
+    data = molecules(20, run_config)
+    Trainer(run_config, data, data, tmp_path).run_epoch(1)
+    other = Trainer(replace(run_config, train=replace(run_config.train, lr=1e-4)), data, data, tmp_path)
+    with pytest.raises(InputError, match="another configuration"):
+        other.resume()
+
+
+def test_the_run_folder_rebuilds_the_best_model(run_config, tmp_path):
+    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
+    facts = Trainer(run_config, train, val, tmp_path).run()
+    model, config, kept = checkpoint.load_model(tmp_path)
+    task = Task(config.task)
+    assert kept == facts
+    assert task.metric(val.y, predict_dataset(model, val, task)) == pytest.approx(facts["val_metric"], abs=1e-6)
+    assert json.loads((tmp_path / checkpoint.CONFIG).read_text())["model"]["norm"] == "sepnorm"
+    assert (tmp_path / training.CURVES).read_bytes().startswith(b"\x89PNG")
+    line = json.loads((tmp_path / training.METRICS_FILE).read_text().splitlines()[0])
+    assert set(line) == {"epoch", "train_loss", "val_metric", "lr", "molecules_per_second", "seconds"}
+
+
+def test_predictions_do_not_depend_on_order_or_company(run_config):
+    torch.manual_seed(0)
+    model = training.Graphormer(run_config.model).eval()
+    data = molecules(60, run_config)
+    task = Task(training.fit_scale(run_config.task, data.y))
+    together = predict_dataset(model, data, task)
+    with torch.no_grad():
+        alone = np.concatenate([task.predict(model(data.batch([i]))).numpy() for i in range(60)])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_batch_norm_statistics_are_those_of_todays_weights(run_config, tmp_path):
+    """Running averages from before a jump of the weights would mislead the evaluation; re-estimated ones do not."""
+    data = molecules(64, run_config)
+    trainer = Trainer(replace(run_config, train=replace(run_config.train, averaging=0.0)), data, data, tmp_path)
+    with torch.no_grad():
+        trainer.model.cls.add_(3.0)
+    norm = trainer.model.blocks[0].attention_norm.cls_norm_layer
+    seen = []
+    hook = norm.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    trainer.evaluate(1)
+    hook.remove()
+    training_batches = seen[: len(epoch_batches(64, 8, 0, 1))]
+    mean = torch.stack([x.mean(0) for x in training_batches]).mean(0)
+    variance = torch.stack([((x - x.mean(0)) ** 2).mean(0) for x in training_batches]).mean(0)
+    torch.testing.assert_close(norm.running_mean, mean)
+    torch.testing.assert_close(norm.running_var, variance)
+
+
+def test_epochs_visit_every_molecule_once_in_new_order_and_no_batch_has_one():
+    batches = epoch_batches(65, 64, seed=1, epoch=1)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(65))
+    assert min(map(len, batches)) == 32
+    assert not np.array_equal(np.concatenate(batches), np.concatenate(epoch_batches(65, 64, seed=1, epoch=2)))
+    assert np.array_equal(np.concatenate(batches), np.concatenate(epoch_batches(65, 64, seed=1, epoch=1)))
+
+
+def test_learning_rate_by_hand():
+    config = TrainConfig(lr=2.0, warmup=0.2)
+    assert [learning_rate(config, p) for p in (0.0, 0.1, 0.2, 0.6, 1.0)] == pytest.approx([0, 1, 2, 1, 0])
+    assert learning_rate(TrainConfig(lr=2.0, warmup=0.0), 0.0) == 2.0
+
+
+def test_only_weight_matrices_decay(run_config):
+    model = training.Graphormer(run_config.model)
+    names = {id(p): name for name, p in model.named_parameters()}
+    decay, rest = ({names[id(p)] for p in group["params"]} for group in parameter_groups(model, 0.1))
+    assert "blocks.0.attention.qkv.weight" in decay and "head.2.weight" in decay
+    assert {"cls", "cls_bias", "embedding.table", "blocks.0.ffn.up.bias"} <= rest
+    assert not any("norm" in name or name.startswith("encodings") for name in decay)
+    assert decay | rest == set(names.values())
+
+
+def test_one_training_molecule_is_refused(run_config, tmp_path):
+    with pytest.raises(InputError, match="at least 2 molecules"):
+        Trainer(run_config, molecules(1, run_config), molecules(4, run_config), tmp_path)
+
+
+def test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint(run_config, tmp_path):
+    data = molecules(16, run_config)
+    trainer = Trainer(run_config, data, data, tmp_path)
+    trainer.run_epoch(1)
+    before = (tmp_path / checkpoint.WEIGHTS).read_bytes()
+    with torch.no_grad():
+        trainer.model.head[0].weight.fill_(float("nan"))
+    with pytest.raises(InputError, match=r"epoch 2, step 1, molecules \[\d+"):
+        trainer.run_epoch(2)
+    assert (tmp_path / checkpoint.WEIGHTS).read_bytes() == before

@@ -1,0 +1,76 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.datasets import HIV, MAE
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tasks import METRICS, Task, fit_scale
+
+NAN = float("nan")
+
+
+def test_regression_scale_loss_and_prediction_by_hand():
+    config = fit_scale(MAE, np.array([[1.0], [3.0], [NAN]], np.float32))
+    assert (config.mean, config.std) == ((2.0,), (1.0,))
+    task = Task(config)
+    output, y = torch.tensor([[0.5], [9.0]]), torch.tensor([[4.0], [NAN]])
+    assert task.loss(output, y).item() == pytest.approx(1.5)  # |0.5 - (4 - 2) / 1|, the second label is missing
+    assert task.predict(output).tolist() == [[2.5], [11.0]]
+
+
+def test_scale_of_constant_targets_is_one():
+    config = fit_scale(MAE, np.full((4, 1), 5.0, np.float32))
+    assert (config.mean, config.std) == ((5.0,), (1.0,))
+
+
+def test_classification_loss_by_hand_and_missing_labels_have_no_gradient():
+    task = Task(TaskConfig(kind="classification", metric="rocauc", targets=("a", "b")))
+    output = torch.zeros(2, 2, requires_grad=True)
+    loss = task.loss(output, torch.tensor([[1.0, NAN], [0.0, NAN]]))
+    loss.backward()
+    assert loss.item() == pytest.approx(math.log(2))
+    assert output.grad.tolist() == [[-0.25, 0.0], [0.25, 0.0]]
+    assert task.predict(torch.zeros(1, 2)).tolist() == [[0.5, 0.5]]
+
+
+def test_mae_by_hand_skips_missing_labels():
+    y, prediction = np.array([[1.0], [NAN], [4.0]]), np.array([[2.0], [7.0], [4.5]])
+    assert METRICS["mae"](y, prediction) == pytest.approx(0.75)
+
+
+def test_rocauc_by_hand():
+    y, prediction = np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([[0.1], [0.4], [0.35], [0.8]])
+    assert METRICS["rocauc"](y, prediction) == pytest.approx(0.75)  # 3 of 4 pairs in order
+
+
+def test_several_targets_are_averaged():
+    y = np.array([[0.0, 1.0], [1.0, 1.0]])
+    prediction = np.array([[1.0, 1.0], [1.0, 4.0]])
+    assert METRICS["mae"](y, prediction) == pytest.approx((0.5 + 1.5) / 2)
+
+
+def test_directions():
+    assert METRICS["mae"].improves(0.1, 0.2) and not METRICS["mae"].improves(0.2, 0.1)
+    assert METRICS["rocauc"].improves(0.9, 0.8) and not METRICS["rocauc"].improves(0.8, 0.9)
+    assert METRICS["mae"].improves(5.0, None)
+
+
+@pytest.mark.parametrize(
+    "task, y, problem",
+    [
+        (MAE, [[np.inf], [0.0]], "infinite"),
+        (MAE, [[NAN], [NAN]], "no labels"),
+        (HIV, [[NAN], [NAN]], "no labels"),
+    ],
+)
+def test_unusable_training_targets_are_refused(task, y, problem):
+    with pytest.raises(InputError, match=problem):
+        fit_scale(task, np.array(y, np.float32))
+
+
+def test_a_single_class_cannot_be_scored():
+    with pytest.raises(InputError, match="both classes"):
+        METRICS["rocauc"](np.ones((3, 1)), np.zeros((3, 1)))
