@@ -75,6 +75,8 @@ class TrainConfig:
         averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: none.
         seed: of split, initialisation, order and dropout.
         precision: Lightning Fabric's name of the precision.
+        start_from: run folder or weights file whose weights, all but the head's, training starts from; None: random.
+        frozen_layers: first blocks of ``start_from`` that keep their weights, with the embeddings before them.
     """
 
     epochs: Count = 20
@@ -86,6 +88,12 @@ class TrainConfig:
     averaging: Probability = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
+    start_from: str | None = None
+    frozen_layers: Annotated[int, Field(ge=0, le=1000)] = 0
+
+    def __post_init__(self) -> None:
+        if self.frozen_layers and self.start_from is None:
+            raise ValueError("layers can be frozen only when training starts from a checkpoint")
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -33,7 +33,7 @@ SPLITS = ("train", "val", "test")
 ROOT_VARIABLE = "GRAPHORMER_SEPNORM_ROOT"
 CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
 FULL_ZINC_TRAIN = 200_000
-OGB_CLASSES = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
+PYG_CLASSES = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
 
 MAE = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",))
@@ -97,7 +97,7 @@ def explained_download(name: str, root: Path) -> Iterator[None]:
 def read_zinc(split: str, root: Path, subset: bool) -> LabelledGraphs:
     """ZINC as PyG lays it out; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
     name = "zinc-subset" if subset else "zinc"
-    with explained_download(name, root):
+    with explained_download(name, root), torch.serialization.safe_globals(PYG_CLASSES):
         dataset = ZINC(str(root / "ZINC"), subset=subset, split=split)
     molecules = unpack(dataset, FEATURIZERS["zinc"].bond_sizes)
     if not subset and split == "train" and len(molecules) < FULL_ZINC_TRAIN:
@@ -113,7 +113,7 @@ def load_molhiv(root: Path) -> tuple[LabelledGraphs, dict[str, np.ndarray]]:
     """OGB's molecules and split; Hu et al., "Open Graph Benchmark", NeurIPS 2020."""
     from ogb.graphproppred import PygGraphPropPredDataset  # its import takes seconds
 
-    with explained_download("ogbg-molhiv", root), torch.serialization.safe_globals(OGB_CLASSES):
+    with explained_download("ogbg-molhiv", root), torch.serialization.safe_globals(PYG_CLASSES):
         dataset = PygGraphPropPredDataset("ogbg-molhiv", root=str(root))
         split = dataset.get_idx_split()
     molecules = unpack(dataset, FEATURIZERS["ogb"].bond_sizes)

@@ -21,7 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from graphormer_sepnorm import simd
 from graphormer_sepnorm.simd import LANES
-from graphormer_sepnorm.threads import Loop, claim
+from graphormer_sepnorm.threads import Loop, check_tensor, claim
 
 _KEYS_AT_ONCE = 4
 _COLUMNS = 6
@@ -91,13 +91,6 @@ class FlatBias:
 
     values: Tensor
     gradient: _GradientSum = field(default_factory=_GradientSum, repr=False)
-
-
-def _check(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:
-    if tensor.device.type != "cpu" or tensor.dtype != dtype:
-        raise TypeError(f"{name} must be a {dtype} CPU tensor, got {tensor.dtype} on {tensor.device}")
-    if tensor.shape != shape:
-        raise ValueError(f"{name} must have the shape {list(shape)}, got {list(tensor.shape)}")
 
 
 # ---------------------------------------------------------------------------------------------------------- attention
@@ -316,8 +309,8 @@ def attention(qkv_t: Tensor, bias: FlatBias, layout: Layout, dropout: float = 0.
         raise ValueError(f"qkv_t must have 3 * D rows with D a multiple of {layout.heads} heads, got {rows}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-    _check("qkv_t", qkv_t, (rows, layout.tokens))
-    _check("bias", bias.values, (layout.scores,))
+    check_tensor("qkv_t", qkv_t, (rows, layout.tokens))
+    check_tensor("bias", bias.values, (layout.scores,))
     return _Attention.apply(qkv_t.contiguous(), bias.values, bias.gradient, layout, dropout)
 
 
@@ -410,122 +403,7 @@ def _bias_sizes(layout: Layout) -> tuple[int, ...]:
 
 def lay_out_bias(pair_bias: Tensor, cls_bias: Tensor, layout: Layout) -> FlatBias:
     """The bias of all scores: pair_bias [P, H] between atoms, cls_bias [H] for every pair with the CLS."""
-    _check("pair_bias", pair_bias, (layout.pairs, layout.heads))
-    _check("cls_bias", cls_bias, (layout.heads,))
+    check_tensor("pair_bias", pair_bias, (layout.pairs, layout.heads))
+    check_tensor("cls_bias", cls_bias, (layout.heads,))
     gradient = _GradientSum()
     return FlatBias(_LayOutBias.apply(pair_bias.contiguous(), cls_bias.contiguous(), gradient, layout), gradient)
-
-
-# --------------------------------------------------------------------------------------------------------- embeddings
-
-
-_ROWS_PER_ITEM = 64
-_CHUNKS = 8
-
-
-@lru_cache
-def _embedding_forward(index_type: np.dtype) -> Loop:
-    def body(arguments):
-        a = carray(arguments, 1)[0]
-        columns, width = a.columns, a.width
-        index = carray(simd.void_pointer(a.index), (a.rows, columns), index_type)
-        weight = carray(simd.pointer(a.weight), (a.rows, columns))
-        table, out = simd.pointer(a.table), simd.pointer(a.out)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
-            rows = range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM))
-            for place in range(0, width, LANES):
-                count = min(LANES, width - place)
-                for row in rows:
-                    total = simd.spread(np.float32(0))
-                    for column in range(columns):
-                        entry = np.int64(index[row, column])
-                        if entry < 0 or entry >= a.entries:
-                            carray(simd.integers(a.invalid), 1)[0] = 1
-                            continue
-                        vector = simd.load_first(table, entry * width + place, count)
-                        if a.weight != 0:
-                            vector = vector * simd.spread(weight[row, column])
-                        total = total + vector
-                    simd.store_first(out, row * width + place, count, total)
-
-    names = ("index", "weight", "table", "out", "invalid", "rows", "columns", "width", "entries")
-    return Loop(body, dict.fromkeys(names, "i8"))
-
-
-@lru_cache
-def _embedding_backward(index_type: np.dtype) -> Loop:
-    def body(arguments):
-        a = carray(arguments, 1)[0]
-        columns, width = a.columns, a.width
-        padded = (width + LANES - 1) // LANES * LANES
-        index = carray(simd.void_pointer(a.index), (a.rows, columns), index_type)
-        weight = carray(simd.pointer(a.weight), (a.rows, columns))
-        gradient = simd.pointer(a.gradient)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
-            partial = simd.shifted(simd.pointer(a.partial), item * a.entries * padded)
-            rows = range(a.rows * item // a.items, a.rows * (item + 1) // a.items)
-            for place in range(0, width, LANES):
-                count = min(LANES, width - place)
-                for row in rows:
-                    vector = simd.load_first(gradient, row * width + place, count)
-                    for column in range(columns):
-                        share = vector
-                        if a.weight != 0:
-                            share = vector * simd.spread(weight[row, column])
-                        entry = np.int64(index[row, column]) * padded + place
-                        simd.store(partial, entry, simd.load(partial, entry) + share)
-
-    names = ("index", "weight", "gradient", "partial", "rows", "columns", "width", "entries")
-    return Loop(body, dict.fromkeys(names, "i8"))
-
-
-class _EmbeddingSum(Function):
-    @staticmethod
-    def forward(ctx, index, table, weight):
-        rows, columns = index.shape
-        entries, width = table.shape
-        out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
-        ctx.index_type, ctx.sizes = _numpy_type(index), (rows, columns, width, entries)
-        arrays = (index, 0 if weight is None else weight, table, out, invalid.ctypes.data)
-        _embedding_forward(ctx.index_type)(-(-rows // _ROWS_PER_ITEM), *arrays, *ctx.sizes)
-        if invalid[0]:
-            raise IndexError(f"index must lie in 0 .. {entries - 1}, the rows of table")
-        ctx.save_for_backward(index, weight)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):
-        index, weight = ctx.saved_tensors
-        *_, width, entries = ctx.sizes
-        partial = gradient.new_zeros(_CHUNKS, entries, -(-width // LANES) * LANES)
-        arrays = (index, 0 if weight is None else weight, gradient.contiguous(), partial)
-        _embedding_backward(ctx.index_type)(_CHUNKS, *arrays, *ctx.sizes)
-        return None, torch.from_numpy(partial.numpy().sum(0)[:, :width]), None
-
-
-def _numpy_type(index: Tensor) -> np.dtype:
-    return np.dtype(str(index.dtype).removeprefix("torch."))
-
-
-def embedding_sum(index: Tensor, table: Tensor, weight: Tensor | None = None) -> Tensor:
-    """out[m] = sum over f of weight[m, f] * table[index[m, f]], [M, W]; gradients reach the table only.
-
-    index [M, F] of any integer type, table [V, W], weight [M, F] or None for ones.
-    """
-    _check("index", index, index.shape, index.dtype)
-    if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
-        raise TypeError(f"index must be of an integer type, got {index.dtype}")
-    if index.dim() != 2 or table.dim() != 2:
-        raise ValueError(f"index and table must have 2 axes, got {index.dim()} and {table.dim()}")
-    _check("table", table, table.shape)
-    if weight is not None:
-        _check("weight", weight, index.shape)
-        weight = weight.detach().contiguous()
-    return _EmbeddingSum.apply(index.contiguous(), table.contiguous(), weight)

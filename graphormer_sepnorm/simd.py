@@ -210,6 +210,12 @@ def store_first(builder, target, offset, count, vector):
     _store_lanes(builder, target, offset, _below(builder, count), vector)
 
 
+@_simd(VECTOR, VECTOR, types.int64)
+def first(builder, vector, count):
+    """The first `count` lanes, zeros in the others."""
+    return builder.select(_below(builder, count), vector, ir.Constant(_FLOATS, None))
+
+
 @_simd(VECTOR, types.float32)
 def spread(builder, scalar):
     """The scalar in every lane."""

@@ -12,6 +12,7 @@ import torch
 from llvmlite import ir
 from numba import cfunc, from_dtype, types
 from numba.extending import intrinsic
+from torch import Tensor
 
 
 def _pool_launcher() -> Callable[..., None] | None:
@@ -50,11 +51,18 @@ class Loop:
         self._record = np.dtype([("next", "i8"), ("items", "i8"), *fields.items()], align=True)
         self._compiled = cfunc(types.void(types.CPointer(from_dtype(self._record))), cache=True)(body)
 
-    def __call__(self, items: int, *values: torch.Tensor | float) -> None:
-        addresses = (value.data_ptr() if isinstance(value, torch.Tensor) else value for value in values)
+    def __call__(self, items: int, *values: Tensor | float) -> None:
+        addresses = (value.data_ptr() if isinstance(value, Tensor) else value for value in values)
         arguments = np.array([(0, items, *addresses)], dtype=self._record)
         threads = min(items, torch.get_num_threads())
         if _GOMP_PARALLEL is None or threads == 1:
             self._compiled.ctypes(arguments.ctypes.data)
         else:
             _GOMP_PARALLEL(self._compiled.address, arguments.ctypes.data, threads, 0)
+
+
+def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:
+    if tensor.device.type != "cpu" or tensor.dtype != dtype:
+        raise TypeError(f"{name} must be a {dtype} CPU tensor, got {tensor.dtype} on {tensor.device}")
+    if tensor.shape != shape:
+        raise ValueError(f"{name} must have the shape {list(shape)}, got {list(tensor.shape)}")

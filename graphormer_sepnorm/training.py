@@ -102,22 +102,28 @@ class Trainer:
         config: the run; the scale of its task is fitted on the training split here.
         train, val: prepared splits.
         out: run folder.
+        verbose: show progress bars and a line per epoch.
 
     Raises:
-        InputError: fewer than two training molecules, an empty validation split, or targets that cannot be used.
+        InputError: fewer than two training molecules, an empty validation split, targets that cannot be used, or a
+            checkpoint to start from that does not fit.
     """
 
-    def __init__(self, config: Config, train: MoleculeDataset, val: MoleculeDataset, out: Path):
+    def __init__(
+        self, config: Config, train: MoleculeDataset, val: MoleculeDataset, out: Path, verbose: bool = True
+    ):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
         if len(val) == 0:
             raise InputError("the validation split has no molecules")
         self.config = replace(config, task=fit_scale(config.task, train.y))
         self.task = Task(self.config.task)
-        self.train, self.val, self.out = train, val, out
+        self.train, self.val, self.out, self.verbose = train, val, out, verbose
         self.fabric = Fabric(accelerator="auto", devices=1, precision=config.train.precision)
         torch.manual_seed(config.train.seed)
         self.model = Graphormer(config.model)
+        if config.train.start_from is not None:
+            checkpoint.start_from(self.model, Path(config.train.start_from), config.train.frozen_layers)
         self.optimizer = torch.optim.AdamW(
             parameter_groups(self.model, config.train.weight_decay), lr=config.train.lr, fused=True
         )
@@ -170,11 +176,12 @@ class Trainer:
             }
         )
         self.save_state()
-        print(
-            f"epoch {epoch}/{self.config.train.epochs}: training loss {loss:.4f}, "
-            f"validation {self.config.task.metric} {metric:.4f}, {speed:.0f} molecules/s",
-            flush=True,
-        )
+        if self.verbose:
+            print(
+                f"epoch {epoch}/{self.config.train.epochs}: training loss {loss:.4f}, "
+                f"validation {self.config.task.metric} {metric:.4f}, {speed:.0f} molecules/s",
+                flush=True,
+            )
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
         """Updates the model on every batch of the epoch; returns the mean loss and the last learning rate."""
@@ -183,7 +190,8 @@ class Trainer:
         total_loss, lr = 0.0, train.lr
         self.model.train()
         description = f"epoch {epoch}/{train.epochs}"
-        with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=None) as bar:
+        hidden = None if self.verbose else True
+        with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
             for step, molecules in enumerate(batches):
                 lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
                 loss, gradient_norm = self.update(self.batch(molecules), lr)
@@ -260,7 +268,8 @@ class Trainer:
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
         checkpoint.load_into(self.model, parts["model"], path)
-        for name, parameter in self.model.named_parameters():
+        trained = ((name, parameter) for name, parameter in self.model.named_parameters() if parameter.requires_grad)
+        for name, parameter in trained:
             self.optimizer.state[parameter] = {
                 moment: parts["optimizer"][f"{name}.{moment}"].to(parameter.device if moment != "step" else "cpu")
                 for moment in ("step", "exp_avg", "exp_avg_sq")

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding
+from torch.nn.functional import embedding, gelu, layer_norm
 
-from graphormer_sepnorm.kernels import FlatBias, Layout, attention, embedding_sum, lay_out_bias
+from graphormer_sepnorm.kernels import FlatBias, Layout, attention, lay_out_bias
+from graphormer_sepnorm.row_kernels import add_norm, bias_gelu, embedding_sum
 
 SIZES = {"mixed": [1, 17, 2, 16, 15, 33, 7, 1], "one atom": [1], "large": [3, 200, 31], "one": [22]}
 
@@ -144,17 +145,21 @@ def test_dropout_matches_reference_with_the_same_mask(dropout):
 def test_dropout_keeps_the_right_share_independently(dropout):
     case = Case([60, 25, 60], 8, 16)
     first, second = (kept_factors(case, dropout, seed) for seed in (1, 2))
-    kept = [torch.cat([factor.flatten() for factor in factors]) > 0 for factors in (first, second)]
-    scale = torch.cat([factor.flatten() for factor in first]).max().item()
-    error = 5 * math.sqrt(dropout * (1 - dropout) / len(kept[0]))
-    keep = 1 - dropout
-    assert scale == pytest.approx(1 / keep, rel=1e-5)
-    assert kept[0].float().mean().item() == pytest.approx(keep, abs=error)
-    assert (kept[0] & kept[1]).float().mean().item() == pytest.approx(keep**2, abs=2 * error)
-    heads, other = first[0][0] > 0, first[2][1] > 0
-    assert (heads & other).float().mean().item() == pytest.approx(keep**2, abs=5 * dropout / math.sqrt(61 * 61))
-    neighbours = (first[0][:, :-1] > 0) & (first[0][:, 1:] > 0)
-    assert neighbours.float().mean().item() == pytest.approx(keep**2, abs=5 * dropout / math.sqrt(8 * 60 * 61))
+    kept = torch.cat([factor.flatten() for factor in first])
+    assert kept.max().item() == pytest.approx(1 / (1 - dropout), rel=1e-5)
+    error = 5 * math.sqrt(dropout * (1 - dropout) / len(kept))
+    assert (kept > 0).float().mean().item() == pytest.approx(1 - dropout, abs=error)
+    large = first[0]
+    pairs = {
+        "call": (large, second[0]),
+        "molecule": (large, first[2]),
+        "head": (large[:-1], large[1:]),
+        "query": (large[:, :-1], large[:, 1:]),
+        "key": (large[:, :, :-1], large[:, :, 1:]),
+    }
+    for name, (one, other) in pairs.items():
+        correlation = torch.corrcoef(torch.stack([one.flatten(), other.flatten()]))[0, 1].item()
+        assert abs(correlation) < 5 / math.sqrt(one.numel()), name
 
 
 def test_dropout_follows_the_generator():
@@ -234,6 +239,30 @@ def test_embedding_sum(index_type, rows, columns, width, weighted):
 def test_embedding_sum_refuses_indices_outside_the_table(entry):
     with pytest.raises(IndexError, match=r"0 \.\. 3"):
         embedding_sum(torch.tensor([[0], [entry]]), torch.randn(4, 8))
+
+
+def assert_matches_exact(function, exact, leaves: list[Tensor]) -> None:
+    """Values and gradients of `function` against those of `exact` in float64."""
+    doubles = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    actual, expected = function(*leaves), exact(*doubles)
+    assert_close(actual, expected, 1e-6)
+    factor = torch.randn_like(actual)
+    gradients = torch.autograd.grad(actual, leaves, factor)
+    for got, wanted in zip(gradients, torch.autograd.grad(expected, doubles, factor.double()), strict=True):
+        assert_close(got, wanted, 3e-6)
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 80), (1548, 80), (200, 19), (77, 256)])
+def test_add_norm(rows, width):
+    x, residual = torch.randn(rows, width) + 3, torch.randn(rows, width) * 2
+    leaves = [leaf.requires_grad_() for leaf in (x, residual, torch.randn(width), torch.randn(width))]
+    assert_matches_exact(add_norm, lambda x, r, w, b: layer_norm(x + r, (width,), w, b, 1e-5), leaves)
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 80), (1548, 80), (200, 19)])
+def test_bias_gelu(rows, width):
+    leaves = [(3 * torch.randn(rows, width)).requires_grad_(), torch.randn(width).requires_grad_()]
+    assert_matches_exact(bias_gelu, lambda x, bias: gelu(x + bias), leaves)
 
 
 def test_results_do_not_depend_on_the_number_of_threads():

@@ -1,0 +1,120 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphormer_sepnorm.cli import run_alone, train
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def run(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=REPOSITORY,
+        env={**os.environ, "GRAPHORMER_SEPNORM_ROOT": "", **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of one epoch on the sample."""
+    out = tmp_path_factory.mktemp("cli") / "run"
+    done = run("train.py", "--epochs", 1, "--seed", 3, "--out", out)
+    assert done.returncode == 0, done.stderr
+    return out, done
+
+
+@pytest.mark.slow
+def test_train_writes_the_run_folder_and_prints_json_last(finished):
+    out, done = finished
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert {path.name for path in out.iterdir()} == {
+        "config.json", "model.safetensors", "state.safetensors", "metrics.jsonl", "curves.png", "test.json",
+    }  # fmt: skip
+    assert result == json.loads((out / "test.json").read_text())
+    assert result["dataset"] == "sample" and result["n"] == 500 and result["seed"] == 3
+    assert 0 < result["value"] < 1.7  # the training median alone gives 1.7
+
+
+@pytest.mark.slow
+def test_evaluate_recomputes_the_test_score(finished):
+    out, done = finished
+    scored = run("evaluate.py", out)
+    assert scored.returncode == 0, scored.stderr
+    result = json.loads(scored.stdout.splitlines()[-1])
+    assert result == json.loads(done.stdout.splitlines()[-1])
+    assert {"dataset", "split", "metric", "value", "n", "parameters", "seed"} <= set(result)
+    validation = json.loads(run("evaluate.py", out, "--split", "val").stdout.splitlines()[-1])
+    line = json.loads((out / "metrics.jsonl").read_text().splitlines()[0])
+    assert validation["value"] == pytest.approx(line["val_metric"], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_not_overwritten(finished):
+    out, _ = finished
+    before = (out / "model.safetensors").read_bytes()
+    again = run("train.py", "--epochs", 1, "--seed", 3, "--out", out)
+    assert again.returncode == 2 and "--resume" in again.stderr
+    assert (out / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (["--dataset", "qm9"], "unknown dataset 'qm9'"),
+        (["--norm", "batch"], "unknown norm 'batch'"),
+        (["--preset", "huge"], "unknown preset 'huge'"),
+        (["--epochs", "0"], "epochs"),
+        (["--epochs", "many"], "epochs"),
+        (["--lr", "nan"], "lr"),
+        (["--batch-size", "1"], "batch_size"),
+        (["--seed", "-1"], "seed"),
+        (["--root"], "root"),
+        (["--depth", "3"], "depth"),
+        (["--dataset", "zinc", "--root", "/nowhere"], "--root"),
+        (["--dataset", "ogbg-molhiv", "--root", "/nowhere"], "--root"),
+    ],
+)
+def test_bad_options_end_with_one_sentence_and_nothing_written(tmp_path, monkeypatch, capsys, arguments, problem):
+    out = tmp_path / "run"
+    monkeypatch.setattr(sys, "argv", ["train.py", *arguments, "--out", str(out)])
+    monkeypatch.delenv("GRAPHORMER_SEPNORM_ROOT", raising=False)
+    with pytest.raises(SystemExit) as stopped:
+        run_alone(train)
+    assert stopped.value.code == 2
+    assert problem in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty folder", "text file", "truncated"])
+def test_what_is_not_a_run_is_refused(tmp_path, kind):
+    run_folder = tmp_path / "run"
+    if kind == "empty folder":
+        run_folder.mkdir()
+    elif kind == "text file":
+        run_folder.write_text("hello")
+    elif kind == "truncated":
+        run_folder.mkdir()
+        (run_folder / "model.safetensors").write_bytes(b"\x40\0\0\0\0\0\0\0{")
+    done = run("evaluate.py", run_folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ") and "run" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_unknown_split_is_refused(tmp_path):
+    done = run("evaluate.py", tmp_path, "--split", "final")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
+def test_help_names_every_option(script):
+    done = run(script, "--help")
+    assert done.returncode == 0
+    assert "--root" in done.stdout and "GRAPHORMER_SEPNORM_ROOT" in done.stdout

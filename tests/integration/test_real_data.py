@@ -1,0 +1,84 @@
+"""The real benchmarks: skipped where ``GRAPHORMER_SEPNORM_ROOT`` does not name a folder that holds them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.datasets import ZINC
+
+from graphormer_sepnorm import Graphormer, runs, slim
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.datasets import DATASETS, SPLITS, load_molhiv, load_split
+from graphormer_sepnorm.encodings import Centrality
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import FEATURIZERS
+
+pytestmark = pytest.mark.real
+
+SIZES = {"zinc-subset": (10_000, 1_000, 1_000), "ogbg-molhiv": (32_901, 4_113, 4_113)}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_splits_have_their_sizes_and_fit_the_vocabulary(root, name):
+    featurizer = FEATURIZERS[DATASETS[name].featurizer]
+    for split, size in zip(SPLITS, SIZES[name], strict=True):
+        data = load_split(name, split, (Centrality(),), root)
+        assert len(data) == size
+        batch = data.batch(range(len(data)))
+        assert (batch.x.max(dim=0).values < torch.tensor(featurizer.atom_sizes)).all()
+        assert batch.y.shape == (size, len(DATASETS[name].task.targets)) and not batch.y.isnan().any()
+
+
+def test_molhiv_has_its_positives(root):
+    molecules, index = load_molhiv(root)
+    assert [int(molecules.y[index[split]].sum()) for split in SPLITS] == [1232, 81, 130]
+
+
+def test_the_store_holds_what_pyg_gives(root):
+    """Graph by graph, the prepared arrays equal the transform of PyG's own graphs."""
+    dataset = ZINC(str(root / "ZINC"), subset=True, split="val")
+    featurizer = FEATURIZERS["zinc"]
+    model = Graphormer(slim(featurizer.atom_sizes, featurizer.bond_sizes))
+    stored = load_split("zinc-subset", "val", model.config.encodings, root)
+    transform = model.transform()
+    for molecule in (0, 1, 500, 999):
+        graph, batch = transform(dataset[molecule].clone()), stored.batch([molecule])
+        assert torch.equal(batch.x.long(), graph.x)
+        assert torch.equal(batch.y.view(-1), graph.y)
+        for name, array in batch.arrays.items():
+            assert torch.equal(array, graph[name]), name
+
+
+def test_the_subset_is_never_taken_for_full_zinc(root):
+    if len(load_split("zinc-subset", "train", (Centrality(),), root)) != 10_000:
+        pytest.fail("the subset has 10,000 training molecules")
+    try:
+        size = len(load_split("zinc", "train", (Centrality(),), root))
+    except InputError as error:
+        assert "zinc-subset" in str(error)
+    else:
+        assert size > 220_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_trains_to_a_test_score(root, name, tmp_path, monkeypatch):
+    """One short epoch on a slice of the training split; the whole test split is scored."""
+    config = runs.dataset_config(name, TrainConfig(epochs=1, seed=1))
+    config = replace(config, model=replace(config.model, layers=2, width=16, ffn_width=16))
+    whole = runs.load_split
+
+    def some(name, split, encodings, root):
+        data = whole(name, split, encodings, root)
+        if split == "train":
+            shard = data.shards[0]
+            return type(data)([type(shard)({**shard.arrays, "num_atoms": shard.num_atoms})])
+        return data
+
+    monkeypatch.setattr(runs, "load_split", some)
+    result = runs.train_run(config, tmp_path / "run", root)
+    assert result["n"] == SIZES[name][2]
+    assert np.isfinite(result["value"])
+    assert json.loads((tmp_path / "run" / "test.json").read_text()) == result
