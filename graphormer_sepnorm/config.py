@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 from graphormer_sepnorm.encodings import Centrality, EdgePath, Encoding, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.norms import NORMS
+from graphormer_sepnorm.readouts import READOUTS
 
 FORMAT_VERSION = 1
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -27,6 +28,12 @@ def known_norm(name: str) -> str:
     return name
 
 
+def known_readout(name: str) -> str:
+    if name not in READOUTS:
+        raise ValueError(f"unknown readout {name!r}, choose one of {', '.join(READOUTS)}")
+    return name
+
+
 @dataclass(frozen=True, config=STRICT)
 class ModelConfig:
     """Architecture of a Graphormer.
@@ -39,6 +46,8 @@ class ModelConfig:
         norm: a name in ``NORMS``.
         norm_position: "post" normalizes after each residual sum, "pre" before each sublayer.
         encodings: structural encodings whose terms are summed.
+        bias_hidden: hidden width of the network from pair features to the attention bias; 0: the sum is the bias.
+        readout: a name in ``READOUTS``, what the head sees.
         dropout: on the output of each sublayer.
         attention_dropout: on the attention weights.
     """
@@ -53,6 +62,8 @@ class ModelConfig:
     norm: Annotated[str, AfterValidator(known_norm)] = "sepnorm"
     norm_position: Literal["post", "pre"] = "post"
     encodings: tuple[Annotated[Encoding, Field(discriminator="name")], ...] = ()
+    bias_hidden: Annotated[int, Field(ge=0, le=100_000)] = 0
+    readout: Annotated[str, AfterValidator(known_readout)] = "cls"
     dropout: Probability = 0.0
     attention_dropout: Probability = 0.1
 

@@ -4,9 +4,10 @@ An encoding is a frozen dataclass of its hyperparameters with
 
     arrays                      names of the arrays it needs in a batch
     precompute(graphs)          those arrays for packed molecules, per atom [T, ...] or per ordered pair [P, ...]
-    module(width, heads)        an ``nn.Module`` from GraphBatch to ``Terms``
+    module(width, channels)     an ``nn.Module`` from GraphBatch to ``Terms``
 
-A new one is a class here and a line in ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, D width, H heads.
+A new one is a class here and a line in ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, D width, C channels
+of the pair terms (the heads, or the hidden width of the bias network), K steps or basis functions.
 """
 
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -32,7 +33,7 @@ BOND_TYPES = 256
 
 
 class Terms(NamedTuple):
-    """What an encoding adds: to the atoms' embedding [T, D], to the attention bias of atom pairs [P, H], or to both."""
+    """What an encoding adds: to the atoms' embedding [T, D], to the features of atom pairs [P, C], or to both."""
 
     atom: Tensor | None = None
     pair: Tensor | None = None
@@ -61,7 +62,7 @@ class Centrality:
         )
         return {"degree": np.stack([target, source], axis=1).astype(np.uint8)}
 
-    def module(self, width: int, heads: int) -> nn.Module:
+    def module(self, width: int, channels: int) -> nn.Module:
         return CentralityModule(width, self.max_degree)
 
 
@@ -79,7 +80,7 @@ class CentralityModule(nn.Module):
 
 @dataclass(frozen=True, config=STRICT)
 class Spatial:
-    """A learned bias per head for each shortest-path distance, with an entry of its own for unreachable pairs.
+    """A learned value per channel for each shortest-path distance, with an entry of its own for unreachable pairs.
 
     Source: Ying et al., NeurIPS 2021, equation 6.
 
@@ -97,14 +98,14 @@ class Spatial:
         far = np.where(spd == paths.UNREACHABLE, self.max_distance + 1, self.max_distance)
         return {"spd": np.minimum(spd, far).astype(np.uint8)}
 
-    def module(self, width: int, heads: int) -> nn.Module:
-        return SpatialModule(heads, self.max_distance)
+    def module(self, width: int, channels: int) -> nn.Module:
+        return SpatialModule(channels, self.max_distance)
 
 
 class SpatialModule(nn.Module):
-    def __init__(self, heads: int, max_distance: int):
+    def __init__(self, channels: int, max_distance: int):
         super().__init__()
-        self.bias = nn.Parameter(torch.empty(max_distance + 2, heads))
+        self.bias = nn.Parameter(torch.empty(max_distance + 2, channels))
 
     def forward(self, batch: GraphBatch) -> Terms:
         return Terms(pair=embedding_sum(batch.arrays["spd"].unsqueeze(1), self.bias))
@@ -114,7 +115,7 @@ class SpatialModule(nn.Module):
 class EdgePath:
     """The bonds along the shortest path, averaged over its steps with weights of their own per step.
 
-    Source: Ying et al., NeurIPS 2021, equation 7; per head, as in the authors' code.
+    Source: Ying et al., NeurIPS 2021, equation 7; per channel, as in the authors' code.
 
     Attributes:
         max_hops: steps of a path beyond these are left out, as in the authors' code.
@@ -133,32 +134,113 @@ class EdgePath:
         )
         return {"path_bonds": path_bonds}
 
-    def module(self, width: int, heads: int) -> nn.Module:
-        return EdgePathModule(heads, self.max_hops, self.num_bond_types)
+    def module(self, width: int, channels: int) -> nn.Module:
+        return EdgePathModule(channels, self.max_hops, self.num_bond_types)
 
 
 class EdgePathModule(nn.Module):
-    def __init__(self, heads: int, max_hops: int, num_bond_types: int):
+    def __init__(self, channels: int, max_hops: int, num_bond_types: int):
         super().__init__()
-        self.bond = nn.Parameter(torch.empty(num_bond_types - 1, heads))
-        self.hop = nn.Parameter(torch.empty(max_hops, heads, heads))
+        self.bond = nn.Parameter(torch.empty(num_bond_types - 1, channels))
+        self.hop = nn.Parameter(torch.empty(max_hops, channels, channels))
 
     def forward(self, batch: GraphBatch) -> Terms:
         path_bonds = batch.arrays["path_bonds"]
-        max_hops, heads = self.hop.shape[:2]
-        per_hop = nn.functional.pad(self.bond @ self.hop, (0, 0, 1, 0))  # [max_hops, num_bond_types, H], no bond: 0
+        max_hops, channels = self.hop.shape[:2]
+        per_hop = nn.functional.pad(self.bond @ self.hop, (0, 0, 1, 0))  # [max_hops, num_bond_types, C], no bond: 0
         num_bond_types = per_hop.shape[1]
         offset = torch.arange(max_hops, dtype=torch.int32, device=path_bonds.device) * num_bond_types
         steps = path_bonds.count_nonzero(dim=1).clamp(min=1)
-        total = embedding_sum(path_bonds + offset, per_hop.view(-1, heads))
+        total = embedding_sum(path_bonds + offset, per_hop.view(-1, channels))
         return Terms(pair=total / steps.unsqueeze(1))
 
 
-Encoding = Centrality | Spatial | EdgePath
+@dataclass(frozen=True, config=STRICT)
+class RandomWalk:
+    """Relative random-walk probabilities of pairs, and the return probabilities of atoms, each through a linear map.
+
+    Source: Ma et al., "Graph Inductive Biases in Transformers without Message Passing", ICML 2023 (GRIT), section 3.1.
+
+    Attributes:
+        steps: probabilities of k = 0 to steps - 1 steps.
+    """
+
+    name: Literal["rrwp"] = "rrwp"
+    steps: Annotated[int, Field(ge=1, le=64)] = 16
+    arrays: ClassVar[tuple[str, ...]] = ("rrwp", "rrwp_return")
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``rrwp``: float16 [P, steps], ((D^-1 A)^k)_ij; ``rrwp_return``: float16 [T, steps], its diagonal."""
+        walks = paths.random_walks(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.steps)
+        walks = walks.astype(np.float16)
+        return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
+
+    def module(self, width: int, channels: int) -> nn.Module:
+        return RandomWalkModule(width, channels, self.steps)
+
+
+class RandomWalkModule(nn.Module):
+    def __init__(self, width: int, channels: int, steps: int):
+        super().__init__()
+        self.atom = nn.Linear(steps, width)
+        self.pair = nn.Linear(steps, channels)
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        kind = self.pair.weight.dtype
+        returns, walks = batch.arrays["rrwp_return"].to(kind), batch.arrays["rrwp"].to(kind)
+        return Terms(atom=self.atom(returns), pair=self.pair(walks))
+
+
+@dataclass(frozen=True, config=STRICT)
+class Resistance:
+    """Effective resistances of pairs, in a Gaussian basis with learned centres and widths.
+
+    Source: Zhang et al., "Rethinking the Expressive Power of GNNs via Graph Biconnectivity", ICLR 2023 (Graphormer-GD);
+    its additive part.
+
+    Attributes:
+        basis: number of Gaussians.
+        cap: largest resistance, in bonds; that of unconnected atoms too.
+    """
+
+    name: Literal["resistance"] = "resistance"
+    basis: Annotated[int, Field(ge=1, le=256)] = 32
+    cap: Annotated[float, Field(gt=0, le=254)] = 24.0
+    arrays: ClassVar[tuple[str, ...]] = ("resistance",)
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``resistance``: float16 [P], in bonds."""
+        found = paths.resistances(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.cap)
+        return {"resistance": found.astype(np.float16)}
+
+    def module(self, width: int, channels: int) -> nn.Module:
+        return ResistanceModule(channels, self.basis, self.cap)
+
+
+class ResistanceModule(nn.Module):
+    """Centres start evenly over 0 to the cap, widths at a tenth of it; both learn a correction."""
+
+    def __init__(self, channels: int, basis: int, cap: float):
+        super().__init__()
+        self.cap = cap
+        self.register_buffer("grid", torch.linspace(0, 1, basis), persistent=False)
+        self.shift = nn.Parameter(torch.empty(basis))
+        self.stretch = nn.Parameter(torch.empty(basis))
+        self.pair = nn.Linear(basis, channels)
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        relative = batch.arrays["resistance"].to(self.grid.dtype).unsqueeze(1) / self.cap
+        gaussians = torch.exp(-50 * ((relative - self.grid - self.shift) * self.stretch.exp()) ** 2)  # [P, K]
+        return Terms(pair=self.pair(gaussians))
+
+
+Encoding = Centrality | Spatial | EdgePath | RandomWalk | Resistance
 ENCODINGS: dict[str, type[Encoding]] = {
     "centrality": Centrality,
     "spatial": Spatial,
     "edge": EdgePath,
+    "rrwp": RandomWalk,
+    "resistance": Resistance,
 }
 
 

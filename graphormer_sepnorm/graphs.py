@@ -41,6 +41,13 @@ class PackedGraphs:
         """[M + 1], molecule m has the ordered pairs pair_ptr[m] to pair_ptr[m + 1], row by row."""
         return pointers(self.num_atoms**2)
 
+    @property
+    def diagonal(self) -> np.ndarray:
+        """[T] number of the pair that each atom forms with itself."""
+        n = np.repeat(self.num_atoms, self.num_atoms)
+        place = np.arange(len(n)) - np.repeat(self.atom_ptr[:-1], self.num_atoms)
+        return np.repeat(self.pair_ptr[:-1], self.num_atoms) + place * (n + 1)
+
     def __len__(self) -> int:
         return len(self.atom_ptr) - 1
 

@@ -13,7 +13,8 @@ from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings import GraphormerTransform, Terms
 from graphormer_sepnorm.norms import NORMS
-from graphormer_sepnorm.ops import Attention, embedding_sum, make_attention
+from graphormer_sepnorm.ops import Attention, bias_gelu, embedding_sum, make_attention
+from graphormer_sepnorm.readouts import READOUTS
 
 
 class AtomEmbedding(nn.Module):
@@ -27,6 +28,18 @@ class AtomEmbedding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return embedding_sum(x + self.offset, self.table)  # [T, D]
+
+
+class BiasNetwork(nn.Module):
+    """From pair features [P, C] to the attention bias [P, H]."""
+
+    def __init__(self, channels: int, heads: int):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(channels))
+        self.out = nn.Linear(channels, heads)
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        return self.out(bias_gelu(pairs, self.shift))
 
 
 class SelfAttention(nn.Module):
@@ -51,7 +64,7 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(config.ffn_width, config.width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(nn.functional.gelu(self.up(x)))
+        return self.down(bias_gelu(x @ self.up.weight.t(), self.up.bias))
 
 
 class Block(nn.Module):
@@ -68,8 +81,8 @@ class Block(nn.Module):
 
 class PostNormBlock(Block):
     def forward(self, x: Tensor, num_cls: int, attend: Attention) -> Tensor:
-        x = self.attention_norm.packed(x + self.dropout(self.attention(x, attend)), num_cls)
-        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
+        x = self.attention_norm.packed_sum(x, self.dropout(self.attention(x, attend)), num_cls)
+        return self.ffn_norm.packed_sum(x, self.dropout(self.ffn(x)), num_cls)
 
 
 class PreNormBlock(Block):
@@ -93,11 +106,16 @@ class Graphormer(nn.Module):
         self.embedding = AtomEmbedding(config.atom_sizes, config.width)
         self.cls = nn.Parameter(torch.empty(1, config.width))
         self.cls_bias = nn.Parameter(torch.empty(config.heads))
-        self.encodings = nn.ModuleList(encoding.module(config.width, config.heads) for encoding in config.encodings)
+        channels = config.bias_hidden or config.heads
+        self.encodings = nn.ModuleList(encoding.module(config.width, channels) for encoding in config.encodings)
+        self.bias_network = BiasNetwork(channels, config.heads) if config.bias_hidden else nn.Identity()
         self.blocks = nn.ModuleList(BLOCKS[config.norm_position](config) for _ in range(config.layers))
         self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
+        self.readout = READOUTS[config.readout]
         self.head = nn.Sequential(
-            nn.Linear(config.width, config.width), nn.GELU(), nn.Linear(config.width, config.num_tasks)
+            nn.Linear(self.readout.parts * config.width, config.width),
+            nn.GELU(),
+            nn.Linear(config.width, config.num_tasks),
         )
         self.reset_parameters()
 
@@ -147,9 +165,8 @@ class Graphormer(nn.Module):
         pairs = [term.pair for term in terms if term.pair is not None]
         if not pairs:
             return self.cls_bias.new_zeros(int((batch.ptr.diff() ** 2).sum()), self.config.heads)
-        return sum(pairs[1:], pairs[0])
+        return self.bias_network(sum(pairs[1:], pairs[0]))
 
     def forward(self, batch: Batch | GraphBatch) -> Tensor:
-        """Predictions [B, tasks] from the CLS; raises as ``encode``."""
-        cls, _ = self.encode(batch)
-        return self.head(cls)
+        """Predictions [B, tasks]; raises as ``encode``."""
+        return self.head(self.readout.read(*self.encode(batch), batch.ptr))

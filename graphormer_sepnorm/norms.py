@@ -9,6 +9,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from graphormer_sepnorm.ops import normalize_sum
+
 NormLayer = Callable[[int], nn.Module]
 
 
@@ -67,6 +69,12 @@ class SepNorm(nn.Module):
         forbid_single_row(self.cls_norm_layer, num_cls)
         return torch.cat([self.cls_norm_layer(x[:num_cls]), self.tok_norm_layer(x[num_cls:])])
 
+    def packed_sum(self, x: Tensor, y: Tensor, num_cls: int) -> Tensor:
+        """Normalizes x + y, both packed rows [N, d]; raises as ``forward``."""
+        forbid_single_row(self.cls_norm_layer, num_cls)
+        cls = normalize_sum(self.cls_norm_layer, x[:num_cls], y[:num_cls])
+        return torch.cat([cls, normalize_sum(self.tok_norm_layer, x[num_cls:], y[num_cls:])])
+
 
 class ShareNorm(nn.Module):
     """One norm for all tokens, the CLS among them: what transformers do, and the baseline of SepNorm."""
@@ -82,6 +90,10 @@ class ShareNorm(nn.Module):
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
         """Normalizes packed rows x [N, d]; ``num_cls`` is not needed, there is one norm for all."""
         return self.norm_layer(x)
+
+    def packed_sum(self, x: Tensor, y: Tensor, num_cls: int) -> Tensor:
+        """Normalizes x + y, both packed rows [N, d]."""
+        return normalize_sum(self.norm_layer, x, y)
 
 
 NORMS: dict[str, NormLayer] = {

@@ -1,7 +1,7 @@
-"""The two operations that have a fast path: attention over packed molecules and sums of embeddings.
+"""The operations that have a fast path: attention over packed molecules, and a few that work row by row.
 
-On the CPU in float32 they run in the compiled kernels of ``kernels``; on other devices and in other precisions in
-plain PyTorch. Both paths compute the same function.
+On the CPU in float32 they run in the compiled kernels of ``kernels`` and ``row_kernels``; on other devices and in other
+precisions in plain PyTorch. Both paths compute the same function.
 
 Axis letters: B molecules, T atoms, N = B + T rows (the CLS rows first), L tokens of the largest molecule, P ordered
 atom pairs, H heads, D width.
@@ -10,10 +10,10 @@ atom pairs, H heads, D width.
 from typing import Protocol
 
 import torch
-from torch import Tensor
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch import Tensor, nn
+from torch.nn.functional import gelu, pad, scaled_dot_product_attention
 
-from graphormer_sepnorm import kernels
+from graphormer_sepnorm import kernels, row_kernels
 
 
 def runs_compiled(tensor: Tensor) -> bool:
@@ -23,8 +23,22 @@ def runs_compiled(tensor: Tensor) -> bool:
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     """Sum of the rows of ``table`` [V, W] that each row of ``index`` [M, F] names: [M, W]."""
     if runs_compiled(table):
-        return kernels.embedding_sum(index, table)
+        return row_kernels.embedding_sum(index, table)
     return table[index.long()].sum(dim=1)
+
+
+def normalize_sum(norm: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """``norm`` of the rows x + y [N, D]."""
+    if type(norm) is nn.LayerNorm and runs_compiled(x):
+        return row_kernels.add_norm(x, y, norm.weight, norm.bias, norm.eps)
+    return norm(x + y)
+
+
+def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
+    """GELU of x + bias, with x [N, D] and bias [D]."""
+    if runs_compiled(x):
+        return row_kernels.bias_gelu(x, bias)
+    return gelu(x + bias)
 
 
 class Attention(Protocol):

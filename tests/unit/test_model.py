@@ -6,7 +6,9 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from graphormer_sepnorm import GraphBatch, Graphormer, base, ops, slim
+from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.readouts import READOUTS
 from tests.reference import graphormer
 
 
@@ -87,15 +89,43 @@ def test_compiled_and_plain_operations_agree(config, graphs, monkeypatch):
     assert relative_error(compiled_gradients, gradients(model)) < 1e-5
 
 
-def test_renumbering_the_atoms_changes_nothing(config, graphs):
+def variants(config):
+    """The small model, with each encoding alone, each readout, and everything at once."""
+    yield "paper", config
+    for name, encoding in ENCODINGS.items():
+        yield name, replace(config, encodings=(encoding(),))
+    for readout in READOUTS:
+        yield readout, replace(config, readout=readout)
+    everything = tuple(encoding() for encoding in ENCODINGS.values())
+    yield (
+        "everything",
+        replace(config, encodings=everything, bias_hidden=8, readout="cls+sum", norm="sepnorm-batchnorm"),
+    )
+
+
+@pytest.fixture(params=["paper", *ENCODINGS, *READOUTS, "everything"])
+def variant(request, config):
+    return dict(variants(config))[request.param]
+
+
+def test_every_encoding_parameter_learns(variant, graphs):
+    model = make_model(variant)
+    weights = torch.linspace(-1, 1, len(graphs)).unsqueeze(1)
+    (model(collate(model, graphs)) * weights).sum().backward()
+    still = {name for name, p in model.encodings.named_parameters() if p.grad is None or not p.grad.any()}
+    assert not still
+
+
+def test_renumbering_the_atoms_changes_nothing(variant, graphs):
+    config = variant
     model = make_model(config).eval()
     torch.manual_seed(1)
     renumbered = [renumber(graph, torch.randperm(graph.num_nodes)) for graph in graphs]
     torch.testing.assert_close(model(collate(model, graphs)), model(collate(model, renumbered)), rtol=1e-5, atol=1e-5)
 
 
-def test_a_batch_equals_its_molecules_one_by_one(config, graphs):
-    model = make_model(config).eval()
+def test_a_batch_equals_its_molecules_one_by_one(variant, graphs):
+    model = make_model(variant).eval()
     together = model(collate(model, graphs))
     alone = torch.cat([model(collate(model, [graph])) for graph in graphs])
     torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
