@@ -9,7 +9,7 @@ the backward pass needs share this layout.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -25,6 +25,7 @@ from graphormer_sepnorm.threads import Loop, check_tensor, claim
 
 _KEYS_AT_ONCE = 4
 _COLUMNS = 6
+_LOG2_E = np.float32(math.log2(math.e))
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class FlatBias:
     """The attention bias of a batch in the order of the scores; gradients flow through `lay_out_bias` only."""
 
     values: Tensor
-    gradient: _GradientSum = field(default_factory=_GradientSum, repr=False)
+    gradient: _GradientSum
 
 
 # ---------------------------------------------------------------------------------------------------------- attention
@@ -132,8 +133,7 @@ def _attention_forward(d: int) -> Loop:
         keys = _aligned(scratch)
         values = simd.shifted(keys, d * length)
         like = simd.zero_rows(d)
-        log2e = simd.spread(np.float32(1.4426950408889634))
-        scale = simd.spread(a.scale * np.float32(1.4426950408889634))
+        zero, scale = simd.spread(np.float32(0)), a.scale * _LOG2_E
         while True:
             item = claim(arguments)
             if item >= a.items:
@@ -148,15 +148,14 @@ def _attention_forward(d: int) -> Loop:
             _copy_tiles(like, simd.shifted(query, 2 * heads * d * stride), stride, molecule, values, d)
             for start in range(0, length, LANES):
                 first, others, count = _tile(molecule, start)
-                q = simd.scaled(simd.load_tokens(like, query, stride, first, others, count), scale)
+                q = simd.load_tokens(like, query, stride, first, others, count) * scale
                 top = simd.spread(np.float32(-3e38))
                 for j in range(length):
                     cell = start * length + j * LANES
-                    s = simd.dot(simd.load(bias, cell) * log2e, keys, _place(j, d), LANES, q)
+                    s = simd.dot(simd.load(bias, cell) * _LOG2_E, keys, _place(j, d), LANES, q)
                     top = simd.larger(top, s)
                     simd.store(scores, cell, s)
-                total = simd.spread(np.float32(0))
-                out = like
+                total, out = zero, like
                 for j in range(length):
                     cell = start * length + j * LANES
                     p = simd.exp2(simd.load(scores, cell) - top)
@@ -164,17 +163,17 @@ def _attention_forward(d: int) -> Loop:
                     if a.threshold > 0:
                         p = simd.negate_random(p, block + cell, a.key, a.salt, a.threshold)
                     simd.store(scores, cell, p)
-                    out = simd.add_outer(out, values, _place(j, d), LANES, simd.larger(p, simd.spread(np.float32(0))))
+                    out = simd.add_outer(out, values, _place(j, d), LANES, simd.larger(p, zero))
                 inverse = simd.inverse(total)
                 simd.store(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start, inverse)
-                out = simd.scaled(out, inverse * simd.spread(a.kept_scale))
+                out = out * (inverse * a.kept_scale)
                 target = simd.shifted(simd.pointer(a.out), head * d * stride)
                 simd.store_tokens(target, stride, first, others, count, out)
 
     fields = dict.fromkeys(
-        ("qkv", "bias", "scores", "inverses", "out", "molecules", "heads", "longest", "stride"), "i8"
+        ("qkv", "bias", "scores", "inverses", "out", "molecules", "heads", "longest", "stride"), "q"
     )
-    fields |= {"scale": "f4", "kept_scale": "f4", "key": "u4", "salt": "u4", "threshold": "u4"}
+    fields |= {"scale": "f", "kept_scale": "f", "key": "I", "salt": "I", "threshold": "I"}
     return Loop(body, fields)
 
 
@@ -217,7 +216,7 @@ def _attention_backward(d: int) -> Loop:
         outs = simd.shifted(changes, LANES * room)
         queries = simd.shifted(outs, LANES * width)
         like = simd.zero_rows(d)
-        zero, scale, kept_scale = simd.spread(np.float32(0)), simd.spread(a.scale), simd.spread(a.kept_scale)
+        zero = simd.spread(np.float32(0))
         while True:
             item = claim(arguments)
             if item >= a.items:
@@ -238,12 +237,12 @@ def _attention_backward(d: int) -> Loop:
             for start in range(0, length, LANES):
                 first, others, count = _tile(molecule, start)
                 inverse = simd.load(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start)
-                g = simd.scaled(simd.load_tokens(like, out_gradient, stride, first, others, count), inverse)
+                g = simd.load_tokens(like, out_gradient, stride, first, others, count) * inverse
                 mean = simd.column_sums(g, simd.load_tokens(like, out, stride, first, others, count))
-                g = simd.scaled(g, kept_scale)
+                g = g * a.kept_scale
                 simd.store_transposed(outs, 0, width, g)
                 q = simd.load_tokens(like, query, stride, first, others, count)
-                simd.store_transposed(queries, 0, width, simd.scaled(q, scale))
+                simd.store_transposed(queries, 0, width, q * a.scale)
                 change_rows = like
                 for j in range(length):
                     cell = start * length + j * LANES
@@ -255,7 +254,7 @@ def _attention_backward(d: int) -> Loop:
                     if a.bias_gradient != 0:
                         simd.store(bias_gradient, cell, simd.load(bias_gradient, cell) + change)
                     change_rows = simd.add_outer(change_rows, keys, _place(j, d), LANES, change)
-                simd.store_tokens(query_gradient, stride, first, others, count, simd.scaled(change_rows, scale))
+                simd.store_tokens(query_gradient, stride, first, others, count, change_rows * a.scale)
                 _add_key_gradients(kept, changes, outs, queries, value_gradients, key_gradients, length, count, width)
             for start in range(0, length, LANES):
                 first, others, count = _tile(molecule, start)
@@ -265,8 +264,8 @@ def _attention_backward(d: int) -> Loop:
                 simd.store_tokens(simd.shifted(query_gradient, 2 * third), stride, first, others, count, tile)
 
     names = ("qkv", "scores", "inverses", "out", "out_gradient", "gradient", "bias_gradient")
-    fields = dict.fromkeys((*names, "molecules", "heads", "longest", "stride"), "i8")
-    return Loop(body, fields | {"scale": "f4", "kept_scale": "f4"})
+    fields = dict.fromkeys((*names, "molecules", "heads", "longest", "stride"), "q")
+    return Loop(body, fields | {"scale": "f", "kept_scale": "f"})
 
 
 class _Attention(Function):
@@ -317,63 +316,61 @@ def attention(qkv_t: Tensor, bias: FlatBias, layout: Layout, dropout: float = 0.
 # --------------------------------------------------------------------------------------------------------------- bias
 
 
-@njit(forceinline=True)
-def _cell(molecule, heads, head, query, key):
-    """Where the score of a query and a key lies."""
-    length = molecule[2]
-    lanes = (length + LANES - 1) // LANES * LANES
-    return molecule[4] * heads + (head * lanes + query // LANES * LANES) * length + key * LANES + query % LANES
-
-
 @lru_cache
-def _bias_forward() -> Loop:
+def _bias_forward(heads: int) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
-        heads = a.heads
         molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
-        pairs, bias = carray(simd.pointer(a.pair_bias), a.pairs * heads), carray(simd.pointer(a.bias), a.scores)
-        cls = carray(simd.pointer(a.cls_bias), heads)
+        like = simd.zero_rows(heads)
+        cls = simd.spread_rows(like, simd.pointer(a.cls_bias))
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
             molecule = molecules[item]
-            length = molecule[2]
-            for query in range(length):
-                for key in range(length):
-                    pair = molecule[3] + (query - 1) * (length - 1) + key - 1
-                    for head in range(heads):
-                        value = pairs[pair * heads + head] if query > 0 and key > 0 else cls[head]
-                        bias[_cell(molecule, heads, head, query, key)] = value
+            length, atoms = molecule[2], molecule[2] - 1
+            stride = (length + LANES - 1) // LANES * LANES * length
+            pairs = simd.shifted(simd.pointer(a.pair_bias), molecule[3] * heads)
+            bias = simd.shifted(simd.pointer(a.bias), molecule[4] * heads)
+            for start in range(0, length, LANES):
+                simd.store_rows(bias, start * length, stride, cls)
+                for atom in range(atoms):
+                    source = simd.shifted(pairs, atom * heads)
+                    rows = simd.load_columns(like, source, atoms * heads, start - 1, atoms - 1)
+                    if start == 0:
+                        rows = simd.with_first_lane(rows, cls)
+                    simd.store_rows(bias, start * length + (atom + 1) * LANES, stride, rows)
 
-    return Loop(body, dict.fromkeys(("pair_bias", "cls_bias", "bias", "molecules", "heads", "pairs", "scores"), "i8"))
+    return Loop(body, dict.fromkeys(("pair_bias", "cls_bias", "bias", "molecules"), "q"))
 
 
 @lru_cache
-def _bias_backward() -> Loop:
+def _bias_backward(heads: int) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
-        heads = a.heads
         molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
-        pairs, bias = carray(simd.pointer(a.pair_bias), a.pairs * heads), carray(simd.pointer(a.bias), a.scores)
-        cls = carray(simd.pointer(a.cls_bias), (a.items, heads))
+        like = simd.zero_rows(heads)
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
             molecule = molecules[item]
-            length = molecule[2]
-            for query in range(length):
-                for key in range(length):
-                    pair = molecule[3] + (query - 1) * (length - 1) + key - 1
-                    for head in range(heads):
-                        value = bias[_cell(molecule, heads, head, query, key)]
-                        if query > 0 and key > 0:
-                            pairs[pair * heads + head] = value
-                        else:
-                            cls[item, head] += value
+            length, atoms = molecule[2], molecule[2] - 1
+            stride = (length + LANES - 1) // LANES * LANES * length
+            pairs = simd.shifted(simd.pointer(a.pair_gradient), molecule[3] * heads)
+            bias = simd.shifted(simd.pointer(a.bias_gradient), molecule[4] * heads)
+            cls = like
+            for start in range(0, length, LANES):
+                cls = cls + simd.load_rows(like, bias, start * length, stride)
+                for atom in range(atoms):
+                    rows = simd.load_rows(like, bias, start * length + (atom + 1) * LANES, stride)
+                    if start == 0:
+                        cls = cls + simd.with_first_lane(like, rows)
+                    target = simd.shifted(pairs, atom * heads)
+                    simd.store_columns(target, atoms * heads, start - 1, atoms - 1, rows)
+            simd.store_rows(simd.pointer(a.cls_partial), item * heads * LANES, LANES, cls)
 
-    return Loop(body, dict.fromkeys(("pair_bias", "cls_bias", "bias", "molecules", "heads", "pairs", "scores"), "i8"))
+    return Loop(body, dict.fromkeys(("pair_gradient", "cls_partial", "bias_gradient", "molecules"), "q"))
 
 
 class _LayOutBias(Function):
@@ -381,8 +378,8 @@ class _LayOutBias(Function):
     def forward(ctx, pair_bias, cls_bias, gradient, layout):
         ctx.set_materialize_grads(False)
         ctx.gradient, ctx.layout = gradient, layout
-        bias = pair_bias.new_zeros(layout.scores)
-        _bias_forward()(layout.batch, pair_bias, cls_bias, bias, *_bias_sizes(layout))
+        bias = pair_bias.new_empty(layout.scores)
+        _bias_forward(layout.heads)(layout.batch, pair_bias, cls_bias, bias, layout.molecules.ctypes.data)
         return bias
 
     @staticmethod
@@ -391,14 +388,10 @@ class _LayOutBias(Function):
         total = ctx.gradient.take(direct)
         if total is None:
             return None, None, None, None
-        layout = ctx.layout
-        pair_bias, cls_bias = total.new_empty(layout.pairs, layout.heads), total.new_zeros(layout.batch, layout.heads)
-        _bias_backward()(layout.batch, pair_bias, cls_bias, total, *_bias_sizes(layout))
-        return pair_bias, torch.from_numpy(cls_bias.numpy().sum(0)), None, None
-
-
-def _bias_sizes(layout: Layout) -> tuple[int, ...]:
-    return layout.molecules.ctypes.data, layout.heads, layout.pairs, layout.scores
+        batch, heads = ctx.layout.batch, ctx.layout.heads
+        pairs, cls = total.new_empty(ctx.layout.pairs, heads), total.new_empty(batch, heads, LANES)
+        _bias_backward(heads)(batch, pairs, cls, total, ctx.layout.molecules.ctypes.data)
+        return pairs, torch.from_numpy(cls.numpy().sum((0, 2))), None, None
 
 
 def lay_out_bias(pair_bias: Tensor, cls_bias: Tensor, layout: Layout) -> FlatBias:

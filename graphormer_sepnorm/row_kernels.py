@@ -4,6 +4,7 @@ Rows are shared out among the threads in blocks. Gradients of a table or of a ve
 chunks of the rows, and the chunks in order, so that no result depends on the number of threads.
 """
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -21,66 +22,67 @@ _ROWS_PER_ITEM = 64
 _CHUNKS = 8
 
 
+def _padded(width: int) -> int:
+    return -(-width // LANES) * LANES
+
+
+def _chunk_sum(partial: Tensor, width: int) -> Tensor:
+    """Sum over the chunks of partial [chunks, ..., padded width], chunk after chunk: [..., width]."""
+    return torch.from_numpy(partial.numpy().sum(0)[..., :width])
+
+
 @lru_cache
-def _embedding_forward(index_type: np.dtype) -> Loop:
+def _embedding_forward(width: int, index_type: np.dtype) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
-        columns, width = a.columns, a.width
-        index = carray(simd.void_pointer(a.index), (a.rows, columns), index_type)
-        weight = carray(simd.pointer(a.weight), (a.rows, columns))
+        index = carray(simd.void_pointer(a.index), (a.rows, a.columns), index_type)
+        weight = carray(simd.pointer(a.weight), (a.rows, a.columns))
         table, out = simd.pointer(a.table), simd.pointer(a.out)
+        zero = simd.zero_span(width)
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
-            rows = range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM))
-            for place in range(0, width, LANES):
-                count = min(LANES, width - place)
-                for row in rows:
-                    total = simd.spread(np.float32(0))
-                    for column in range(columns):
-                        entry = np.int64(index[row, column])
-                        if entry < 0 or entry >= a.entries:
-                            carray(simd.integers(a.invalid), 1)[0] = 1
-                            continue
-                        vector = simd.load_first(table, entry * width + place, count)
-                        if a.weight != 0:
-                            vector = vector * simd.spread(weight[row, column])
-                        total = total + vector
-                    simd.store_first(out, row * width + place, count, total)
+            for row in range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM)):
+                total = zero
+                for column in range(a.columns):
+                    entry = np.int64(index[row, column])
+                    if entry < 0 or entry >= a.entries:
+                        carray(simd.integers(a.invalid), 1)[0] = 1
+                        entry = 0
+                    vectors = simd.load_span(zero, table, entry * width)
+                    if a.weight != 0:
+                        vectors = vectors * weight[row, column]
+                    total = total + vectors
+                simd.store_span(out, row * width, total)
 
-    names = ("index", "weight", "table", "out", "invalid", "rows", "columns", "width", "entries")
-    return Loop(body, dict.fromkeys(names, "i8"))
+    return Loop(body, dict.fromkeys(("index", "weight", "table", "out", "invalid", "rows", "columns", "entries"), "q"))
 
 
 @lru_cache
-def _embedding_backward(index_type: np.dtype) -> Loop:
+def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
+    padded = _padded(width)
+
     def body(arguments):
         a = carray(arguments, 1)[0]
-        columns, width = a.columns, a.width
-        padded = (width + LANES - 1) // LANES * LANES
-        index = carray(simd.void_pointer(a.index), (a.rows, columns), index_type)
-        weight = carray(simd.pointer(a.weight), (a.rows, columns))
-        gradient = simd.pointer(a.gradient)
+        index = carray(simd.void_pointer(a.index), (a.rows, a.columns), index_type)
+        weight = carray(simd.pointer(a.weight), (a.rows, a.columns))
+        zero = simd.zero_span(width)
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
             partial = simd.shifted(simd.pointer(a.partial), item * a.entries * padded)
-            rows = range(a.rows * item // a.items, a.rows * (item + 1) // a.items)
-            for place in range(0, width, LANES):
-                count = min(LANES, width - place)
-                for row in rows:
-                    vector = simd.load_first(gradient, row * width + place, count)
-                    for column in range(columns):
-                        share = vector
-                        if a.weight != 0:
-                            share = vector * simd.spread(weight[row, column])
-                        entry = np.int64(index[row, column]) * padded + place
-                        simd.store(partial, entry, simd.load(partial, entry) + share)
+            for entry in range(a.entries):
+                simd.store_rows(partial, entry * padded, LANES, zero)
+            for row in range(a.rows * item // a.items, a.rows * (item + 1) // a.items):
+                vectors = simd.load_span(zero, simd.pointer(a.gradient), row * width)
+                for column in range(a.columns):
+                    share = vectors * weight[row, column] if a.weight != 0 else vectors
+                    start = np.int64(index[row, column]) * padded
+                    simd.store_rows(partial, start, LANES, simd.load_rows(zero, partial, start, LANES) + share)
 
-    names = ("index", "weight", "gradient", "partial", "rows", "columns", "width", "entries")
-    return Loop(body, dict.fromkeys(names, "i8"))
+    return Loop(body, dict.fromkeys(("index", "weight", "gradient", "partial", "rows", "columns", "entries"), "q"))
 
 
 class _EmbeddingSum(Function):
@@ -89,9 +91,9 @@ class _EmbeddingSum(Function):
         rows, columns = index.shape
         entries, width = table.shape
         out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
-        ctx.index_type, ctx.sizes = _numpy_type(index), (rows, columns, width, entries)
+        ctx.kind, ctx.sizes = (width, _numpy_type(index)), (rows, columns, entries)
         arrays = (index, 0 if weight is None else weight, table, out, invalid.ctypes.data)
-        _embedding_forward(ctx.index_type)(-(-rows // _ROWS_PER_ITEM), *arrays, *ctx.sizes)
+        _embedding_forward(*ctx.kind)(-(-rows // _ROWS_PER_ITEM), *arrays, *ctx.sizes)
         if invalid[0]:
             raise IndexError(f"index must lie in 0 .. {entries - 1}, the rows of table")
         ctx.save_for_backward(index, weight)
@@ -101,11 +103,11 @@ class _EmbeddingSum(Function):
     @once_differentiable
     def backward(ctx, gradient):
         index, weight = ctx.saved_tensors
-        *_, width, entries = ctx.sizes
-        partial = gradient.new_zeros(_CHUNKS, entries, -(-width // LANES) * LANES)
+        width, entries = ctx.kind[0], ctx.sizes[-1]
+        partial = gradient.new_empty(_CHUNKS, entries, _padded(width))
         arrays = (index, 0 if weight is None else weight, gradient.contiguous(), partial)
-        _embedding_backward(ctx.index_type)(_CHUNKS, *arrays, *ctx.sizes)
-        return None, torch.from_numpy(partial.numpy().sum(0)[:, :width]), None
+        _embedding_backward(*ctx.kind)(_CHUNKS, *arrays, *ctx.sizes)
+        return None, _chunk_sum(partial, width), None
 
 
 def _numpy_type(index: Tensor) -> np.dtype:
@@ -130,79 +132,66 @@ def embedding_sum(index: Tensor, table: Tensor, weight: Tensor | None = None) ->
 
 
 @lru_cache
-def _norm_forward() -> Loop:
+def _norm_forward(width: int) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
-        width, x, residual, out = a.width, simd.pointer(a.x), simd.pointer(a.residual), simd.pointer(a.out)
-        weight, bias, statistics = simd.pointer(a.weight), simd.pointer(a.bias), carray(simd.pointer(a.statistics), (a.rows, 2))
+        statistics = carray(simd.pointer(a.statistics), (a.rows, 2))
+        zero = simd.zero_span(width)
+        weight = simd.load_span(zero, simd.pointer(a.weight), 0)
+        bias = simd.load_span(zero, simd.pointer(a.bias), 0)
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
             for row in range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM)):
                 start = row * width
-                total = simd.spread(np.float32(0))
-                for place in range(0, width, LANES):
-                    total = total + _sum_at(x, residual, start + place, width - place)
-                mean = simd.lane_sum(total) / np.float32(width)
-                squares = simd.spread(np.float32(0))
-                for place in range(0, width, LANES):
-                    centred = _sum_at(x, residual, start + place, width - place) - simd.spread(mean)
-                    centred = simd.first(centred, width - place)
-                    squares = squares + centred * centred
-                scale = np.float32(1) / np.sqrt(simd.lane_sum(squares) / np.float32(width) + a.eps)
+                x = _load_sum(zero, simd.pointer(a.x), simd.pointer(a.residual), start)
+                mean = simd.total(x) * np.float32(1 / width)
+                centred = simd.trimmed(x - mean)
+                scale = np.float32(1) / np.sqrt(simd.total(centred * centred) * np.float32(1 / width) + a.eps)
                 statistics[row, 0], statistics[row, 1] = mean, scale
-                for place in range(0, width, LANES):
-                    count = width - place
-                    centred = _sum_at(x, residual, start + place, count) - simd.spread(mean)
-                    factor = simd.load_first(weight, place, count) * simd.spread(scale)
-                    simd.store_first(out, start + place, count, centred * factor + simd.load_first(bias, place, count))
+                simd.store_span(simd.pointer(a.out), start, centred * scale * weight + bias)
 
-    names = ("x", "residual", "weight", "bias", "out", "statistics", "rows", "width")
-    return Loop(body, dict.fromkeys(names, "i8") | {"eps": "f4"})
+    names = ("x", "residual", "weight", "bias", "out", "statistics", "rows")
+    return Loop(body, dict.fromkeys(names, "q") | {"eps": "f"})
 
 
 @njit(forceinline=True)
-def _sum_at(x, residual, place, count):
-    return simd.load_first(x, place, count) + simd.load_first(residual, place, count)
+def _load_sum(like, x, residual, start):
+    return simd.load_span(like, x, start) + simd.load_span(like, residual, start)
 
 
 @lru_cache
-def _norm_backward() -> Loop:
+def _norm_backward(width: int) -> Loop:
+    padded = _padded(width)
+
     def body(arguments):
         a = carray(arguments, 1)[0]
-        width, x, residual, gradient = a.width, simd.pointer(a.x), simd.pointer(a.residual), simd.pointer(a.gradient)
-        out, weight, statistics = simd.pointer(a.out), simd.pointer(a.weight), carray(simd.pointer(a.statistics), (a.rows, 2))
-        padded = (width + LANES - 1) // LANES * LANES
+        statistics = carray(simd.pointer(a.statistics), (a.rows, 2))
+        zero = simd.zero_span(width)
+        weight = simd.load_span(zero, simd.pointer(a.weight), 0)
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
-            partial = simd.shifted(simd.pointer(a.partial), item * 2 * padded)
+            weight_gradient, bias_gradient = zero, zero
             for row in range(a.rows * item // a.items, a.rows * (item + 1) // a.items):
                 start = row * width
-                mean, scale = simd.spread(statistics[row, 0]), simd.spread(statistics[row, 1])
-                total = simd.spread(np.float32(0))
-                product = simd.spread(np.float32(0))
-                for place in range(0, width, LANES):
-                    count = width - place
-                    unit = (_sum_at(x, residual, start + place, count) - mean) * scale
-                    incoming = simd.load_first(gradient, start + place, count)
-                    simd.store(partial, place, simd.load(partial, place) + incoming * unit)
-                    simd.store(partial, padded + place, simd.load(partial, padded + place) + incoming)
-                    weighted = incoming * simd.load_first(weight, place, count)
-                    total = total + weighted
-                    product = product + weighted * unit
-                mean_total = simd.spread(simd.lane_sum(total) / np.float32(width))
-                mean_product = simd.spread(simd.lane_sum(product) / np.float32(width))
-                for place in range(0, width, LANES):
-                    count = width - place
-                    unit = (_sum_at(x, residual, start + place, count) - mean) * scale
-                    weighted = simd.load_first(gradient, start + place, count) * simd.load_first(weight, place, count)
-                    simd.store_first(out, start + place, count, (weighted - mean_total - unit * mean_product) * scale)
+                mean, scale = statistics[row, 0], statistics[row, 1]
+                unit = (_load_sum(zero, simd.pointer(a.x), simd.pointer(a.residual), start) - mean) * scale
+                gradient = simd.load_span(zero, simd.pointer(a.gradient), start)
+                weight_gradient = weight_gradient + gradient * unit
+                bias_gradient = bias_gradient + gradient
+                weighted = gradient * weight
+                offset = simd.total(weighted) * np.float32(1 / width)
+                slope = simd.total(weighted * unit) * np.float32(1 / width)
+                simd.store_span(simd.pointer(a.out), start, (weighted - offset - unit * slope) * scale)
+            partial = simd.shifted(simd.pointer(a.partial), item * 2 * padded)
+            simd.store_rows(partial, 0, LANES, weight_gradient)
+            simd.store_rows(partial, padded, LANES, bias_gradient)
 
-    names = ("x", "residual", "weight", "gradient", "out", "partial", "statistics", "rows", "width")
-    return Loop(body, dict.fromkeys(names, "i8"))
+    names = ("x", "residual", "weight", "gradient", "out", "partial", "statistics", "rows")
+    return Loop(body, dict.fromkeys(names, "q"))
 
 
 class _AddNorm(Function):
@@ -210,7 +199,7 @@ class _AddNorm(Function):
     def forward(ctx, x, residual, weight, bias, eps):
         rows, width = x.shape
         out, statistics = torch.empty_like(x), x.new_empty(rows, 2)
-        _norm_forward()(-(-rows // _ROWS_PER_ITEM), x, residual, weight, bias, out, statistics, rows, width, eps)
+        _norm_forward(width)(-(-rows // _ROWS_PER_ITEM), x, residual, weight, bias, out, statistics, rows, eps)
         ctx.save_for_backward(x, residual, weight, statistics)
         return out
 
@@ -219,11 +208,10 @@ class _AddNorm(Function):
     def backward(ctx, gradient):
         x, residual, weight, statistics = ctx.saved_tensors
         rows, width = x.shape
-        out, partial = torch.empty_like(x), x.new_zeros(_CHUNKS, 2, -(-width // LANES) * LANES)
+        out, partial = torch.empty_like(x), x.new_empty(_CHUNKS, 2, _padded(width))
         arrays = (x, residual, weight, gradient.contiguous(), out, partial, statistics)
-        _norm_backward()(_CHUNKS, *arrays, rows, width)
-        weight_gradient, bias_gradient = torch.from_numpy(partial.numpy().sum(0)[:, :width])
-        return out, out, weight_gradient, bias_gradient, None
+        _norm_backward(width)(_CHUNKS, *arrays, rows)
+        return out, out, *_chunk_sum(partial, width), None
 
 
 def add_norm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
@@ -238,22 +226,22 @@ def add_norm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, eps: flo
 
 
 @lru_cache
-def _gelu_forward() -> Loop:
+def _gelu_forward(width: int) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
-        width, x, bias, out, slope = a.width, simd.pointer(a.x), simd.pointer(a.bias), simd.pointer(a.out), simd.pointer(a.slope)
+        zero = simd.zero_span(width)
+        bias = simd.load_span(zero, simd.pointer(a.bias), 0)
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
             for row in range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM)):
-                for place in range(0, width, LANES):
-                    u = _sum_at(simd.shifted(x, row * width), bias, place, width - place)
-                    density, probability = _normal(u)
-                    simd.store_first(out, row * width + place, width - place, u * probability)
-                    simd.store_first(slope, row * width + place, width - place, u * density + probability)
+                x = simd.load_span(zero, simd.pointer(a.x), row * width) + bias
+                density, probability = _normal(x)
+                simd.store_span(simd.pointer(a.out), row * width, x * probability)
+                simd.store_span(simd.pointer(a.slope), row * width, x * density + probability)
 
-    return Loop(body, dict.fromkeys(("x", "bias", "out", "slope", "rows", "width"), "i8"))
+    return Loop(body, dict.fromkeys(("x", "bias", "out", "slope", "rows"), "q"))
 
 
 @njit(forceinline=True)
@@ -262,37 +250,37 @@ def _normal(u):
 
     Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: absolute error below 1e-7.
     """
-    t = simd.inverse(simd.spread(np.float32(1)) + simd.magnitude(u) * simd.spread(np.float32(0.3275911 / 2**0.5)))
-    power = simd.exp2(u * u * simd.spread(np.float32(-0.5 * 1.4426950408889634)))
-    series = t * simd.spread(np.float32(1.061405429 / 2)) + simd.spread(np.float32(-1.453152027 / 2))
-    series = series * t + simd.spread(np.float32(1.421413741 / 2))
-    series = series * t + simd.spread(np.float32(-0.284496736 / 2))
-    series = series * t + simd.spread(np.float32(0.254829592 / 2))
+    t = simd.inverse(simd.magnitude(u) * np.float32(0.3275911 / 2**0.5) + np.float32(1))
+    power = simd.exp2(u * u * np.float32(-0.5 / math.log(2)))
+    series = t * np.float32(1.061405429 / 2) + np.float32(-1.453152027 / 2)
+    series = series * t + np.float32(1.421413741 / 2)
+    series = series * t + np.float32(-0.284496736 / 2)
+    series = series * t + np.float32(0.254829592 / 2)
     tail = series * t * power
-    probability = simd.where_positive(u, simd.spread(np.float32(1)) - tail, tail)
-    return power * simd.spread(np.float32(0.3989422804)), probability
+    probability = simd.where_positive(u, tail * np.float32(-1) + np.float32(1), tail)
+    return power * np.float32(1 / math.sqrt(2 * math.pi)), probability
 
 
 @lru_cache
-def _gelu_backward() -> Loop:
+def _gelu_backward(width: int) -> Loop:
+    padded = _padded(width)
+
     def body(arguments):
         a = carray(arguments, 1)[0]
-        width, gradient, slope, out = a.width, simd.pointer(a.gradient), simd.pointer(a.slope), simd.pointer(a.out)
+        zero = simd.zero_span(width)
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
-            rows = range(a.rows * item // a.items, a.rows * (item + 1) // a.items)
-            for place in range(0, width, LANES):
-                count, total = width - place, simd.spread(np.float32(0))
-                for row in rows:
-                    start = row * width + place
-                    product = simd.load_first(gradient, start, count) * simd.load_first(slope, start, count)
-                    simd.store_first(out, start, count, product)
-                    total = total + product
-                simd.store_first(simd.pointer(a.partial), item * width + place, count, total)
+            total = zero
+            for row in range(a.rows * item // a.items, a.rows * (item + 1) // a.items):
+                gradient = simd.load_span(zero, simd.pointer(a.gradient), row * width)
+                product = gradient * simd.load_span(zero, simd.pointer(a.slope), row * width)
+                simd.store_span(simd.pointer(a.out), row * width, product)
+                total = total + product
+            simd.store_rows(simd.pointer(a.partial), item * padded, LANES, total)
 
-    return Loop(body, dict.fromkeys(("gradient", "slope", "out", "partial", "rows", "width"), "i8"))
+    return Loop(body, dict.fromkeys(("gradient", "slope", "out", "partial", "rows"), "q"))
 
 
 class _BiasGelu(Function):
@@ -300,7 +288,7 @@ class _BiasGelu(Function):
     def forward(ctx, x, bias):
         rows, width = x.shape
         out, slope = torch.empty_like(x), torch.empty_like(x)
-        _gelu_forward()(-(-rows // _ROWS_PER_ITEM), x, bias, out, slope, rows, width)
+        _gelu_forward(width)(-(-rows // _ROWS_PER_ITEM), x, bias, out, slope, rows)
         ctx.save_for_backward(slope)
         return out
 
@@ -309,9 +297,9 @@ class _BiasGelu(Function):
     def backward(ctx, gradient):
         (slope,) = ctx.saved_tensors
         rows, width = slope.shape
-        out, partial = torch.empty_like(slope), slope.new_empty(_CHUNKS, width)
-        _gelu_backward()(_CHUNKS, gradient.contiguous(), slope, out, partial, rows, width)
-        return out, torch.from_numpy(partial.numpy().sum(0))
+        out, partial = torch.empty_like(slope), slope.new_empty(_CHUNKS, _padded(width))
+        _gelu_backward(width)(_CHUNKS, gradient.contiguous(), slope, out, partial, rows)
+        return out, _chunk_sum(partial, width)
 
 
 def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:

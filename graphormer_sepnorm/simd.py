@@ -7,6 +7,7 @@ A `Vector` holds LANES floats in a register; `Rows` holds a number, fixed at com
 import inspect
 import operator
 from collections.abc import Callable
+from functools import wraps
 
 import llvmlite.binding
 from llvmlite import ir
@@ -19,6 +20,7 @@ LANES = 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
 _FLOAT, _INT = ir.FloatType(), ir.IntType(32)
 _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
 _BITS = ir.VectorType(ir.IntType(1), LANES)
+_ZERO = ir.Constant(_FLOATS, None)
 _FAST = ("contract", "reassoc", "nsz", "arcp")
 _POWER_OF_TWO = (1.0000001, 0.69314694, 0.24022122, 0.055507425, 0.0096754599, 0.0013266971)
 
@@ -28,11 +30,11 @@ class Vector(types.Type):
 
 
 class Rows(types.Type):
-    """`count` vectors of floats."""
+    """`count` vectors of floats, of which the last has `tail` lanes in use."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        super().__init__(f"rows{count}")
+    def __init__(self, count: int, tail: int = LANES) -> None:
+        self.count, self.tail = count, tail
+        super().__init__(f"rows{count}_{tail}")
 
 
 VECTOR = Vector("vector")
@@ -52,15 +54,25 @@ class _RowsModel(models.PrimitiveModel):
 
 
 def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable:
-    """Make `emit(builder, *values)` a function for kernels; a type of None stands for that of the `Rows` passed."""
+    """Make `emit(builder, *values)` a function for kernels; a type of None stands for that of the `Rows` passed,
+    or for `Vector` if there are none.
+
+    A parameter `tail` of `emit` is not one of the function for kernels: it gets the tail of the `Rows`.
+    """
 
     def wrap(emit: Callable) -> Callable:
         def define(typingctx, *arguments):
-            rows = next((argument for argument in arguments if isinstance(argument, Rows)), None)
+            rows = next((argument for argument in arguments if isinstance(argument, Rows)), VECTOR)
             signature = (result or rows)(*(kind or rows for kind in parameters))
-            return signature, lambda context, builder, _, values: emit(builder, *values) or context.get_dummy_value()
+            constants = {"tail": rows.tail} if "tail" in names else {}
 
-        define.__signature__ = inspect.signature(emit)
+            def lower(context, builder, signature, values):
+                return emit(builder, *values, **constants) or context.get_dummy_value()
+
+            return signature, lower
+
+        names = inspect.signature(emit).parameters
+        define.__signature__ = inspect.Signature([names[name] for name in names if name != "tail"])
         define.__name__, define.__doc__ = emit.__name__, emit.__doc__
         return intrinsic(define)
 
@@ -93,6 +105,18 @@ def _below(builder, count):
     return builder.icmp_signed("<", lanes, _spread(builder, builder.trunc(count, _INT)))
 
 
+def _first_lanes(count):
+    return ir.Constant(_BITS, [ir.Constant(ir.IntType(1), int(lane < count)) for lane in range(LANES)])
+
+
+def _columns(builder, first, last, count):
+    """For each lane: the column `first` plus the lane, and a mask of `count` lanes if it is one of 0 .. last."""
+    for lane in range(LANES):
+        column = builder.add(first, ir.Constant(first.type, lane))
+        inside = builder.icmp_unsigned("<=", column, last)
+        yield column, builder.select(inside, _first_lanes(count), _first_lanes(0))
+
+
 def _at(builder, pointer, offset, kind=_FLOATS):
     return builder.bitcast(builder.gep(pointer, [offset]), kind.as_pointer())
 
@@ -105,10 +129,10 @@ def _store(builder, pointer, offset, value):
     builder.store(value, _at(builder, pointer, offset), align=4)
 
 
-def _load_lanes(builder, pointer, offset, mask, otherwise):
+def _load_lanes(builder, pointer, offset, mask):
     address = _at(builder, pointer, offset)
     name = f"llvm.masked.load.v{LANES}f32.p0"
-    return _call(builder, name, _FLOATS, address, ir.Constant(_INT, 4), mask, otherwise)
+    return _call(builder, name, _FLOATS, address, ir.Constant(_INT, 4), mask, _ZERO)
 
 
 def _store_lanes(builder, pointer, offset, mask, value):
@@ -129,6 +153,19 @@ def _join(builder, vectors):
     for row, vector in enumerate(vectors):
         rows = builder.insert_value(rows, vector, row)
     return rows
+
+
+def _lanewise(emit: Callable) -> Callable:
+    """Let `emit`, from vectors to a vector, work on rows as well."""
+
+    @wraps(emit)
+    def emit_all(builder, *values):
+        if values[0].type == _FLOATS:
+            return emit(builder, *values)
+        rows = zip(*(_split(builder, value) for value in values), strict=True)
+        return _join(builder, [emit(builder, *vectors) for vectors in rows])
+
+    return emit_all
 
 
 def _transposed(builder, vectors):
@@ -198,22 +235,13 @@ def store(builder, target, offset, vector):
     _store(builder, target, offset, vector)
 
 
-@_simd(VECTOR, POINTER, types.int64, types.int64)
-def load_first(builder, source, offset, count):
-    """`count` floats from `source[offset]`, then zeros."""
-    return _load_lanes(builder, source, offset, _below(builder, count), ir.Constant(_FLOATS, None))
-
-
-@_simd(types.void, POINTER, types.int64, types.int64, VECTOR)
-def store_first(builder, target, offset, count, vector):
-    """The first `count` lanes to `target[offset]`."""
-    _store_lanes(builder, target, offset, _below(builder, count), vector)
-
-
-@_simd(VECTOR, VECTOR, types.int64)
-def first(builder, vector, count):
-    """The first `count` lanes, zeros in the others."""
-    return builder.select(_below(builder, count), vector, ir.Constant(_FLOATS, None))
+@intrinsic(prefer_literal=True)
+def zero_span(typingctx, width):
+    """Rows of zeros that hold `width` floats; `width` is a compile-time constant."""
+    count = -(-width.literal_value // LANES)
+    rows = Rows(count, width.literal_value - (count - 1) * LANES)
+    zero = ir.Constant(ir.ArrayType(_FLOATS, count), None)
+    return rows(width), lambda context, builder, signature, values: zero
 
 
 @_simd(VECTOR, types.float32)
@@ -222,39 +250,36 @@ def spread(builder, scalar):
     return _spread(builder, scalar)
 
 
-@_simd(types.float32, VECTOR)
-def lane_sum(builder, vector):
-    """The sum of the lanes."""
-    function = ir.FunctionType(_FLOAT, [_FLOAT, _FLOATS])
-    reduce = cgutils.get_or_insert_function(builder.module, function, f"llvm.vector.reduce.fadd.v{LANES}f32")
-    return builder.call(reduce, [ir.Constant(_FLOAT, 0.0), vector], fastmath=("reassoc",))
-
-
-@_simd(VECTOR, VECTOR, VECTOR)
+@_simd(None, None, None)
+@_lanewise
 def larger(builder, a, b):
     """The larger of the two, lane by lane."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-@_simd(VECTOR, VECTOR, VECTOR, VECTOR)
+@_simd(None, None, None, None)
+@_lanewise
 def where_positive(builder, condition, a, b):
     """`a` in the lanes where `condition` is above zero, `b` in the others."""
-    return builder.select(builder.fcmp_ordered(">", condition, ir.Constant(_FLOATS, None)), a, b)
+    return builder.select(builder.fcmp_ordered(">", condition, _ZERO), a, b)
 
 
-@_simd(VECTOR, VECTOR)
+@_simd(None, None)
+@_lanewise
 def inverse(builder, vector):
     """One over every lane."""
     return builder.fdiv(_constant(1.0), vector)
 
 
-@_simd(VECTOR, VECTOR)
+@_simd(None, None)
+@_lanewise
 def magnitude(builder, vector):
     """Absolute values."""
     return _call(builder, f"llvm.fabs.v{LANES}f32", _FLOATS, vector)
 
 
-@_simd(VECTOR, VECTOR)
+@_simd(None, None)
+@_lanewise
 def exp2(builder, x):
     """Two to the power of x, for x <= 0; below -126 it stays at about 1e-38."""
     x = builder.select(builder.fcmp_ordered(">", x, _constant(-126.0)), x, _constant(-126.0))
@@ -302,10 +327,10 @@ def load_tokens(builder, like, source, stride, first, others, count):
 
     Lane 0 of column `others` must be readable too.
     """
-    mask, zero = _below(builder, count), ir.Constant(_FLOATS, None)
+    mask = _below(builder, count)
     vectors = []
     for row in _steps(builder, ir.Constant(stride.type, 0), stride, like.type.count):
-        vector = _load_lanes(builder, source, builder.add(row, others), mask, zero)
+        vector = _load_lanes(builder, source, builder.add(row, others), mask)
         scalar = builder.load(_at(builder, source, builder.add(row, first), _FLOAT))
         vectors.append(builder.insert_element(vector, scalar, ir.Constant(_INT, 0)))
     return _join(builder, vectors)
@@ -337,23 +362,17 @@ def store_transposed(builder, target, offset, stride, rows):
     """Lane l of every row to `target[offset + l * stride + row]`; the stride is a multiple of LANES."""
     vectors = _split(builder, rows)
     for group in _groups(len(vectors)):
-        padding = [ir.Constant(_FLOATS, None)] * (LANES - len(group))
+        padding = [_ZERO] * (LANES - len(group))
         starts = _steps(builder, builder.add(offset, ir.Constant(offset.type, group[0])), stride, LANES)
         columns = _transposed(builder, [vectors[row] for row in group] + padding)
         for start, column in zip(starts, columns, strict=True):
             _store(builder, target, start, column)
 
 
-@_simd(None, None, VECTOR)
-def scaled(builder, rows, factor):
-    """Every row times the vector."""
-    return _join(builder, [builder.fmul(row, factor) for row in _split(builder, rows)])
-
-
 @_simd(VECTOR, None, None)
 def column_sums(builder, a, b):
     """The sum over rows of a * b, lane by lane."""
-    total = ir.Constant(_FLOATS, None)
+    total = _ZERO
     for left, right in zip(_split(builder, a), _split(builder, b), strict=True):
         total = _multiply_add(builder, left, right, total)
     return total
@@ -362,7 +381,7 @@ def column_sums(builder, a, b):
 @_simd(VECTOR, VECTOR, POINTER, types.int64, types.int64, None)
 def dot(builder, start, source, offset, stride, rows):
     """`start` plus the sum over rows of the scalar `source[offset + row * stride]` times the row."""
-    sums = [start, ir.Constant(_FLOATS, None)]
+    sums = [start, _ZERO]
     offsets = _steps(builder, offset, stride, rows.type.count)
     for row, (place, vector) in enumerate(zip(offsets, _split(builder, rows), strict=True)):
         scalar = builder.load(_at(builder, source, place, _FLOAT))
@@ -380,14 +399,106 @@ def add_outer(builder, rows, source, offset, stride, vector):
     return _join(builder, vectors)
 
 
+@_simd(None, None, POINTER, types.int64)
+def load_span(builder, like, source, offset, tail):
+    """Consecutive floats from `source[offset]`, as many as `like` has in use."""
+    starts = _steps(builder, offset, ir.Constant(offset.type, LANES), like.type.count)
+    vectors = [_load(builder, source, start) for start in starts[:-1]]
+    return _join(builder, [*vectors, _load_lanes(builder, source, starts[-1], _first_lanes(tail))])
+
+
+@_simd(types.void, POINTER, types.int64, None)
+def store_span(builder, target, offset, rows, tail):
+    """The floats in use to `target[offset]` and after."""
+    starts = _steps(builder, offset, ir.Constant(offset.type, LANES), rows.type.count)
+    *vectors, last = _split(builder, rows)
+    for start, vector in zip(starts, vectors, strict=False):
+        _store(builder, target, start, vector)
+    _store_lanes(builder, target, starts[-1], _first_lanes(tail), last)
+
+
+@_simd(None, None)
+def trimmed(builder, rows, tail):
+    """The rows with zeros in the lanes that are not in use."""
+    *vectors, last = _split(builder, rows)
+    return _join(builder, [*vectors, builder.select(_first_lanes(tail), last, _ZERO)])
+
+
+@_simd(types.float32, None)
+def total(builder, rows):
+    """The sum of all lanes of all rows."""
+    first, *others = _split(builder, rows)
+    for vector in others:
+        first = builder.fadd(first, vector, flags=_FAST)
+    function = ir.FunctionType(_FLOAT, [_FLOAT, _FLOATS])
+    reduce = cgutils.get_or_insert_function(builder.module, function, f"llvm.vector.reduce.fadd.v{LANES}f32")
+    return builder.call(reduce, [ir.Constant(_FLOAT, 0.0), first], fastmath=("reassoc",))
+
+
+@_simd(None, None, POINTER, types.int64, types.int64, types.int64)
+def load_columns(builder, like, source, stride, first, last):
+    """Lane l of every row from `source[column * stride + row]` for column first + l, zero if that is not in 0 .. last."""
+    vectors = []
+    for group in _groups(like.type.count):
+        start = builder.gep(source, [ir.Constant(first.type, group[0])])
+        columns = [
+            _load_lanes(builder, start, builder.mul(column, stride), mask)
+            for column, mask in _columns(builder, first, last, len(group))
+        ]
+        vectors += _transposed(builder, columns)[: len(group)]
+    return _join(builder, vectors)
+
+
+@_simd(types.void, POINTER, types.int64, types.int64, types.int64, None)
+def store_columns(builder, target, stride, first, last, rows):
+    """The inverse of `load_columns`."""
+    vectors = _split(builder, rows)
+    for group in _groups(len(vectors)):
+        start = builder.gep(target, [ir.Constant(first.type, group[0])])
+        columns = _transposed(builder, [vectors[row] for row in group] + [_ZERO] * (LANES - len(group)))
+        for (column, mask), vector in zip(_columns(builder, first, last, len(group)), columns, strict=True):
+            _store_lanes(builder, start, builder.mul(column, stride), mask, vector)
+
+
+@_simd(None, None, None)
+def with_first_lane(builder, rows, others):
+    """The rows with lane 0 of `others`."""
+    pairs = zip(_split(builder, rows), _split(builder, others), strict=True)
+    return _join(builder, [builder.select(_first_lanes(1), other, row) for row, other in pairs])
+
+
+@_simd(None, None, POINTER)
+def spread_rows(builder, like, source):
+    """Rows of the scalar `source[row]`."""
+    zero, one = ir.Constant(ir.IntType(64), 0), ir.Constant(ir.IntType(64), 1)
+    starts = _steps(builder, zero, one, like.type.count)
+    return _join(builder, [_spread(builder, builder.load(_at(builder, source, start, _FLOAT))) for start in starts])
+
+
 def _register_operator(symbol: Callable, name: str) -> None:
+    """Vector with vector, rows with rows, and every row with one vector or scalar."""
+
     @type_callable(symbol)
     def infer(context):
-        return lambda a, b: VECTOR if isinstance(a, Vector) and isinstance(b, Vector) else None
+        def result(a, b):
+            if isinstance(a, Rows) and (b == a or b in (VECTOR, types.float32)):
+                return a
+            return VECTOR if a == VECTOR and b in (VECTOR, types.float32) else None
 
-    @lower_builtin(symbol, Vector, Vector)
+        return result
+
     def lower(context, builder, signature, values):
-        return getattr(builder, name)(*values, flags=_FAST)
+        if signature.args[1] == types.float32:
+            values = values[0], _spread(builder, values[1])
+        operands = [
+            _split(builder, value) if isinstance(kind, Rows) else [value] * getattr(signature.args[0], "count", 1)
+            for kind, value in zip(signature.args, values, strict=True)
+        ]
+        vectors = [getattr(builder, name)(a, b, flags=_FAST) for a, b in zip(*operands, strict=True)]
+        return _join(builder, vectors) if isinstance(signature.return_type, Rows) else vectors[0]
+
+    for kinds in ((Vector, Vector), (Vector, types.Float), (Rows, Rows), (Rows, Vector), (Rows, types.Float)):
+        lower_builtin(symbol, *kinds)(lower)
 
 
 for _symbol, _name in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):

@@ -4,6 +4,7 @@ Numba's own threading layers would start a second pool beside PyTorch's, and the
 """
 
 import ctypes
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,7 +32,7 @@ _GOMP_PARALLEL = _pool_launcher()
 
 @intrinsic
 def claim(typingctx, arguments):
-    """Take the next unclaimed item number of a running `Loop`; threads share one counter."""
+    """Take the next unclaimed item number of a running `Loop`; its threads share one counter."""
 
     def emit(context, builder, signature, values):
         counter = builder.bitcast(values[0], ir.IntType(64).as_pointer())
@@ -43,26 +44,31 @@ def claim(typingctx, arguments):
 class Loop:
     """A compiled loop over numbered items that the threads of PyTorch's pool share out among themselves.
 
-    `body(arguments)` gets a C pointer to one record with the fields `next`, `items` and those of `fields`; it calls
-    `claim(arguments)` for item numbers until they reach `items`. Tensors and arrays travel as their addresses.
+    `body(arguments)` gets a C pointer to one record with the fields `next`, `items` and those of `fields`, names with
+    their format characters of `struct`; it calls `claim(arguments)` for item numbers until they reach `items`.
+    Tensors travel as their addresses.
     """
 
     def __init__(self, body: Callable, fields: dict[str, str]) -> None:
-        self._record = np.dtype([("next", "i8"), ("items", "i8"), *fields.items()], align=True)
-        self._compiled = cfunc(types.void(types.CPointer(from_dtype(self._record))), cache=True)(body)
+        fields = {"next": "q", "items": "q", **fields}
+        record = from_dtype(np.dtype(list(fields.items()), align=True))
+        self._pack = struct.Struct("".join(fields.values())).pack
+        self._compiled = cfunc(types.void(types.CPointer(record)), cache=True)(body)
+        self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._compiled.address)
 
     def __call__(self, items: int, *values: Tensor | float) -> None:
-        addresses = (value.data_ptr() if isinstance(value, Tensor) else value for value in values)
-        arguments = np.array([(0, items, *addresses)], dtype=self._record)
+        addresses = [value.data_ptr() if isinstance(value, Tensor) else value for value in values]
+        arguments = ctypes.create_string_buffer(self._pack(0, items, *addresses))
         threads = min(items, torch.get_num_threads())
-        if _GOMP_PARALLEL is None or threads == 1:
-            self._compiled.ctypes(arguments.ctypes.data)
+        if _GOMP_PARALLEL is None or threads <= 1:
+            self._call(arguments)
         else:
-            _GOMP_PARALLEL(self._compiled.address, arguments.ctypes.data, threads, 0)
+            _GOMP_PARALLEL(self._compiled.address, arguments, threads, 0)
 
 
 def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:
-    if tensor.device.type != "cpu" or tensor.dtype != dtype:
+    """Raise TypeError unless the tensor is on the CPU in this dtype, ValueError unless it has this shape."""
+    if not tensor.is_cpu or tensor.dtype != dtype:
         raise TypeError(f"{name} must be a {dtype} CPU tensor, got {tensor.dtype} on {tensor.device}")
     if tensor.shape != shape:
         raise ValueError(f"{name} must have the shape {list(shape)}, got {list(tensor.shape)}")

@@ -283,7 +283,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
 def test_inputs_are_checked():
     case = Case([3, 4], 2, 10)
     bias, qkv = case.bias(), case.qkv[0].detach()
-    with pytest.raises(TypeError, match="qkv_t must be a torch.float32 CPU tensor"):
+    with pytest.raises(TypeError, match=r"qkv_t must be a torch\.float32 CPU tensor"):
         attention(qkv.double(), bias, case.layout, 0.0)
     with pytest.raises(ValueError, match="qkv_t must have the shape"):
         attention(qkv[:, 1:], bias, case.layout, 0.0)
