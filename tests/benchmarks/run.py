@@ -1,0 +1,175 @@
+"""All benchmarks side by side: one JSON line per row with ours, theirs, the ratio and the machine.
+
+    python tests/benchmarks/run.py --peers PEERS/bin/python --csv zinc.csv.gz [--rows train encodings ...]
+
+Run it alone on an idle machine. Ours and theirs alternate, each in a fresh process, and the medians are compared.
+The CSV has the columns `smiles` and `penalized_logp`; the peers' environment is made from `requirements-peers.txt`.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+
+HERE = Path(__file__).parent
+
+
+def call(python: str, script: str, *arguments: object) -> dict:
+    """Runs a script of this folder in a fresh process and returns its JSON line."""
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])} if python == sys.executable else os.environ
+    done = subprocess.run(
+        [python, script, *map(str, arguments)], cwd=HERE, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{script} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def alternate(rounds: int, *sides: Callable[[], dict]) -> list[list[dict]]:
+    """Calls the sides in turn, ``rounds`` times."""
+    results = [[side() for side in sides] for _ in range(rounds)]
+    return [list(column) for column in zip(*results, strict=True)]
+
+
+def median(results: list[dict], key: str) -> float:
+    return statistics.median(result[key] for result in results)
+
+
+def train_row(args: argparse.Namespace) -> dict:
+    options = ("--csv", args.csv, "--molecules", 2000, "--steps", 20, "--repeat", 3, "--threads", args.threads)
+    ours, theirs = alternate(
+        args.rounds,
+        lambda: call(sys.executable, "ours.py", "train", *options),
+        lambda: call(args.peers, "peer_hf_train.py", *options),
+    )
+    key = "step_molecules_per_s"
+    speed, floor = median(ours, key), median(ours, "floor_molecules_per_s")
+    return {
+        "row": "training step, slim, batch 64, molecules/s",
+        "ours": speed,
+        "theirs": median(theirs, key),
+        "ratio": speed / median(theirs, key),
+        "target": 5,
+        "ours_with_collate": median(ours, "step_with_collate_molecules_per_s"),
+        "theirs_with_collate": median(theirs, "step_with_collate_molecules_per_s"),
+        "floor": floor,
+        "fraction_of_floor": speed / floor,
+        "floor_target": 0.5,
+        "matrix_gflops": median(ours, "matrix_gflops"),
+        "each": [result[key] for result in ours],
+        "theirs_each": [result[key] for result in theirs],
+    }
+
+
+def encodings_row(args: argparse.Namespace) -> dict:
+    ours, theirs = alternate(
+        args.rounds,
+        lambda: call(sys.executable, "ours.py", "encodings", "--csv", args.csv, "--molecules", 5000, "--threads", 1),
+        lambda: call(args.peers, "peer_cython_encodings.py", "--csv", args.csv, "--molecules", 1000),
+    )
+    key = "encodings_us_per_molecule"
+    return {
+        "row": "structural encodings, one core, us per molecule",
+        "ours": median(ours, key),
+        "theirs": median(theirs, key),
+        "ratio": median(theirs, key) / median(ours, key),
+        "target": 10,
+    }
+
+
+def predict_row(args: argparse.Namespace) -> dict:
+    """End to end: from a CSV of SMILES to a CSV of predictions, with start-up and parsing."""
+    size = 50_000
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pd.read_csv(args.csv).sample(size, random_state=0)[["smiles"]].to_csv(folder / "in.csv", index=False)
+        command = [sys.executable, "-m", "graphormer_sepnorm.cli"]
+        train = ["train", "--epochs", "1", "--out", str(folder / "run")]
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+        subprocess.run([*command, *train], env=environment, check=True, capture_output=True)
+
+        def ours() -> dict:
+            started = time.perf_counter()
+            predict = ["predict", str(folder / "run"), str(folder / "in.csv"), "-o", str(folder / "out.csv")]
+            subprocess.run([*command, *predict], env=environment, check=True, capture_output=True)
+            seconds = time.perf_counter() - started
+            table = pd.read_csv(folder / "out.csv")
+            if len(table) != size or table.penalized_logp.isna().any():
+                raise SystemExit("predictions are missing")
+            return {"molecules_per_s": size / seconds}
+
+        options = ("--csv", args.csv, "--molecules", size, "--small", 5000, "--threads", args.threads)
+        mine, theirs = alternate(args.rounds, ours, lambda: call(args.peers, "peer_chemprop_predict.py", *options))
+    key = "molecules_per_s"
+    return {
+        "row": "SMILES to prediction, 50,000 molecules, molecules/s",
+        "ours": median(mine, key),
+        "theirs": median(theirs, key),
+        "ratio": median(mine, key) / median(theirs, key),
+        "target": 3,
+    }
+
+
+def memory_row(args: argparse.Namespace) -> dict:
+    """Theirs is measured at three sizes and extrapolated: all prepared items of full ZINC do not fit in 8 GB."""
+    ours = call(sys.executable, "ours.py", "memory", "--csv", args.csv, "--steps", 600)
+    theirs = call(args.peers, "peer_hf_memory.py", "--csv", args.csv)
+    return {
+        "row": "peak memory of training on full ZINC, MiB",
+        "ours": ours["peak_rss_mib"],
+        "theirs": theirs["full_mib_extrapolated"],
+        "ratio": ours["peak_rss_mib"] / theirs["full_mib_extrapolated"],
+        "target": 0.25,
+        "molecules": ours["molecules"],
+    }
+
+
+def growth_row(args: argparse.Namespace) -> dict:
+    points = [(atoms, 64) for atoms in (20, 40, 80, 160)] + [(20, size) for size in (16, 64, 256, 1024)]
+    options = ("--threads", args.threads)
+    table = [
+        call(sys.executable, "ours.py", "growth", "--atoms", atoms, "--batch-size", size, *options)
+        for atoms, size in points
+    ]
+    return {"row": "growth of a training step with atoms and batch", "points": table}
+
+
+ROWS = {
+    "train": train_row,
+    "encodings": encodings_row,
+    "predict": predict_row,
+    "memory": memory_row,
+    "growth": growth_row,
+}
+
+
+def machine(threads: int) -> dict:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return {"cpu": models[0] if models else platform.processor(), "threads": threads, "date": str(date.today())}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", required=True, help="python of the peers' environment")
+    parser.add_argument("--csv", type=lambda text: Path(text).resolve(), required=True)
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--rounds", type=int, default=3, help="how often ours and theirs alternate")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    for name in args.rows:
+        print(json.dumps(ROWS[name](args) | {"machine": machine(args.threads)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
