@@ -1,22 +1,37 @@
-"""Graphormer with separate normalization of the CLS token, for molecular property prediction."""
+"""Graphormer with separate normalization of the CLS token, for molecular property prediction.
 
-from graphormer_sepnorm.batching import GraphBatch
-from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig, base, slim
-from graphormer_sepnorm.encodings import GraphormerTransform
-from graphormer_sepnorm.model import Graphormer
-from graphormer_sepnorm.norms import SepNorm, ShareNorm
+Names are imported when they are asked for: PyTorch Geometric and scikit-learn take seconds, and the processes that
+only read SMILES need neither.
+"""
+
+import importlib
+
 from graphormer_sepnorm.version import __version__
 
-__all__ = [
-    "Config",
-    "GraphBatch",
-    "Graphormer",
-    "GraphormerTransform",
-    "ModelConfig",
-    "SepNorm",
-    "ShareNorm",
-    "TrainConfig",
-    "__version__",
-    "base",
-    "slim",
-]
+MODULES = {
+    "Config": "config",
+    "GraphBatch": "batching",
+    "Graphormer": "pretrained",
+    "GraphormerClassifier": "estimators",
+    "GraphormerEmbedder": "estimators",
+    "GraphormerRegressor": "estimators",
+    "GraphormerTransform": "encodings",
+    "ModelConfig": "config",
+    "SepNorm": "norms",
+    "ShareNorm": "norms",
+    "TrainConfig": "config",
+    "base": "config",
+    "slim": "config",
+}
+
+__all__ = ["__version__", *MODULES]
+
+
+def __getattr__(name: str) -> object:
+    if name not in MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,44 +4,129 @@ A run folder holds ``model.safetensors`` (the best weights), ``state.safetensors
 from) and ``config.json`` (the config again, for people).
 """
 
+import hashlib
 import json
+import os
+from importlib import resources
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from graphormer_sepnorm.config import Config, config_from_json, config_to_json
+from graphormer_sepnorm.config import Config, config_from_json, config_to_json, num_bond_types
+from graphormer_sepnorm.encodings import EdgePath
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.files import write_atomically
 from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.tasks import METRICS
 
 WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
 CONFIG = "config.json"
 HEAD = "head."
+CHECKSUM = "sha256"
+MAX_HEADER = 10_000_000
+MAX_FILE = 4_000_000_000
+RESOURCES = "graphormer_sepnorm.resources"
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: dict) -> None:
     """Writes tensors, the config and JSON facts in one file, atomically; raises InputError if it cannot be written."""
-    metadata = {"config": config_to_json(config), "facts": json.dumps(facts)}
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, save(contiguous, metadata))
+    texts = {"config": config_to_json(config), "facts": json.dumps(facts)}
+    write_atomically(path, save(contiguous, {**texts, CHECKSUM: checksum(contiguous, texts)}))
+
+
+def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
+    """SHA-256 of contiguous tensors with their names, types and shapes, and of texts with theirs."""
+    digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
-    """Reads what ``save_tensors`` wrote; raises InputError with the reason if it is not that."""
+    """Reads what ``save_tensors`` wrote.
+
+    Raises:
+        InputError: no such file, too large, damaged, of a newer format, not a checkpoint, or a config that asks for a
+            larger model than the file holds or for features, metrics or vocabularies that there are not.
+    """
+    check_sizes(path)
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except (OSError, SafetensorError) as error:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise InputError(f"{path} is not a readable safetensors file: {error}") from None
-    if "config" not in metadata or "facts" not in metadata:
+    if not {"config", "facts"} <= metadata.keys():
         raise InputError(f"{path} has no config in its header, so it is not a checkpoint of graphormer_sepnorm")
-    return tensors, config_from_json(metadata["config"], str(path)), json.loads(metadata["facts"])
+    config = config_from_json(metadata["config"], str(path))
+    recorded = metadata.pop(CHECKSUM, None)
+    if recorded != checksum(tensors, metadata):
+        raise InputError(f"{path} is damaged: its content does not match its checksum")
+    check_vocabulary(config, path)
+    check_parameters(config, tensors, path)
+    return tensors, config, read_facts(metadata["facts"], path)
+
+
+def read_facts(text: str, path: Path) -> dict:
+    """The facts of a checkpoint; raises InputError unless they are a JSON object."""
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError):
+        facts = None
+    if not isinstance(facts, dict):
+        raise InputError(f"{path}: the facts in its header are not a JSON object")
+    return facts
+
+
+def check_sizes(path: Path) -> None:
+    """Raises InputError unless ``path`` is a file whose header and whole stay below the limits."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
+    if not path.is_file():
+        raise InputError(f"{path} is not a file")
+    if path.stat().st_size > MAX_FILE:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes; checkpoints of up to {MAX_FILE:,} are read")
+    try:
+        with open(path, "rb") as file:
+            header = int.from_bytes(file.read(8), "little")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    if header > MAX_HEADER:
+        raise InputError(f"{path} is not a readable safetensors file: its header would have {header:,} bytes")
+
+
+def check_vocabulary(config: Config, path: Path) -> None:
+    """Raises InputError if molecules read for this config could fall outside the model's tables."""
+    if config.featurizer not in FEATURIZERS:
+        raise InputError(f"{path}: unknown featurizer {config.featurizer!r}, there are {', '.join(FEATURIZERS)}")
+    if config.task.metric not in METRICS:
+        raise InputError(f"{path}: unknown metric {config.task.metric!r}, there are {', '.join(METRICS)}")
+    featurizer, model = FEATURIZERS[config.featurizer], config.model
+    if (model.atom_sizes, model.bond_sizes) != (featurizer.atom_sizes, featurizer.bond_sizes):
+        raise InputError(
+            f"{path}: its vocabularies {model.atom_sizes} and {model.bond_sizes} are not those of the featurizer "
+            f"{config.featurizer!r}, {featurizer.atom_sizes} and {featurizer.bond_sizes}"
+        )
+    for encoding in model.encodings:
+        if isinstance(encoding, EdgePath) and encoding.num_bond_types != num_bond_types(model.bond_sizes) + 1:
+            raise InputError(f"{path}: the edge encoding has {encoding.num_bond_types} bond types, its bonds do not")
+
+
+def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> None:
+    """Raises InputError if a config asks for more parameters than there are numbers, before any is allocated."""
+    with torch.device("meta"):
+        wanted = sum(parameter.numel() for parameter in Graphormer(config.model).parameters())
+    present = sum(tensor.numel() for tensor in tensors.values())
+    if wanted > present:
+        raise InputError(f"{path}: its config asks for {wanted:,} parameters, its tensors have {present:,}")
 
 
 def save_model(path: Path, model: Graphormer, config: Config, facts: dict) -> None:
@@ -60,6 +145,27 @@ def load_model(path: Path) -> tuple[Graphormer, Config, dict]:
     model = Graphormer(config.model)
     load_into(model, tensors, path)
     return model.eval(), config, facts
+
+
+def resolve_model(name: str | os.PathLike) -> Path:
+    """The run folder or weights file that a path or the name of shipped weights means.
+
+    Raises:
+        InputError: there is no such path and no such name.
+    """
+    path = Path(name)
+    if path.exists():
+        return path
+    shipped = {Path(entry.name).stem: entry for entry in resources.files(RESOURCES).iterdir() if is_weights(entry.name)}
+    if str(name) not in shipped:
+        raise InputError(
+            f"{name} is neither a run folder, nor a weights file, nor a shipped model ({', '.join(sorted(shipped))})"
+        )
+    return Path(str(shipped[str(name)]))
+
+
+def is_weights(name: str) -> bool:
+    return name.endswith(".safetensors")
 
 
 def weights_file(path: Path) -> Path:
@@ -100,8 +206,13 @@ def start_from(model: Graphormer, path: Path, frozen_layers: int = 0) -> None:
 
 
 def load_into(model: Graphormer, tensors: dict[str, Tensor], path: Path) -> None:
-    """Copies tensors into a model; raises InputError unless names, shapes and types all fit."""
-    expected = model.state_dict()
+    """Copies tensors into a model; raises InputError as ``check_tensors``."""
+    check_tensors(tensors, model.state_dict(), path)
+    model.load_state_dict(tensors)
+
+
+def check_tensors(tensors: dict[str, Tensor], expected: dict[str, Tensor], path: Path) -> None:
+    """Raises InputError unless names, shapes and types are those of ``expected`` and all values are finite."""
     for name in sorted(expected.keys() ^ tensors.keys()):
         raise InputError(f"{path}: tensor {name} is {'missing' if name in expected else 'not part of the model'}")
     for name, tensor in tensors.items():
@@ -110,4 +221,5 @@ def load_into(model: Graphormer, tensors: dict[str, Tensor], path: Path) -> None
                 f"{path}: tensor {name} is {tensor.dtype} {list(tensor.shape)}, "
                 f"the config asks for {expected[name].dtype} {list(expected[name].shape)}"
             )
-    model.load_state_dict(tensors)
+        if not tensor.isfinite().all():
+            raise InputError(f"{path}: tensor {name} has values that are not finite")

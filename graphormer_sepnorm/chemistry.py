@@ -7,6 +7,8 @@ from rdkit.Contrib.SA_Score import sascorer
 from graphormer_sepnorm.errors import InputError
 
 MAX_SMILES_LENGTH = 20_000
+MAX_RINGS = 500
+LONG_SMILES = 2_000  # what is shorter can hardly have so many rings
 
 LOGP_MEAN, LOGP_STD = 2.4570953396190123, 1.434324401111988
 NEGATIVE_SA_MEAN, NEGATIVE_SA_STD = -3.0525811293166134, 0.8335207024513095
@@ -24,7 +26,8 @@ def read_smiles(smiles: str) -> Chem.Mol:
 
     Raises:
         InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with spaces or with characters that are
-            not printable ASCII, not a SMILES, or a SMILES of an impossible molecule; the message says which.
+            not printable ASCII, not a SMILES, a SMILES of an impossible molecule, or of one with more than
+            ``MAX_RINGS`` rings, in which RDKit would look for the smallest for minutes; the message says which.
     """
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
@@ -39,8 +42,19 @@ def read_smiles(smiles: str) -> Chem.Mol:
     if " " in text:
         raise InputError(f"The SMILES {shown} has a space inside.")
     with rdBase.BlockLogs():
+        if len(text) > LONG_SMILES:
+            _limit_rings(text, shown)
         mol = Chem.MolFromSmiles(text)
         return mol if mol is not None else _read_leniently(text, shown)
+
+
+def _limit_rings(text: str, shown: str) -> None:
+    """Raises InputError if a SMILES has more than ``MAX_RINGS`` independent rings, without looking for them."""
+    mol = Chem.MolFromSmiles(text, sanitize=False)
+    if mol is not None:
+        rings = mol.GetNumBonds() - mol.GetNumAtoms() + len(Chem.GetMolFrags(mol))
+        if rings > MAX_RINGS:
+            raise InputError(f"The SMILES {shown} has {rings:,} rings; at most {MAX_RINGS:,} are read.")
 
 
 def _read_leniently(text: str, shown: str) -> Chem.Mol:

@@ -1,5 +1,7 @@
 """Commands: parse, call the package, print. The last line of output is one JSON object."""
 
+import contextlib
+import io
 import json
 import sys
 import time
@@ -10,11 +12,14 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from graphormer_sepnorm import runs
+from graphormer_sepnorm import distributed, runs
+from graphormer_sepnorm.checkpoint import resolve_model
 from graphormer_sepnorm.config import PRESETS, TrainConfig, first_problem
 from graphormer_sepnorm.datasets import DATASETS, ROOT_VARIABLE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.norms import NORMS
+from graphormer_sepnorm.signals import Interrupted, interruptible
+from graphormer_sepnorm.tables import open_table
 
 Root = Annotated[
     Path | None, typer.Option(help=f"Folder of the downloaded datasets; also the environment variable {ROOT_VARIABLE}.")
@@ -32,6 +37,10 @@ def train(
     seed: Annotated[int, typer.Option(help="Seed of initialisation, order and dropout.")] = TrainConfig.seed,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Model to fine-tune under a fresh head; it sets architecture and norm.")
+    ] = None,
+    freeze: Annotated[int, typer.Option(help="First layers of --from that keep their weights.")] = 0,
 ) -> None:
     """Train a Graphormer and score its best checkpoint on the test molecules.
 
@@ -42,6 +51,10 @@ def train(
         raise InputError(f"unknown preset {preset!r}, choose one of {', '.join(PRESETS)}")
     train_config = TrainConfig(epochs=epochs, batch_size=batch_size, lr=lr, seed=seed)
     config = runs.dataset_config(dataset, train_config, norm, PRESETS[preset])
+    if start is not None:
+        config = runs.starting_from(config, resolve_model(start), freeze)
+    elif freeze:
+        raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
     folder = out or Path("runs") / f"{dataset}-{norm}-{seed}"
     started = time.perf_counter()
     result = runs.train_run(config, folder, root, resume)
@@ -58,15 +71,123 @@ def evaluate(
     print(json.dumps(runs.evaluate_run(run, split, root)))
 
 
+def explain(
+    model: Annotated[str, typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
+    molecules: Annotated[str, typer.Argument(help="One SMILES, or a table: CSV, .smi or SDF, also gzipped.")],
+    out: Annotated[Path, typer.Option("--output", "-o", help="Picture (.svg or .png), or a folder.")],
+    method: Annotated[
+        str, typer.Option(help="gradients: what raises or lowers the prediction; attention: what the CLS token reads.")
+    ] = "gradients",
+    target: Annotated[str | None, typer.Option(help="Name of the target; by default the first.")] = None,
+    smiles_column: Annotated[str | None, typer.Option(help="Column of a table; by default smiles.")] = None,
+) -> None:
+    """Draw which atoms a prediction rests on.
+
+    A table gives a picture with a panel per molecule, or a folder with a picture per molecule; its rows that cannot be
+    read are named and left out.
+    """
+    from graphormer_sepnorm import drawing  # its import takes seconds
+    from graphormer_sepnorm.explain import Explanation, explain_rows
+    from graphormer_sepnorm.pretrained import Graphormer
+
+    is_table = Path(molecules).is_file()
+    smiles = [molecules]
+    if is_table:
+        with open_table(molecules, smiles_column) as table:
+            smiles = [row.smiles for row in table.rows]
+    drawing.check_output(out, len(smiles))
+    results = explain_rows(Graphormer.from_pretrained(model), smiles, method, target)
+    explanations = {row: result for row, result in results.items() if isinstance(result, Explanation)}
+    if not is_table and not explanations:
+        raise results[0]
+    for row in sorted(results.keys() - explanations.keys()):
+        print(f"row {row} (counted from 0): {results[row]}", file=sys.stderr)
+    drawing.write_pictures(out, explanations)
+    print(f"{out}: {len(explanations)} of {len(results)} molecules")
+    print(json.dumps([{**vars(e), "contributions": e.contributions.tolist()} for e in explanations.values()]))
+
+
+def predict(
+    model_and_input: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL... INPUT", help="Models to average, then a table: CSV, .smi, SDF, .gz, or -."),
+    ],
+    out: Annotated[Path, typer.Option("--output", "-o", help="CSV to write; .tsv for tabs.")],
+    smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
+) -> None:
+    """Predict the targets of a model for every row of a table.
+
+    MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. The output has
+    the rows and columns of the input, a column per target and "error", which says why a row could not be read; several
+    models give their mean, and their standard deviation in columns that end in "_std".
+    """
+    from graphormer_sepnorm.prediction import load_predictor  # joblib and the models are imported when needed
+    from graphormer_sepnorm.streaming import predict_table
+
+    *models, source = model_and_input
+    if not models:
+        raise InputError("name a model and an input: graphormer-sepnorm predict MODEL INPUT -o OUT.csv")
+    started = time.perf_counter()
+    result = predict_table(load_predictor(models), source, out, smiles_column, delimiter, strict, resume)
+    report_rows(result, time.perf_counter() - started)
+
+
+def embed(
+    model: Annotated[str, typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .gz of these, or -.")],
+    out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet or .csv.")],
+    smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
+) -> None:
+    """Write the embedding of the CLS token for every row of a table, with its number, SMILES and error."""
+    from graphormer_sepnorm.embedding_files import embed_table
+    from graphormer_sepnorm.prediction import load_embedder
+
+    started = time.perf_counter()
+    result = embed_table(load_embedder(model), source, out, smiles_column, delimiter)
+    report_rows(result, time.perf_counter() - started)
+
+
+def report_rows(result: dict, seconds: float) -> None:
+    """A line for people on standard error, and the result as JSON."""
+    read = result["rows"] - result["unreadable"]
+    print(f"{result['output']}: {read} of {result['rows']} rows, {result['unreadable']} unreadable", file=sys.stderr)
+    print(json.dumps({**result, "seconds": round(seconds, 3)}))
+
+
+def info(model: Annotated[str, typer.Argument(help="Run folder, weights file, or name of shipped weights.")]) -> None:
+    """Say what a model is: architecture, training data, scores, vocabulary, licence."""
+    from graphormer_sepnorm.info import as_text, describe_model
+
+    facts = describe_model(resolve_model(model))
+    print(as_text(facts))
+    print(json.dumps(facts))
+
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.command()(train)
 app.command()(evaluate)
+app.command()(explain)
+app.command()(predict)
+app.command()(embed)
+app.command()(info)
 
 
 def guarded(command: Callable[[], None]) -> None:
-    """Runs a command; bad input ends with one sentence on standard error and exit code 2."""
+    """Runs a command; bad input ends with one sentence on standard error and exit code 2, a signal with 128 plus it.
+
+    Of several processes that torchrun started the first alone prints results.
+    """
+    output = contextlib.nullcontext() if distributed.rank() == 0 else contextlib.redirect_stdout(io.StringIO())
     try:
-        command()
+        with interruptible(), output:
+            command()
+    except Interrupted as interruption:
+        print("; ".join(filter(None, (str(interruption), interruption.advice))), file=sys.stderr)
+        sys.exit(interruption.exit_code)
     except InputError as error:
         problem = str(error)
     except ValidationError as error:

@@ -52,8 +52,8 @@ class ModelConfig:
         attention_dropout: on the attention weights.
     """
 
-    atom_sizes: Annotated[tuple[Count, ...], Field(min_length=1)]
-    bond_sizes: Annotated[tuple[Count, ...], Field(min_length=1)]
+    atom_sizes: Annotated[tuple[Count, ...], Field(min_length=1, max_length=100)]
+    bond_sizes: Annotated[tuple[Count, ...], Field(min_length=1, max_length=100)]
     num_tasks: Count = 1
     layers: Annotated[int, Field(ge=1, le=1000)] = 12
     width: Count = 80
@@ -70,6 +70,9 @@ class ModelConfig:
     def __post_init__(self) -> None:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        names = [encoding.name for encoding in self.encodings]
+        if len(set(names)) < len(names):
+            raise ValueError(f"an encoding is named twice: {', '.join(names)}")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -121,8 +124,8 @@ class TaskConfig:
     kind: Literal["regression", "classification"]
     metric: str
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
+    mean: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] = ()
+    std: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -140,6 +143,13 @@ class Config:
     model: ModelConfig
     train: TrainConfig = TrainConfig()
     format_version: int = FORMAT_VERSION
+
+    def __post_init__(self) -> None:
+        if len(self.task.targets) != self.model.num_tasks:
+            raise ValueError(f"{self.model.num_tasks} tasks, but {len(self.task.targets)} names of targets")
+        for scale in (self.task.mean, self.task.std):
+            if scale and len(scale) != self.model.num_tasks:
+                raise ValueError(f"{self.model.num_tasks} tasks, but a scale for {len(scale)}")
 
 
 ADAPTER = TypeAdapter(Config)

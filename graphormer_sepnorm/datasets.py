@@ -8,6 +8,7 @@ import functools
 import hashlib
 import io
 import os
+import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,10 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
-from torch_geometric.data import Data, InMemoryDataset
-from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+from torch_geometric.data import InMemoryDataset
 from torch_geometric.datasets import ZINC
 
 from graphormer_sepnorm.config import TaskConfig
@@ -27,13 +25,13 @@ from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION, Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.graphs import PackedGraphs, bond_types
-from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, open_or_write
+from graphormer_sepnorm.pickles import tensors_only
+from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, locked, open_or_write
 
 SPLITS = ("train", "val", "test")
 ROOT_VARIABLE = "GRAPHORMER_SEPNORM_ROOT"
 CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
 FULL_ZINC_TRAIN = 200_000
-PYG_CLASSES = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
 
 MAE = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",))
@@ -87,6 +85,8 @@ def explained_download(name: str, root: Path) -> Iterator[None]:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
+    except pickle.UnpicklingError as error:
+        raise InputError(f"a file of {name} in {root} is not a dataset and was not loaded: {error}") from None
     except (OSError, RuntimeError, EOFError, SystemExit) as error:
         raise InputError(
             f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__}): name the "
@@ -97,7 +97,7 @@ def explained_download(name: str, root: Path) -> Iterator[None]:
 def read_zinc(split: str, root: Path, subset: bool) -> LabelledGraphs:
     """ZINC as PyG lays it out; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
     name = "zinc-subset" if subset else "zinc"
-    with explained_download(name, root), torch.serialization.safe_globals(PYG_CLASSES):
+    with explained_download(name, root), tensors_only():
         dataset = ZINC(str(root / "ZINC"), subset=subset, split=split)
     molecules = unpack(dataset, FEATURIZERS["zinc"].bond_sizes)
     if not subset and split == "train" and len(molecules) < FULL_ZINC_TRAIN:
@@ -113,7 +113,7 @@ def load_molhiv(root: Path) -> tuple[LabelledGraphs, dict[str, np.ndarray]]:
     """OGB's molecules and split; Hu et al., "Open Graph Benchmark", NeurIPS 2020."""
     from ogb.graphproppred import PygGraphPropPredDataset  # its import takes seconds
 
-    with explained_download("ogbg-molhiv", root), torch.serialization.safe_globals(PYG_CLASSES):
+    with explained_download("ogbg-molhiv", root), tensors_only():
         dataset = PygGraphPropPredDataset("ogbg-molhiv", root=str(root))
         split = dataset.get_idx_split()
     molecules = unpack(dataset, FEATURIZERS["ogb"].bond_sizes)
@@ -165,6 +165,29 @@ DATASETS: dict[str, Dataset] = {
 }
 
 
+def read_alone(dataset: Dataset, split: str, root: Path, source: str) -> LabelledGraphs:
+    """Reads a split while no other process reads below this root: PyG and OGB write files of their own there.
+
+    Where they may not, they work on a mirror below the cache.
+    """
+    mirror = cache_root() / f"mirror-{hashlib.sha256(f'{root.resolve()} {source}'.encode()).hexdigest()[:16]}"
+    with locked(mirror):
+        if root.exists() and not os.access(root, os.W_OK):
+            link_files(root, mirror)
+            return dataset.read(split, mirror)
+        return dataset.read(split, root)
+
+
+def link_files(root: Path, mirror: Path) -> None:
+    """Repeats the folders below ``root`` below ``mirror``, with symbolic links to the files."""
+    for path in (root, *root.rglob("*")):
+        place = mirror / path.relative_to(root)
+        if path.is_dir():
+            place.mkdir(parents=True, exist_ok=True)
+        elif not place.exists():
+            place.symlink_to(path.resolve())
+
+
 def find_dataset(name: str) -> Dataset:
     """The dataset of that name; raises InputError if there is none."""
     if name not in DATASETS:
@@ -191,11 +214,12 @@ def load_split(
         raise InputError(f"unknown split {split!r}, choose one of {', '.join(SPLITS)}")
     folder = data_root(root)
 
-    key = f"{name}/{split}/{dataset.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{dataset.source(folder)}"
+    source = dataset.source(folder)
+    key = f"{name}/{split}/{dataset.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{source}"
     digest = hashlib.sha256(f"{folder.resolve()} {encodings!r}".encode()).hexdigest()[:16]
     return open_or_write(
         cache_root() / f"{name}-{split}-{digest}",
-        functools.partial(dataset.read, split, folder),
+        functools.partial(read_alone, dataset, split, folder, source),
         encodings,
         key,
         f"preparing {name} {split}",

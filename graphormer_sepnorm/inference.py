@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphormer_sepnorm import distributed
 from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.store import MoleculeDataset
@@ -38,8 +39,11 @@ def embed_dataset(model: Graphormer, dataset: MoleculeDataset) -> np.ndarray:
 def rows_of_molecules(
     model: Graphormer, dataset: MoleculeDataset, width: int, compute: Callable[[GraphBatch], Tensor]
 ) -> np.ndarray:
-    """What ``compute`` gives for each molecule: float32 [M, width], in the dataset's order."""
-    rows = np.empty((len(dataset), width), np.float32)
-    for molecules in size_sorted_batches(dataset.num_atoms):
+    """What ``compute`` gives for each molecule: float32 [M, width], in the dataset's order.
+
+    Several processes share the molecules out among themselves, and each gets all rows.
+    """
+    rows = np.zeros((len(dataset), width), np.float32)
+    for molecules in distributed.share(list(size_sorted_batches(dataset.num_atoms))):
         rows[molecules] = compute(dataset.batch(molecules).to(model.cls.device)).cpu().numpy()
-    return rows
+    return distributed.add_up(rows)

@@ -67,23 +67,25 @@ class Layout:
 
 
 class _GradientSum:
-    """The gradient of one bias, summed in place over the attention calls that one backward pass goes through."""
+    """The gradient of one bias, summed in place over the attention calls that a backward pass goes through.
+
+    Autograd would hand on a gradient of the whole bias from every call and add them up. Every backward pass has a sum
+    of its own, so that what an interrupted pass leaves behind is never used.
+    """
 
     def __init__(self) -> None:
-        self._task: int | None = None
-        self._sum: Tensor | None = None
+        self._sums: dict[int, Tensor] = {}
 
     def buffer(self, like: Tensor) -> Tensor:
-        """The sum so far of the running backward pass; what an interrupted pass left behind is dropped."""
-        task = torch._C._current_graph_task_id()
-        if self._sum is None or self._task != task:
-            self._task, self._sum = task, torch.zeros_like(like)
-        return self._sum
+        """The sum of the running backward pass so far."""
+        backward_pass = torch._C._current_graph_task_id()
+        if backward_pass not in self._sums:
+            self._sums[backward_pass] = torch.zeros_like(like)
+        return self._sums[backward_pass]
 
-    def take(self, direct: Tensor | None) -> Tensor | None:
-        """The finished sum of the running backward pass plus the gradient that autograd brought, None if neither is."""
-        total, self._sum = self._sum if self._task == torch._C._current_graph_task_id() else None, None
-        return direct if total is None else total if direct is None else total.add_(direct)
+    def take(self) -> Tensor | None:
+        """The finished sum of the running backward pass, None if no attention call took part."""
+        return self._sums.pop(torch._C._current_graph_task_id(), None)
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,11 @@ class FlatBias:
 @njit(forceinline=True)
 def _aligned(scratch):
     return simd.pointer((scratch.ctypes.data + 63) & ~63)
+
+
+@njit(forceinline=True)
+def _padded(length):
+    return (length + LANES - 1) // LANES * LANES
 
 
 @njit(forceinline=True)
@@ -123,58 +130,91 @@ def _copy_tiles(like, source, stride, molecule, target, rows):
         simd.store_rows(target, start * rows, LANES, tile)
 
 
+@njit(forceinline=True)
+def _write_scores(q, keys, bias, scores, length, d):
+    """Write q . k + bias of a tile in units of log 2 to scores [L, LANES]; returns the largest of every query."""
+    top = simd.spread(np.float32(-3e38))
+    for j in range(length):
+        s = simd.dot(simd.load(bias, j * LANES) * _LOG2_E, keys, _place(j, d), LANES, q)
+        simd.store(scores, j * LANES, s)
+        top = simd.larger(top, s)
+    return top
+
+
+@njit(forceinline=True)
+def _weigh_values(a, top, values, scores, length, like, d, position):
+    """Turn a tile's scores [L, LANES] into unscaled probabilities, negative where dropped.
+
+    Returns one over the sum of the probabilities, and the sum of the values that the kept ones weigh.
+    """
+    total, out = simd.spread(np.float32(0)), like
+    for j in range(length):
+        p = simd.exp2(simd.load(scores, j * LANES) - top)
+        total = total + p
+        if a.threshold > 0:
+            p = simd.negate_random(p, position + j * LANES, a.key, a.salt, a.threshold)
+        simd.store(scores, j * LANES, p)
+        out = simd.add_outer(out, values, _place(j, d), LANES, simd.larger(p, simd.spread(np.float32(0))))
+    return simd.inverse(total), out
+
+
 @lru_cache
 def _attention_forward(d: int) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
         molecules = carray(simd.integers(a.molecules), (a.items // a.heads, _COLUMNS))
-        stride, heads, length = a.stride, a.heads, a.longest + LANES
-        scratch = np.empty(2 * d * length + 16, np.float32)
+        stride, heads, room = a.stride, a.heads, a.longest + LANES
+        scratch = np.empty(2 * room * d + LANES, np.float32)
         keys = _aligned(scratch)
-        values = simd.shifted(keys, d * length)
+        values = simd.shifted(keys, d * room)
         like = simd.zero_rows(d)
-        zero, scale = simd.spread(np.float32(0)), a.scale * _LOG2_E
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
             molecule, head = molecules[item // heads], item % heads
-            length, lanes = molecule[2], (molecule[2] + LANES - 1) // LANES * LANES
-            query = simd.shifted(simd.pointer(a.qkv), head * d * stride)
+            length, lanes = molecule[2], _padded(molecule[2])
+            row, third = head * d * stride, heads * d * stride
+            query, target = simd.shifted(simd.pointer(a.qkv), row), simd.shifted(simd.pointer(a.out), row)
             block = molecule[4] * heads + head * lanes * length
-            bias = simd.shifted(simd.pointer(a.bias), block)
-            scores = simd.shifted(simd.pointer(a.scores), block)
-            _copy_tiles(like, simd.shifted(query, heads * d * stride), stride, molecule, keys, d)
-            _copy_tiles(like, simd.shifted(query, 2 * heads * d * stride), stride, molecule, values, d)
+            _copy_tiles(like, simd.shifted(query, third), stride, molecule, keys, d)
+            _copy_tiles(like, simd.shifted(query, 2 * third), stride, molecule, values, d)
             for start in range(0, length, LANES):
                 first, others, count = _tile(molecule, start)
-                q = simd.load_tokens(like, query, stride, first, others, count) * scale
-                top = simd.spread(np.float32(-3e38))
-                for j in range(length):
-                    cell = start * length + j * LANES
-                    s = simd.dot(simd.load(bias, cell) * _LOG2_E, keys, _place(j, d), LANES, q)
-                    top = simd.larger(top, s)
-                    simd.store(scores, cell, s)
-                total, out = zero, like
-                for j in range(length):
-                    cell = start * length + j * LANES
-                    p = simd.exp2(simd.load(scores, cell) - top)
-                    total = total + p
-                    if a.threshold > 0:
-                        p = simd.negate_random(p, block + cell, a.key, a.salt, a.threshold)
-                    simd.store(scores, cell, p)
-                    out = simd.add_outer(out, values, _place(j, d), LANES, simd.larger(p, zero))
-                inverse = simd.inverse(total)
+                position = block + start * length
+                scores = simd.shifted(simd.pointer(a.scores), position)
+                bias = simd.shifted(simd.pointer(a.bias), position)
+                q = simd.load_tokens(like, query, stride, first, others, count) * (a.scale * _LOG2_E)
+                top = _write_scores(q, keys, bias, scores, length, d)
+                inverse, out = _weigh_values(a, top, values, scores, length, like, d, position)
                 simd.store(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start, inverse)
-                out = out * (inverse * a.kept_scale)
-                target = simd.shifted(simd.pointer(a.out), head * d * stride)
-                simd.store_tokens(target, stride, first, others, count, out)
+                simd.store_tokens(target, stride, first, others, count, out * (inverse * a.kept_scale))
 
-    fields = dict.fromkeys(
-        ("qkv", "bias", "scores", "inverses", "out", "molecules", "heads", "longest", "stride"), "q"
-    )
+    fields = dict.fromkeys(("qkv", "bias", "scores", "inverses", "out", "molecules", "heads", "longest", "stride"), "q")
     fields |= {"scale": "f", "kept_scale": "f", "key": "I", "salt": "I", "threshold": "I"}
     return Loop(body, fields)
+
+
+@njit(forceinline=True)
+def _change_scores(a, g, mean, values, keys, kept, changes, length, like, d, position):
+    """Write a tile's kept probabilities and score gradients, both [L, LANES], and add the latter to the bias gradient.
+
+    Returns the sum of the keys that the score gradients weigh, the gradient of the queries.
+    """
+    zero, out = simd.spread(np.float32(0)), like
+    scores = simd.shifted(simd.pointer(a.scores), position)
+    bias_gradient = simd.shifted(simd.pointer(a.bias_gradient), position)
+    for j in range(length):
+        cell = j * LANES
+        p = simd.load(scores, cell)
+        change = simd.where_positive(p, simd.dot(zero, values, _place(j, d), LANES, g), zero) - mean
+        change = change * simd.magnitude(p)
+        simd.store(kept, cell, simd.larger(p, zero))
+        simd.store(changes, cell, change)
+        if a.bias_gradient != 0:
+            simd.store(bias_gradient, cell, simd.load(bias_gradient, cell) + change)
+        out = simd.add_outer(out, keys, _place(j, d), LANES, change)
+    return out
 
 
 @njit(forceinline=True)
@@ -200,13 +240,13 @@ def _add_key_gradients(kept, changes, outs, queries, values, keys, length, count
 
 @lru_cache
 def _attention_backward(d: int) -> Loop:
-    width = (d + LANES - 1) // LANES * LANES
+    width = -(-d // LANES) * LANES
 
     def body(arguments):
         a = carray(arguments, 1)[0]
         molecules = carray(simd.integers(a.molecules), (a.items // a.heads, _COLUMNS))
         stride, heads, room = a.stride, a.heads, a.longest + LANES
-        scratch = np.zeros(2 * room * (d + width + LANES) + 2 * LANES * width + 16, np.float32)
+        scratch = np.zeros(2 * room * (d + width + LANES) + (2 * width + 1) * LANES, np.float32)
         keys = _aligned(scratch)
         values = simd.shifted(keys, d * room)
         key_gradients = simd.shifted(values, d * room)
@@ -216,45 +256,33 @@ def _attention_backward(d: int) -> Loop:
         outs = simd.shifted(changes, LANES * room)
         queries = simd.shifted(outs, LANES * width)
         like = simd.zero_rows(d)
-        zero = simd.spread(np.float32(0))
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
             molecule, head = molecules[item // heads], item % heads
-            length, lanes = molecule[2], (molecule[2] + LANES - 1) // LANES * LANES
+            length, lanes = molecule[2], _padded(molecule[2])
             row, third = head * d * stride, heads * d * stride
             query, query_gradient = simd.shifted(simd.pointer(a.qkv), row), simd.shifted(simd.pointer(a.gradient), row)
             out, out_gradient = simd.shifted(simd.pointer(a.out), row), simd.shifted(simd.pointer(a.out_gradient), row)
             block = molecule[4] * heads + head * lanes * length
-            scores = simd.shifted(simd.pointer(a.scores), block)
-            bias_gradient = simd.shifted(simd.pointer(a.bias_gradient), block)
             _copy_tiles(like, simd.shifted(query, third), stride, molecule, keys, d)
             _copy_tiles(like, simd.shifted(query, 2 * third), stride, molecule, values, d)
             for place in range(0, lanes * width, LANES):
-                simd.store(key_gradients, place, zero)
-                simd.store(value_gradients, place, zero)
+                simd.store(key_gradients, place, simd.spread(np.float32(0)))
+                simd.store(value_gradients, place, simd.spread(np.float32(0)))
             for start in range(0, length, LANES):
                 first, others, count = _tile(molecule, start)
                 inverse = simd.load(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start)
                 g = simd.load_tokens(like, out_gradient, stride, first, others, count) * inverse
                 mean = simd.column_sums(g, simd.load_tokens(like, out, stride, first, others, count))
                 g = g * a.kept_scale
+                q = simd.load_tokens(like, query, stride, first, others, count) * a.scale
                 simd.store_transposed(outs, 0, width, g)
-                q = simd.load_tokens(like, query, stride, first, others, count)
-                simd.store_transposed(queries, 0, width, q * a.scale)
-                change_rows = like
-                for j in range(length):
-                    cell = start * length + j * LANES
-                    p = simd.load(scores, cell)
-                    change = simd.where_positive(p, simd.dot(zero, values, _place(j, d), LANES, g), zero) - mean
-                    change = change * simd.magnitude(p)
-                    simd.store(kept, j * LANES, simd.larger(p, zero))
-                    simd.store(changes, j * LANES, change)
-                    if a.bias_gradient != 0:
-                        simd.store(bias_gradient, cell, simd.load(bias_gradient, cell) + change)
-                    change_rows = simd.add_outer(change_rows, keys, _place(j, d), LANES, change)
-                simd.store_tokens(query_gradient, stride, first, others, count, change_rows * a.scale)
+                simd.store_transposed(queries, 0, width, q)
+                position = block + start * length
+                change = _change_scores(a, g, mean, values, keys, kept, changes, length, like, d, position)
+                simd.store_tokens(query_gradient, stride, first, others, count, change * a.scale)
                 _add_key_gradients(kept, changes, outs, queries, value_gradients, key_gradients, length, count, width)
             for start in range(0, length, LANES):
                 first, others, count = _tile(molecule, start)
@@ -385,7 +413,9 @@ class _LayOutBias(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, direct):
-        total = ctx.gradient.take(direct)
+        total = ctx.gradient.take()
+        if direct is not None:
+            total = direct if total is None else total + direct
         if total is None:
             return None, None, None, None
         batch, heads = ctx.layout.batch, ctx.layout.heads

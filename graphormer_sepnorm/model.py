@@ -81,8 +81,8 @@ class Block(nn.Module):
 
 class PostNormBlock(Block):
     def forward(self, x: Tensor, num_cls: int, attend: Attention) -> Tensor:
-        x = self.attention_norm.packed_sum(x, self.dropout(self.attention(x, attend)), num_cls)
-        return self.ffn_norm.packed_sum(x, self.dropout(self.ffn(x)), num_cls)
+        x = self.attention_norm.packed(x + self.dropout(self.attention(x, attend)), num_cls)
+        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
 
 
 class PreNormBlock(Block):

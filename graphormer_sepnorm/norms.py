@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
-
-from graphormer_sepnorm.ops import normalize_sum
 
 NormLayer = Callable[[int], nn.Module]
 
@@ -24,9 +23,71 @@ def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
     return x.masked_scatter(mask.unsqueeze(-1), norm(x[mask]))
 
 
+class SumOverProcesses(torch.autograd.Function):
+    """The sum of a tensor over all processes; so is its gradient."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:
+        total = gradient.clone()
+        dist.all_reduce(total)
+        return total
+
+
+class SyncedBatchNorm(nn.BatchNorm1d):
+    """BatchNorm whose statistics in training are those of the rows of all processes, on any device.
+
+    A module of this class and a ``BatchNorm1d`` have the same parameters and buffers.
+    """
+
+    @classmethod
+    def like(cls, norm: nn.BatchNorm1d) -> "SyncedBatchNorm":
+        """A synchronized copy of a BatchNorm."""
+        copy = cls(norm.num_features, norm.eps, norm.momentum)
+        copy.load_state_dict(norm.state_dict())
+        return copy
+
+    def statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Variance and mean [d], the former without Bessel's correction, of the rows x [n, d] of all processes."""
+        count = self.count(x)
+        mean = SumOverProcesses.apply(x.sum(dim=0)) / count
+        return SumOverProcesses.apply((x - mean).square().sum(dim=0)) / count, mean
+
+    def count(self, x: Tensor) -> Tensor:
+        """The number of rows of all processes."""
+        return SumOverProcesses.apply(x.new_tensor(len(x)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return super().forward(x)
+        variance, mean = self.statistics(x)
+        with torch.no_grad():
+            count = self.count(x)
+            self.num_batches_tracked += 1
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+        return (x - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
+
+
+def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The variance and the mean [d] that a BatchNorm divides by and subtracts in training, for rows x [n, d]."""
+    if isinstance(norm, SyncedBatchNorm):
+        return norm.statistics(x)
+    return torch.var_mean(x, dim=0, correction=0)
+
+
 def forbid_single_row(norm: nn.Module, rows: int) -> None:
-    """Raises ValueError if ``norm`` would take batch statistics of one row in training."""
-    if rows < 2 and norm.training and isinstance(norm, nn.modules.batchnorm._BatchNorm):
+    """Raises ValueError if ``norm`` would take batch statistics of one row in training.
+
+    Over several processes a row need not be alone: training sees to it that it is not.
+    """
+    alone = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not isinstance(norm, SyncedBatchNorm)
+    if rows < 2 and norm.training and alone:
         raise ValueError(
             "BatchNorm on the CLS needs at least 2 molecules in a training batch, got 1: "
             "use a larger batch, drop the last incomplete one, or choose LayerNorm for the CLS"
@@ -67,13 +128,8 @@ class SepNorm(nn.Module):
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
         """Normalizes packed rows x [N, d] whose first ``num_cls`` rows are the CLS tokens; raises as ``forward``."""
         forbid_single_row(self.cls_norm_layer, num_cls)
-        return torch.cat([self.cls_norm_layer(x[:num_cls]), self.tok_norm_layer(x[num_cls:])])
-
-    def packed_sum(self, x: Tensor, y: Tensor, num_cls: int) -> Tensor:
-        """Normalizes x + y, both packed rows [N, d]; raises as ``forward``."""
-        forbid_single_row(self.cls_norm_layer, num_cls)
-        cls = normalize_sum(self.cls_norm_layer, x[:num_cls], y[:num_cls])
-        return torch.cat([cls, normalize_sum(self.tok_norm_layer, x[num_cls:], y[num_cls:])])
+        cls, tok = x.split([num_cls, len(x) - num_cls])
+        return torch.cat([self.cls_norm_layer(cls), self.tok_norm_layer(tok)])
 
 
 class ShareNorm(nn.Module):
@@ -90,10 +146,6 @@ class ShareNorm(nn.Module):
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
         """Normalizes packed rows x [N, d]; ``num_cls`` is not needed, there is one norm for all."""
         return self.norm_layer(x)
-
-    def packed_sum(self, x: Tensor, y: Tensor, num_cls: int) -> Tensor:
-        """Normalizes x + y, both packed rows [N, d]."""
-        return normalize_sum(self.norm_layer, x, y)
 
 
 NORMS: dict[str, NormLayer] = {

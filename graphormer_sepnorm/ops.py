@@ -10,7 +10,7 @@ atom pairs, H heads, D width.
 from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import gelu, pad, scaled_dot_product_attention
 
 from graphormer_sepnorm import kernels, row_kernels
@@ -25,13 +25,6 @@ def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     if runs_compiled(table):
         return row_kernels.embedding_sum(index, table)
     return table[index.long()].sum(dim=1)
-
-
-def normalize_sum(norm: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """``norm`` of the rows x + y [N, D]."""
-    if type(norm) is nn.LayerNorm and runs_compiled(x):
-        return row_kernels.add_norm(x, y, norm.weight, norm.bias, norm.eps)
-    return norm(x + y)
 
 
 def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:

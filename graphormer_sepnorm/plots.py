@@ -1,10 +1,13 @@
 """Pictures of runs."""
 
+import io
 import json
 from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from graphormer_sepnorm.files import write_atomically
 
 
 def plot_curves(metrics: Path, picture: Path, metric: str) -> None:
@@ -26,4 +29,6 @@ def plot_curves(metrics: Path, picture: Path, metric: str) -> None:
     axes.set_xlabel("epoch")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
-    figure.savefig(picture, dpi=120)
+    content = io.BytesIO()
+    figure.savefig(content, dpi=120, format="png")
+    write_atomically(picture, content.getvalue())

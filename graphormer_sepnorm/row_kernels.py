@@ -28,7 +28,7 @@ def _padded(width: int) -> int:
 
 def _chunk_sum(partial: Tensor, width: int) -> Tensor:
     """Sum over the chunks of partial [chunks, ..., padded width], chunk after chunk: [..., width]."""
-    return torch.from_numpy(partial.numpy().sum(0)[..., :width])
+    return partial.sum(0)[..., :width]
 
 
 @lru_cache

@@ -154,7 +154,9 @@ def separate_norms(
     path that fills them with zeros, and separate norms turn that path off.)
 
     Convert before wrapping in DistributedDataParallel and before making the optimizer: the CLS norms are new
-    parameters. BatchNorm on the tokens would count padding, as these models tell their norms nothing of it.
+    parameters. BatchNorm on the tokens would count padding, as these models tell their norms nothing of it. BatchNorm
+    on a CLS that no attention has reached yet (the norm of embeddings, the first one of a pre-norm model) sees one row
+    n times and can but return its bias; ``only`` and ``where`` leave such a norm out.
 
     Source: Chen et al., "On Separate Normalization in Self-supervised Transformers", NeurIPS 2023.
 

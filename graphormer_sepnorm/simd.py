@@ -54,10 +54,10 @@ class _RowsModel(models.PrimitiveModel):
 
 
 def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable:
-    """Make `emit(builder, *values)` a function for kernels; a type of None stands for that of the `Rows` passed,
-    or for `Vector` if there are none.
+    """Make `emit(builder, *values)` a function for kernels.
 
-    A parameter `tail` of `emit` is not one of the function for kernels: it gets the tail of the `Rows`.
+    A type of None stands for that of the `Rows` passed, or for `VECTOR` if there are none. A parameter `tail` of `emit`
+    is not one of the function for kernels: it gets the tail of the `Rows`.
     """
 
     def wrap(emit: Callable) -> Callable:
@@ -79,9 +79,9 @@ def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable
     return wrap
 
 
-def _call(builder, name, result, *values):
+def _call(builder, name, result, *values, flags=()):
     function = ir.FunctionType(result, [value.type for value in values])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), values)
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), values, fastmath=flags)
 
 
 def _multiply_add(builder, a, b, c):
@@ -186,35 +186,35 @@ def _groups(count):
     return [range(first, min(first + LANES, count)) for first in range(0, count, LANES)]
 
 
-@intrinsic
-def pointer(typingctx, address):
-    """The float pointer of an address."""
-    kind = ir.FloatType().as_pointer()
-    return POINTER(types.int64), lambda context, builder, _, values: builder.inttoptr(values[0], kind)
+def _address_as(result: types.Type, kind: ir.Type) -> Callable:
+    @intrinsic
+    def convert(typingctx, address):
+        return result(types.int64), lambda context, builder, _, values: builder.inttoptr(values[0], kind.as_pointer())
+
+    return convert
 
 
-@intrinsic
-def void_pointer(typingctx, address):
-    """The untyped pointer of an address."""
-    kind = ir.IntType(8).as_pointer()
-    return types.voidptr(types.int64), lambda context, builder, _, values: builder.inttoptr(values[0], kind)
+pointer = _address_as(POINTER, _FLOAT)
+integers = _address_as(types.CPointer(types.int64), ir.IntType(64))
+void_pointer = _address_as(types.voidptr, ir.IntType(8))
 
 
-@intrinsic
-def integers(typingctx, address):
-    """The int64 pointer of an address."""
-    kind = ir.IntType(64).as_pointer()
-    return types.CPointer(types.int64)(types.int64), lambda context, builder, _, values: builder.inttoptr(
-        values[0], kind
-    )
+def _zeros(rows: Rows, constant: types.Literal):
+    zero = ir.Constant(ir.ArrayType(_FLOATS, rows.count), None)
+    return rows(constant), lambda context, builder, signature, values: zero
 
 
 @intrinsic(prefer_literal=True)
 def zero_rows(typingctx, count):
     """`count` rows of zeros; `count` is a compile-time constant."""
-    rows = Rows(count.literal_value)
-    zero = ir.Constant(ir.ArrayType(_FLOATS, rows.count), None)
-    return rows(count), lambda context, builder, signature, values: zero
+    return _zeros(Rows(count.literal_value), count)
+
+
+@intrinsic(prefer_literal=True)
+def zero_span(typingctx, width):
+    """Rows of zeros that hold `width` floats; `width` is a compile-time constant."""
+    count = -(-width.literal_value // LANES)
+    return _zeros(Rows(count, width.literal_value - (count - 1) * LANES), width)
 
 
 @_simd(POINTER, POINTER, types.int64)
@@ -233,15 +233,6 @@ def load(builder, source, offset):
 def store(builder, target, offset, vector):
     """LANES floats to `target[offset]`."""
     _store(builder, target, offset, vector)
-
-
-@intrinsic(prefer_literal=True)
-def zero_span(typingctx, width):
-    """Rows of zeros that hold `width` floats; `width` is a compile-time constant."""
-    count = -(-width.literal_value // LANES)
-    rows = Rows(count, width.literal_value - (count - 1) * LANES)
-    zero = ir.Constant(ir.ArrayType(_FLOATS, count), None)
-    return rows(width), lambda context, builder, signature, values: zero
 
 
 @_simd(VECTOR, types.float32)
@@ -282,7 +273,7 @@ def magnitude(builder, vector):
 @_lanewise
 def exp2(builder, x):
     """Two to the power of x, for x <= 0; below -126 it stays at about 1e-38."""
-    x = builder.select(builder.fcmp_ordered(">", x, _constant(-126.0)), x, _constant(-126.0))
+    x = builder.select(builder.fcmp_ordered("<", x, _constant(-126.0)), _constant(-126.0), x)
     whole = _call(builder, f"llvm.rint.v{LANES}f32", _FLOATS, x)
     fraction = builder.fsub(x, whole)
     power = _constant(_POWER_OF_TWO[-1])
@@ -295,14 +286,13 @@ def exp2(builder, x):
 @_simd(VECTOR, VECTOR, types.int64, types.uint32, types.uint32, types.uint32)
 def negate_random(builder, vector, position, key, salt, threshold):
     """Flip the sign of the lanes whose random 32 bits, a hash of lane position, key and salt, are below threshold."""
-    lanes = ir.Constant(_INTS, [ir.Constant(_INT, lane) for lane in range(LANES)])
-    bits = builder.add(lanes, _spread(builder, builder.add(builder.trunc(position, _INT), key)))
-    bits = builder.xor(bits, builder.lshr(bits, _constant(16)))
-    bits = builder.mul(bits, _constant(0x21F0AAAD))
-    bits = builder.add(bits, _spread(builder, salt))
-    bits = builder.xor(bits, builder.lshr(bits, _constant(15)))
-    bits = builder.mul(bits, _constant(0x735A2D97))
-    bits = builder.xor(bits, builder.lshr(bits, _constant(15)))
+    golden = 0x9E3779B1
+    lanes = ir.Constant(_INTS, [ir.Constant(_INT, lane * golden & 0xFFFFFFFF) for lane in range(LANES)])
+    start = builder.mul(builder.trunc(position, _INT), ir.Constant(_INT, golden))
+    bits = builder.add(lanes, _spread(builder, builder.add(start, key)))
+    for offset, factor in ((_spread(builder, salt), 0x21F0AAAD), (_constant(0), 0x735A2D97)):
+        bits = builder.xor(bits, builder.lshr(bits, _constant(15)))
+        bits = builder.add(builder.mul(bits, _constant(factor)), offset)
     dropped = builder.icmp_unsigned("<", bits, _spread(builder, threshold))
     return builder.select(dropped, builder.fneg(vector), vector)
 
@@ -430,14 +420,13 @@ def total(builder, rows):
     first, *others = _split(builder, rows)
     for vector in others:
         first = builder.fadd(first, vector, flags=_FAST)
-    function = ir.FunctionType(_FLOAT, [_FLOAT, _FLOATS])
-    reduce = cgutils.get_or_insert_function(builder.module, function, f"llvm.vector.reduce.fadd.v{LANES}f32")
-    return builder.call(reduce, [ir.Constant(_FLOAT, 0.0), first], fastmath=("reassoc",))
+    name = f"llvm.vector.reduce.fadd.v{LANES}f32"
+    return _call(builder, name, _FLOAT, ir.Constant(_FLOAT, 0.0), first, flags=_FAST)
 
 
 @_simd(None, None, POINTER, types.int64, types.int64, types.int64)
 def load_columns(builder, like, source, stride, first, last):
-    """Lane l of every row from `source[column * stride + row]` for column first + l, zero if that is not in 0 .. last."""
+    """Rows whose lane l comes from `source[column * stride + row]`, column first + l; zero outside 0 .. last."""
     vectors = []
     for group in _groups(like.type.count):
         start = builder.gep(source, [ir.Constant(first.type, group[0])])

@@ -7,10 +7,11 @@ written anew.
 Axis letters: M molecules, T atoms, P ordered atom pairs, B molecules of a batch.
 """
 
+import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from tqdm import tqdm
 
 from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.encodings import Encoding, precompute
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.files import write_atomically
 from graphormer_sepnorm.graphs import PackedGraphs, pointers
 
@@ -130,7 +132,7 @@ def write_store(
         stop = min(start + SHARD_MOLECULES, len(molecules))
         arrays = prepare_shard(molecules.take(np.arange(start, stop)), encodings)
         content = save({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()})
-        path = folder / f"shard-{start // SHARD_MOLECULES:05d}.safetensors"
+        path = folder / shard_name(start // SHARD_MOLECULES)
         write_atomically(path, content)
         return {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
 
@@ -139,10 +141,15 @@ def write_store(
         tqdm(total=len(molecules), desc=description, unit=" molecules", leave=False, disable=None) as progress,
     ):
         shards = []
-        for start, shard in zip(starts, pool.map(write_shard, starts), strict=True):
-            shards.append(shard)
-            progress.update(min(SHARD_MOLECULES, len(molecules) - start))
+        with contextlib.closing(pool.map(write_shard, starts)) as written:
+            for start, shard in zip(starts, written, strict=True):
+                shards.append(shard)
+                progress.update(min(SHARD_MOLECULES, len(molecules) - start))
     write_atomically(folder / INDEX, json.dumps({"key": key, "shards": shards}, indent=1).encode())
+
+
+def shard_name(number: int) -> str:
+    return f"shard-{number:05d}.safetensors"
 
 
 def is_intact(folder: Path, key: str) -> bool:
@@ -150,9 +157,10 @@ def is_intact(folder: Path, key: str) -> bool:
     try:
         index = json.loads((folder / INDEX).read_bytes())
         return index["key"] == key and all(
-            sha256_of_file(folder / Path(shard["file"]).name) == shard["sha256"] for shard in index["shards"]
+            shard["file"] == shard_name(number) and sha256_of_file(folder / shard["file"]) == shard["sha256"]
+            for number, shard in enumerate(index["shards"])
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 
@@ -183,9 +191,34 @@ def open_or_write(
         key: everything that the content depends on.
         description: words beside the progress bar.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.parent / f".{folder.name}.lock"):
+    with locked(folder):
         if not is_intact(folder, key):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             write_store(folder, read(), encodings, key, description)
         return open_store(folder)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Within it, no other process is in the same block for this folder; raises InputError if the cache is read-only."""
+    lock = FileLock(folder.parent / f".{folder.name}.lock")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        raise InputError(f"cannot write to the cache {folder.parent}: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def remove(path: Path) -> None:
+    """Removes a folder with all that is in it, a file or a link; raises InputError if it cannot be removed."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot replace the damaged cache {path}: {error.strerror}") from None

@@ -13,6 +13,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 
+LARGEST_TARGET = 1e18  # its square is still a float32
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -67,9 +69,17 @@ def roc_auc(y: np.ndarray, prediction: np.ndarray) -> float:
     return float(Evaluator("ogbg-molhiv").eval(table)["rocauc"])
 
 
+def log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Cross-entropy of predicted probabilities, by scikit-learn; defined for labels of one class too."""
+    from sklearn import metrics  # its import takes seconds
+
+    return float(metrics.log_loss(y, prediction.astype(np.float64), labels=[0, 1]))
+
+
 METRICS = {
     "mae": Metric(mean_absolute_error, higher_is_better=False),
     "rocauc": Metric(roc_auc, higher_is_better=True),
+    "logloss": Metric(log_loss, higher_is_better=False),
 }
 
 
@@ -90,6 +100,47 @@ def fit_scale(task: TaskConfig, y: np.ndarray) -> TaskConfig:
         return task
     std = np.nanstd(y, axis=0)
     return replace(task, mean=tuple(np.nanmean(y, axis=0).tolist()), std=tuple(np.where(std > 0, std, 1.0).tolist()))
+
+
+def check_targets(task: TaskConfig, y: np.ndarray, split: str) -> None:
+    """Raises InputError unless each target has a label, and all labels are finite and, for classification, 0 or 1.
+
+    Args:
+        task: names the targets.
+        y: [M, tasks], NaN where a label is missing.
+        split: its name, for the message.
+    """
+    if len(y) == 0:
+        raise InputError(f"the {split} split has no molecules")
+    for name, column in zip(task.targets, y.T, strict=True):
+        infinite = np.flatnonzero(np.isinf(column))
+        if len(infinite):
+            raise InputError(f"target {name} of {split} molecule {infinite[0]} (counted from 0) is infinite")
+        if task.kind == "classification" and not np.isin(column[~np.isnan(column)], (0, 1)).all():
+            raise InputError(f"target {name} has labels other than 0 and 1 in the {split} split")
+        if np.isnan(column).all():
+            raise InputError(f"target {name} has no labels in the {split} split")
+
+
+def check_learnable(task: TaskConfig, y: np.ndarray) -> None:
+    """Raises InputError unless training targets [M, tasks] can be learnt from: as ``check_targets``, or constant."""
+    check_targets(task, y, "training")
+    lowest, highest = np.nanmin(y, axis=0), np.nanmax(y, axis=0)
+    if np.all(lowest == highest):
+        raise InputError(
+            f"target {task.targets[0]} is {lowest[0]:g} for every training molecule: there is nothing to learn"
+        )
+    if np.abs([lowest, highest]).max() > LARGEST_TARGET:
+        raise InputError(f"a training target is beyond {LARGEST_TARGET:g}: put the targets on another scale")
+
+
+def check_scorable(task: TaskConfig, y: np.ndarray, split: str) -> None:
+    """Raises InputError unless predictions can be scored against the targets [M, tasks] of a split."""
+    check_targets(task, y, split)
+    try:
+        METRICS[task.metric](y, np.nan_to_num(y))
+    except InputError as error:
+        raise InputError(f"{split} split: {error}") from None
 
 
 class Task:

@@ -5,6 +5,7 @@ Numba's own threading layers would start a second pool beside PyTorch's, and the
 
 import ctypes
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,8 @@ def _pool_launcher() -> Callable[..., None] | None:
 
 
 _GOMP_PARALLEL = _pool_launcher()
+_HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
+_HELPERS_CHECKSUM = zlib.crc32(b"".join(path.read_bytes() for path in _HELPERS))
 
 
 @intrinsic
@@ -44,13 +47,16 @@ def claim(typingctx, arguments):
 class Loop:
     """A compiled loop over numbered items that the threads of PyTorch's pool share out among themselves.
 
-    `body(arguments)` gets a C pointer to one record with the fields `next`, `items` and those of `fields`, names with
-    their format characters of `struct`; it calls `claim(arguments)` for item numbers until they reach `items`.
+    `body(arguments)` gets a C pointer to one record: a counter, `items` and `fields`, names with their format
+    characters of `struct`; it calls `claim(arguments)` for item numbers until they reach `items`.
     Tensors travel as their addresses.
+
+    The compiled code is cached on disk. Numba compiles anew when the file of `body` changes; the checksum in a name
+    makes it do so when the helpers that bodies call change.
     """
 
     def __init__(self, body: Callable, fields: dict[str, str]) -> None:
-        fields = {"next": "q", "items": "q", **fields}
+        fields = {f"next_{_HELPERS_CHECKSUM}": "q", "items": "q", **fields}
         record = from_dtype(np.dtype(list(fields.items()), align=True))
         self._pack = struct.Struct("".join(fields.values())).pack
         self._compiled = cfunc(types.void(types.CPointer(record)), cache=True)(body)

@@ -4,26 +4,29 @@ import json
 import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
+from pydantic import Field, ValidationError
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
-from graphormer_sepnorm import checkpoint
+from graphormer_sepnorm import checkpoint, distributed
 from graphormer_sepnorm.batching import GraphBatch
-from graphormer_sepnorm.config import Config, TrainConfig, config_to_json
+from graphormer_sepnorm.config import STRICT, Config, TrainConfig, config_to_json, first_problem
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.files import write_atomically
+from graphormer_sepnorm.files import remove_leftovers, write_atomically
 from graphormer_sepnorm.inference import predict_dataset
 from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.norms import batch_statistics
 from graphormer_sepnorm.plots import plot_curves
 from graphormer_sepnorm.store import MoleculeDataset
-from graphormer_sepnorm.tasks import Task, fit_scale
+from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
 
 METRICS_FILE = "metrics.jsonl"
 CURVES = "curves.png"
@@ -53,7 +56,11 @@ def learning_rate(config: TrainConfig, progress: float) -> float:
 def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
     """Random batches of an epoch, of equal size give or take one, so none is left with a single molecule."""
     order = np.random.default_rng((seed, epoch)).permutation(num_molecules)
-    return np.array_split(order, math.ceil(num_molecules / batch_size))
+    return np.array_split(order, num_batches(num_molecules, batch_size))
+
+
+def num_batches(num_molecules: int, batch_size: int) -> int:
+    return math.ceil(num_molecules / batch_size)
 
 
 @torch.no_grad()
@@ -71,8 +78,7 @@ def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> No
     seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms}
 
     def record(norm: nn.Module, inputs: tuple[Tensor]) -> None:
-        variance, mean = torch.var_mean(inputs[0].float(), dim=0, correction=0)
-        seen[norm].append((variance, mean))
+        seen[norm].append(batch_statistics(norm, inputs[0].float()))
 
     hooks = [norm.register_forward_pre_hook(record) for norm in norms]
     model.train()
@@ -86,13 +92,13 @@ def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> No
         norm.running_mean.copy_(torch.stack(means).mean(0))
 
 
-@dataclass
+@dataclass(config=STRICT)
 class Progress:
     """How far a run has come: what ``state.safetensors`` holds beside tensors."""
 
-    epoch: int = 0
+    epoch: Annotated[int, Field(ge=0)] = 0
     best_metric: float | None = None
-    best_epoch: int = 0
+    best_epoch: Annotated[int, Field(ge=0)] = 0
 
 
 class Trainer:
@@ -105,23 +111,30 @@ class Trainer:
         verbose: show progress bars and a line per epoch.
 
     Raises:
-        InputError: fewer than two training molecules, an empty validation split, targets that cannot be used, or a
-            checkpoint to start from that does not fit.
+        InputError: fewer than two training molecules, an empty validation split, targets that cannot be used, more
+            processes than molecules in a batch, or a checkpoint to start from that does not fit.
     """
 
-    def __init__(
-        self, config: Config, train: MoleculeDataset, val: MoleculeDataset, out: Path, verbose: bool = True
-    ):
+    def __init__(self, config: Config, train: MoleculeDataset, val: MoleculeDataset, out: Path, verbose: bool = True):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
-        if len(val) == 0:
-            raise InputError("the validation split has no molecules")
+        check_learnable(config.task, train.y)
         self.config = replace(config, task=fit_scale(config.task, train.y))
+        check_scorable(self.config.task, val.y, "validation")
+        smallest_batch = len(train) // num_batches(len(train), config.train.batch_size)
+        if smallest_batch < distributed.num_processes():
+            raise InputError(
+                f"batches of {smallest_batch} molecules cannot be shared by {distributed.num_processes()} processes: "
+                "start fewer, or choose a larger batch"
+            )
         self.task = Task(self.config.task)
-        self.train, self.val, self.out, self.verbose = train, val, out, verbose
-        self.fabric = Fabric(accelerator="auto", devices=1, precision=config.train.precision)
+        self.train, self.val, self.out = train, val, out
+        self.is_main = distributed.rank() == 0
+        self.verbose = verbose and self.is_main
+        self.fabric = distributed.make_fabric(config.train.precision)
         torch.manual_seed(config.train.seed)
         self.model = Graphormer(config.model)
+        distributed.synchronize_batch_norms(self.model)
         if config.train.start_from is not None:
             checkpoint.start_from(self.model, Path(config.train.start_from), config.train.frozen_layers)
         self.optimizer = torch.optim.AdamW(
@@ -141,47 +154,56 @@ class Trainer:
         return self.model if self.average is None else self.average.module
 
     def batch(self, molecules: np.ndarray) -> GraphBatch:
-        return self.train.batch(molecules).to(self.fabric.device)
+        """This process's share of a batch."""
+        return self.train.batch(distributed.share(molecules)).to(self.fabric.device)
 
     def run(self) -> dict:
         """Trains from where the run stands to the last epoch; returns the facts of the best checkpoint."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.out / checkpoint.CONFIG, config_to_json(self.config).encode())
+        if self.is_main:
+            write_atomically(self.out / checkpoint.CONFIG, config_to_json(self.config).encode())
+            remove_leftovers(self.out)
         while self.progress.epoch < self.config.train.epochs:
             self.run_epoch(self.progress.epoch + 1)
-        plot_curves(self.out / METRICS_FILE, self.out / CURVES, self.config.task.metric)
+        if self.is_main:
+            plot_curves(self.out / METRICS_FILE, self.out / CURVES, self.config.task.metric)
+        distributed.wait_for_all()
         return {"epoch": self.progress.best_epoch, "val_metric": self.progress.best_metric}
 
     def run_epoch(self, epoch: int) -> None:
         """One pass over the training split, an evaluation, and everything written down."""
         started = time.perf_counter()
-        torch.manual_seed(self.config.train.seed + 1_000_003 * epoch)
+        torch.manual_seed(self.config.train.seed + 1_000_003 * epoch + 7919 * distributed.rank())
         loss, lr = self.train_epoch(epoch)
         trained = time.perf_counter()
         metric = self.evaluate(epoch)
         self.progress.epoch = epoch
         if self.task.metric.improves(metric, self.progress.best_metric):
             self.progress.best_metric, self.progress.best_epoch = metric, epoch
-            facts = {"epoch": epoch, "val_metric": metric}
-            checkpoint.save_model(self.out / checkpoint.WEIGHTS, self.evaluated, self.config, facts)
         speed = len(self.train) / (trained - started)
-        self.append_metrics(
-            {
-                "epoch": epoch,
-                "train_loss": loss,
-                "val_metric": metric,
-                "lr": lr,
-                "molecules_per_second": speed,
-                "seconds": time.perf_counter() - started,
-            }
-        )
-        self.save_state()
+        line = {
+            "epoch": epoch,
+            "train_loss": loss,
+            "val_metric": metric,
+            "lr": lr,
+            "molecules_per_second": speed,
+            "seconds": time.perf_counter() - started,
+        }
+        if self.is_main:
+            self.save_epoch(line)
         if self.verbose:
             print(
                 f"epoch {epoch}/{self.config.train.epochs}: training loss {loss:.4f}, "
                 f"validation {self.config.task.metric} {metric:.4f}, {speed:.0f} molecules/s",
                 flush=True,
             )
+
+    def save_epoch(self, line: dict) -> None:
+        """Writes what an epoch gave; the state comes last, so that what it tells of is on the disk."""
+        if self.progress.best_epoch == line["epoch"]:
+            facts = {"epoch": line["epoch"], "val_metric": line["val_metric"]}
+            checkpoint.save_model(self.out / checkpoint.WEIGHTS, self.evaluated, self.config, facts)
+        self.append_metrics(line)
+        self.save_state()
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
         """Updates the model on every batch of the epoch; returns the mean loss and the last learning rate."""
@@ -194,7 +216,7 @@ class Trainer:
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
             for step, molecules in enumerate(batches):
                 lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
-                loss, gradient_norm = self.update(self.batch(molecules), lr)
+                loss, gradient_norm = self.update(molecules, lr)
                 if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
                     raise InputError(
                         f"loss {loss}, gradient norm {gradient_norm} in epoch {epoch}, step {step + 1}, molecules "
@@ -206,11 +228,12 @@ class Trainer:
                 bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
         return total_loss / len(self.train), lr
 
-    def update(self, batch: GraphBatch, lr: float) -> tuple[float, float]:
-        """One optimiser step; returns the loss and the norm of the gradient before clipping."""
+    def update(self, molecules: np.ndarray, lr: float) -> tuple[float, float]:
+        """One optimiser step; returns the loss and the norm of the gradient before clipping, over all processes."""
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        loss = self.task.loss(self.forward(batch), batch.y)
+        batch = self.batch(molecules)
+        loss = self.task.loss(self.forward(batch), batch.y) * self.weight_of_share(molecules)
         self.optimizer.zero_grad()
         self.fabric.backward(loss)
         gradient_norm = self.fabric.clip_gradients(
@@ -219,13 +242,25 @@ class Trainer:
         self.optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.model)
-        return loss.item(), gradient_norm.item()
+        return distributed.mean(loss).item(), gradient_norm.item()
+
+    def weight_of_share(self, molecules: np.ndarray) -> float:
+        """What the loss of this process's share counts, for the mean over processes to be the mean over all labels."""
+        labelled = ~np.isnan(self.train.y[molecules])
+        return distributed.num_processes() * distributed.share(labelled).sum() / max(labelled.sum(), 1)
 
     def evaluate(self, epoch: int) -> float:
         """The metric on the validation split, with BatchNorm statistics of today's weights."""
         reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))
         self.evaluated.eval()
-        return self.task.metric(self.val.y, predict_dataset(self.evaluated, self.val, self.task))
+        prediction = predict_dataset(self.evaluated, self.val, self.task)
+        wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
+        if len(wrong):
+            raise InputError(
+                f"in epoch {epoch} the predictions for validation molecules {wrong[:10].tolist()} are not finite: "
+                "lower the learning rate; the last checkpoint is intact"
+            )
+        return self.task.metric(self.val.y, prediction)
 
     def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
         train = self.config.train
@@ -240,7 +275,7 @@ class Trainer:
         write_atomically(path, "".join(f"{text}\n" for text in [*kept, json.dumps(line)]).encode())
 
     def save_state(self) -> None:
-        """Writes everything that ``resume`` needs, after everything else of the epoch is on the disk."""
+        """Writes everything that ``resume`` needs."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         names = [name for name, _ in self.model.named_parameters()]
         by_parameter = dict(zip(map(id, self.model.parameters()), names, strict=True))
@@ -249,31 +284,55 @@ class Trainer:
                 tensors[f"optimizer.{by_parameter[id(parameter)]}.{moment}"] = value
         if self.average is not None:
             tensors |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
-        checkpoint.save_tensors(self.out / checkpoint.STATE, tensors, self.config, vars(self.progress))
+        checkpoint.save_tensors(self.out / checkpoint.STATE, tensors, self.config, asdict(self.progress))
 
     def resume(self) -> None:
-        """Goes back to the last completed epoch of the run folder.
+        """Goes back to the last completed epoch of the run folder; to the beginning if there is none yet.
 
         Raises:
-            InputError: there is no state, it is damaged, or it belongs to another configuration.
+            InputError: the state is damaged, gone, or belongs to another configuration.
         """
         path = self.out / checkpoint.STATE
+        if not path.exists() and self.holds_first_epoch_at_most():
+            return
         tensors, config, facts = checkpoint.load_tensors(path)
         if config != self.config:
             raise InputError(
                 f"{path} was written by another configuration: resume with the same options, or use a new --out"
             )
+        checkpoint.check_tensors(tensors, self.state_layout(), path)
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}}
         for name, tensor in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
-        checkpoint.load_into(self.model, parts["model"], path)
-        trained = ((name, parameter) for name, parameter in self.model.named_parameters() if parameter.requires_grad)
-        for name, parameter in trained:
+        self.model.load_state_dict(parts["model"])
+        for name, parameter in self.trained_parameters():
             self.optimizer.state[parameter] = {
                 moment: parts["optimizer"][f"{name}.{moment}"].to(parameter.device if moment != "step" else "cpu")
                 for moment in ("step", "exp_avg", "exp_avg_sq")
             }
         if self.average is not None:
             self.average.load_state_dict(parts["average"])
-        self.progress = Progress(**facts)
+        try:
+            self.progress = Progress(**facts)
+        except ValidationError as error:
+            raise InputError(f"{path}: {first_problem(error)}") from None
+
+    def trained_parameters(self) -> list[tuple[str, nn.Parameter]]:
+        """Parameters that are not frozen, with their names."""
+        return [(name, parameter) for name, parameter in self.model.named_parameters() if parameter.requires_grad]
+
+    def state_layout(self) -> dict[str, Tensor]:
+        """Tensors of the names, shapes and types that ``save_state`` writes."""
+        layout = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for name, parameter in self.trained_parameters():
+            layout[f"optimizer.{name}.step"] = torch.zeros(())
+            layout[f"optimizer.{name}.exp_avg"] = layout[f"optimizer.{name}.exp_avg_sq"] = parameter
+        if self.average is not None:
+            layout |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
+        return layout
+
+    def holds_first_epoch_at_most(self) -> bool:
+        """Whether the run folder is that of a run that was stopped before its first epoch was complete."""
+        weights = self.out / checkpoint.WEIGHTS
+        return not weights.exists() or checkpoint.load_tensors(weights)[2].get("epoch") == 1

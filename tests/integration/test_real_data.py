@@ -10,10 +10,11 @@ from torch_geometric.datasets import ZINC
 
 from graphormer_sepnorm import Graphormer, runs, slim
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.datasets import DATASETS, PYG_CLASSES, SPLITS, load_molhiv, load_split
+from graphormer_sepnorm.datasets import DATASETS, SPLITS, load_molhiv, load_split
 from graphormer_sepnorm.encodings import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.pickles import PYG_CLASSES
 
 pytestmark = pytest.mark.real
 

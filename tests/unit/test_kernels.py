@@ -268,16 +268,17 @@ def test_bias_gelu(rows, width):
 def test_results_do_not_depend_on_the_number_of_threads():
     case = Case([30, 1, 12, 25, 18, 40, 9], 4, 10, layers=2)
     table, index = torch.randn(11, 8).requires_grad_(), torch.randint(0, 11, (5000, 3))
+    x, weight, bias = (torch.randn(*shape).requires_grad_() for shape in ((1000, 24), (24,), (24,)))
     results = []
-    for threads in (1, 2):
+    for threads in (1, 2, 3):
         torch.set_num_threads(threads)
         torch.manual_seed(1)
-        outs = case.run(0.2)
-        entries = embedding_sum(index, table)
-        gradients = torch.autograd.grad(case.loss(outs), case.leaves)
-        results.append([*outs, entries, *gradients, *torch.autograd.grad((entries**3).sum(), table)])
-    for one, two in zip(*results, strict=True):
-        assert torch.equal(one, two)
+        outs = [*case.run(0.2), embedding_sum(index, table), add_norm(x, x, weight, bias), bias_gelu(x, bias)]
+        loss = case.loss(outs[:2]) + sum((out**3).sum() for out in outs[2:])
+        results.append([*outs, *torch.autograd.grad(loss, [*case.leaves, table, x, weight, bias])])
+    for single, double, triple in zip(*results, strict=True):
+        assert torch.equal(single, double)
+        assert torch.equal(single, triple)
 
 
 def test_inputs_are_checked():
@@ -304,3 +305,21 @@ def test_non_contiguous_inputs():
     (expected,) = case.run()
     strided = case.qkv[0].t().contiguous().t()
     assert torch.equal(attention(strided, case.bias(), case.layout, 0.0), expected)
+
+
+def test_nan_stays_in_its_molecule_and_is_not_hidden():
+    case = Case([4, 6], 1, 10)
+    with torch.no_grad():
+        case.qkv[0][:20, 1] = float("nan")
+    (out,) = case.run(0.2)
+    assert out[:, tokens_of(case, 1)].isnan().all()
+    assert out[:, tokens_of(case, 0)].isfinite().all()
+
+
+def test_bias_of_minus_infinity_hides_a_key():
+    case = Case([5], 1, 10)
+    with torch.no_grad():
+        case.pair_bias.view(5, 5)[:, 2] = float("-inf")
+    (out,) = case.run()
+    case.qkv[0].data[20:, 3] += 1
+    assert torch.equal(case.run()[0][:, 1:], out[:, 1:])

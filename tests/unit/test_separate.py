@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch_geometric.data import Batch
 
+from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.norms import SepNorm, ShareNorm
 from graphormer_sepnorm.separate import SequenceSepNorm, separate_norms
@@ -571,27 +574,45 @@ def test_share_norm_with_another_cls_position_is_left_alone():
     assert "Graphormer has its CLS" in refusal(nn.ModuleDict({"norm": ShareNorm(WIDTH)}), cls_positions=-1)
 
 
+@pytest.mark.parametrize("norm_position", ["post", "pre"])
+@torch.no_grad()
+def test_graphormer_with_share_norm_is_converted(config, graphs, norm_position):
+    model = trained(Graphormer(dataclasses.replace(config, norm="sharenorm", norm_position=norm_position))).eval()
+    batch = Batch.from_data_list([model.transform()(graph) for graph in graphs])
+    before = model(batch)
+    assert len(separate_norms(model, nn.LayerNorm).separated_norms.replaced) == (5 if norm_position == "pre" else 4)
+    torch.testing.assert_close(model(batch), before, atol=1e-6, rtol=0)
+
+
+def test_graphormer_with_sep_norm_has_nothing_to_convert(config):
+    assert refusal(Graphormer(config)).count("already separate") == 4
+
+
 # Distributed training
 
 
-def train_one_step(rank: int, init_file: str, result_file: str) -> None:
-    """One step on data that differs from rank to rank; rank 0 writes whether all ranks then have the same norms."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{init_file}", rank=rank, world_size=2)
+def cls_norms_after_one_step(rank: int) -> tuple[bool, bool]:
+    """Whether a step on data that differs from rank to rank moves the CLS norms, and to the same on all ranks."""
     torch.manual_seed(0)
     model = DistributedDataParallel(separate_norms(encoder(batch_first=True)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    torch.manual_seed(rank)
-    start = [p.detach().clone() for p in separate_modules(model)[0].cls_norm_layers.parameters()]
-    model(**sequences())[:, 0].square().mul(torch.randn(4, WIDTH)).sum().backward()
-    optimizer.step()
     weights = list(separate_modules(model)[0].cls_norm_layers.parameters())
+    start = [weight.detach().clone() for weight in weights]
+    torch.manual_seed(rank)
+    (model(**sequences())[:, 0] * torch.randn(4, WIDTH)).sum().backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
     moved = all(not torch.equal(new, old) for new, old in zip(weights, start, strict=True))
-    gathered: list = [None, None]
-    dist.all_gather_object(gathered, [weight.tolist() for weight in weights])
-    if rank == 0:
-        Path(result_file).write_text(f"moved {moved}, same {gathered[0] == gathered[1]}")
+    everywhere: list = [None, None]
+    dist.all_gather_object(everywhere, [weight.tolist() for weight in weights])
+    return moved, everywhere[0] == everywhere[1]
+
+
+def train_one_step(rank: int, init_file: str, result_file: str) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{init_file}", rank=rank, world_size=2)
+    moved, same = cls_norms_after_one_step(rank)
     dist.destroy_process_group()
+    if rank == 0:
+        Path(result_file).write_text(f"moved {moved}, same {same}")
 
 
 @pytest.mark.slow
@@ -601,12 +622,11 @@ def test_cls_norms_train_alike_on_two_processes(tmp_path):
     assert (tmp_path / "result").read_text() == "moved True, same True"
 
 
-def test_a_model_that_is_distributed_already_is_refused(tmp_path):
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'init'}", rank=0, world_size=1)
-    try:
-        assert "separate first" in refusal(DistributedDataParallel(encoder()))
-    finally:
-        dist.destroy_process_group()
+def test_a_model_that_is_distributed_already_is_refused():
+    wrapped = DistributedDataParallel.__new__(DistributedDataParallel)  # without the process group that it asks for
+    nn.Module.__init__(wrapped)
+    wrapped.module = encoder()
+    assert "separate first" in refusal(wrapped)
 
 
 def test_sync_batchnorm_conversion_finds_the_cls_norms():

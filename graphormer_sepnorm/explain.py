@@ -1,0 +1,237 @@
+"""Which atoms a prediction rests on: integrated gradients, and attention as a second view.
+
+Axis letters: n atoms of one molecule, L = n + 1 tokens, S copies of the molecule, H heads, D width.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from captum.attr import IntegratedGradients
+from torch import Tensor
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.inference import ATOMS_PER_BATCH
+from graphormer_sepnorm.ops import Attention, DenseAttention, make_attention
+from graphormer_sepnorm.pretrained import Graphormer
+from graphormer_sepnorm.store import LabelledGraphs, in_memory
+from graphormer_sepnorm.tasks import Task
+
+STEPS = 128
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A number for each atom of a molecule.
+
+    Attributes:
+        smiles: the molecule; atoms are in its order.
+        caption: target and prediction, in words.
+        prediction: on the target's own scale, or a probability.
+        meaning: what the contributions are.
+        contributions: float64 [n].
+        baseline: what the contributions start from: baseline + their sum is what the model gives for the molecule, a
+            value on the target's own scale or log-odds; None where the method promises no such sum.
+    """
+
+    smiles: str
+    caption: str
+    prediction: float
+    meaning: str
+    contributions: np.ndarray
+    baseline: float | None
+
+
+class Target:
+    """One of a model's targets.
+
+    Args:
+        model: knows its run.
+        name: of the target; None: the first one.
+
+    Raises:
+        InputError: the model does not know its run, or has no such target.
+    """
+
+    def __init__(self, model: Graphormer, name: str | None):
+        self.task = Task(model.known_run().task)
+        names = self.task.config.targets
+        self.name = names[0] if name is None else name
+        if self.name not in names:
+            raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}")
+        self.column = names.index(self.name)
+        self.is_probability = self.task.config.kind == "classification"
+
+    @property
+    def scale(self) -> str:
+        return f"log-odds of {self.name}" if self.is_probability else self.name
+
+    def value(self, outputs: Tensor) -> Tensor:
+        """Outputs [S, tasks] to log-odds, or to values on the target's own scale: [S]."""
+        return (outputs if self.is_probability else self.task.predict(outputs))[:, self.column]
+
+    def prediction(self, outputs: Tensor) -> float:
+        """The prediction for the first of ``outputs`` [S, tasks]."""
+        return self.task.predict(outputs)[0, self.column].item()
+
+    def caption(self, prediction: float) -> str:
+        return (
+            f"{self.name}: probability {prediction:.2f}" if self.is_probability else f"{self.name} = {prediction:.3g}"
+        )
+
+
+class EmbeddedMolecule:
+    """A molecule behind the embedding layer of a model, which is put into evaluation mode.
+
+    Attributes:
+        atoms: [1, n, D] embeddings of its atoms, what structural encodings add to them included.
+        pair_bias: [n * n, H].
+    """
+
+    def __init__(self, model: Graphormer, smiles: str):
+        self.model = model.eval()
+        featurizer = FEATURIZERS[model.known_run().featurizer]
+        graphs = featurizer.pack([featurizer.graph(smiles)])
+        unlabelled = LabelledGraphs(graphs, np.full((1, 1), np.nan, np.float32))
+        batch = in_memory(unlabelled, model.config.encodings).batch([0]).to(model.cls.device)
+        with torch.no_grad():
+            terms = [encoding(batch) for encoding in model.encodings]
+            self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)
+            self.pair_bias = model.pair_bias(batch, terms)
+
+    def outputs(self, atoms: Tensor, attention: Callable[..., Attention] = make_attention) -> Tensor:
+        """Model outputs [S, tasks] for S copies of the molecule with the atom embeddings [S, n, D]."""
+        copies, num_atoms, _ = atoms.shape
+        ptr = torch.arange(copies + 1, device=atoms.device) * num_atoms
+        attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach())
+        rows = torch.cat([self.model.cls.expand(copies, -1), atoms.flatten(0, 1)])
+        cls, _ = self.model.run_blocks(rows, copies, attend)
+        return self.model.head(cls)
+
+
+def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
+    """What each atom adds to a prediction, by integrated gradients over the atom embeddings.
+
+    The baseline is the zero embedding for every atom: the same bonds between atoms without features. Baseline and
+    contributions add up to what the model gives for the molecule.
+
+    Source: Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017; the baseline is the one
+    they use for embeddings. Computed by Captum.
+
+    Args:
+        model: from ``Graphormer.from_pretrained``; put into evaluation mode.
+        smiles: one molecule.
+        target: name of the target; None: the first one.
+
+    Raises:
+        InputError: the SMILES cannot be read, or there is no such target.
+    """
+    view = Target(model, target)
+    molecule = EmbeddedMolecule(model, smiles)
+    zeros = torch.zeros_like(molecule.atoms)
+    attributions = IntegratedGradients(lambda atoms: view.value(molecule.outputs(atoms))).attribute(
+        molecule.atoms,
+        zeros,
+        n_steps=STEPS,
+        internal_batch_size=max(1, ATOMS_PER_BATCH // molecule.atoms.shape[1]),
+    )
+    with torch.no_grad():
+        outputs = molecule.outputs(torch.cat([molecule.atoms, zeros]))
+    prediction = view.prediction(outputs)
+    return Explanation(
+        smiles=smiles,
+        caption=view.caption(prediction),
+        prediction=prediction,
+        meaning=f"contribution to {view.scale}",
+        contributions=attributions[0].double().sum(dim=-1).cpu().numpy(),
+        baseline=view.value(outputs)[1].item(),
+    )
+
+
+class RecordedAttention(DenseAttention):
+    """Attention within one molecule that keeps its weights.
+
+    Attributes:
+        weights: of each layer [L, L], the mean over the heads; a row reads, a column is read.
+    """
+
+    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor):
+        super().__init__(ptr, pair_bias, cls_bias)
+        self.weights: list[Tensor] = []
+
+    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+        _, heads, length, _ = self.bias.shape
+        q, k, _ = qkv_t.view(3, heads, -1, length)  # [H, D / H, L]
+        scores = q.transpose(1, 2) @ k / math.sqrt(q.shape[1]) + self.bias[0]
+        self.weights.append(scores.softmax(dim=-1).mean(dim=0))
+        return super().__call__(qkv_t, dropout)
+
+
+def attention_rollout(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
+    """How much the CLS has read from each atom over all layers, by attention rollout.
+
+    Each layer's attention, the mean over its heads, is averaged with the identity for the residual connection, and the
+    layers are multiplied. The contributions are the row of the CLS without its own share, scaled to the sum 1. They
+    have no sign and are the same for all targets.
+
+    Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
+
+    Args, Raises: as ``integrated_gradients``.
+    """
+    view = Target(model, target)
+    molecule = EmbeddedMolecule(model, smiles)
+    recorded: list[RecordedAttention] = []
+
+    def record(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor) -> Attention:
+        recorded.append(RecordedAttention(ptr, pair_bias, cls_bias))
+        return recorded[0]
+
+    with torch.no_grad():
+        prediction = view.prediction(molecule.outputs(molecule.atoms, record))
+    flow = torch.eye(len(recorded[0].weights[0]), dtype=torch.float64)
+    for weights in recorded[0].weights:
+        flow = (weights.double().cpu() + torch.eye(len(weights))) / 2 @ flow
+    atoms = flow[0, 1:].numpy()
+    return Explanation(
+        smiles=smiles,
+        caption=view.caption(prediction),
+        prediction=prediction,
+        meaning="share of what the CLS token reads",
+        contributions=atoms / atoms.sum(),
+        baseline=None,
+    )
+
+
+METHODS = {"gradients": integrated_gradients, "attention": attention_rollout}
+
+
+def explain_rows(
+    model: Graphormer, smiles: Sequence[str], method: str = "gradients", target: str | None = None
+) -> dict[int, Explanation | InputError]:
+    """Explanations of many molecules.
+
+    Args:
+        model: from ``Graphormer.from_pretrained``; put into evaluation mode.
+        smiles: one molecule per row.
+        method: a name in ``METHODS``.
+        target: name of the target; None: the first one.
+
+    Returns:
+        by row, counted from 0: the explanation, or why the row cannot be read.
+
+    Raises:
+        InputError: unknown method or target.
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
+    Target(model, target)
+    results: dict[int, Explanation | InputError] = {}
+    for row, text in enumerate(smiles):
+        try:
+            results[row] = METHODS[method](model, text, target)
+        except InputError as error:
+            results[row] = error
+    return results

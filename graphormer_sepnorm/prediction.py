@@ -1,0 +1,284 @@
+"""From SMILES to predictions and embeddings, row by row, with one model or an ensemble.
+
+A SMILES that cannot be read costs its own row alone.
+
+Axis letters: M SMILES, R of them that could be read, D width.
+"""
+
+import contextlib
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import joblib
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from graphormer_sepnorm import checkpoint
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import Molecules, read_molecules
+from graphormer_sepnorm.graphs import PackedGraphs
+from graphormer_sepnorm.inference import embed_dataset, predict_dataset
+from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, in_memory
+from graphormer_sepnorm.tasks import Task
+
+CHUNK = 1000
+CHUNKS_ALONE = 2
+PAIRS_PER_PIECE = 8_000_000
+MEMBERS = "model-*"
+
+Chunk = TypeVar("Chunk")
+Result = TypeVar("Result", covariant=True)
+Smiles = list[str | None]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a predictor says of some SMILES.
+
+    Attributes:
+        values: float32 [M, tasks], the mean over the models, on the targets' own scale or as probabilities; NaN where
+            the SMILES could not be read.
+        spread: float32 [M, tasks], the standard deviation over the models, 0 for one model; NaN as ``values``.
+        errors: one text per SMILES, why it could not be read; "" where it could.
+    """
+
+    values: np.ndarray
+    spread: np.ndarray
+    errors: list[str]
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Embeddings of the CLS: ``values`` float32 [M, D], NaN where the SMILES could not be read, ``errors`` says why."""
+
+    values: np.ndarray
+    errors: list[str]
+
+
+class Reader(Protocol[Result]):
+    """What turns molecules into results: ``Predictor`` or ``Embedder``.
+
+    Attributes:
+        featurizer: name of the featurizer that reads its molecules.
+        device: where it computes.
+    """
+
+    featurizer: str
+    device: torch.device
+
+    def compute(self, molecules: Molecules) -> Result: ...
+
+
+class Predictor:
+    """Models that predict the same targets from the same features; their predictions are averaged.
+
+    Args:
+        models: each in evaluation mode, with the config of its run; all on one device.
+
+    Attributes:
+        targets: names of what is predicted.
+
+    Raises:
+        InputError: the models differ in targets or features.
+    """
+
+    def __init__(self, models: list[tuple[Graphormer, Config]]):
+        faces = {(config.task.kind, config.task.targets, config.featurizer) for _, config in models}
+        if len(faces) > 1:
+            shown = " and ".join(
+                sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
+            )
+            raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
+        self.models = models
+        _, self.targets, self.featurizer = faces.pop()
+        self.device = models[0][0].cls.device
+
+    def compute(self, molecules: Molecules) -> Predictions:
+        by_model = np.stack([self.predict_with(model, Task(config.task), molecules) for model, config in self.models])
+        return Predictions(by_model.mean(axis=0), by_model.std(axis=0), molecules.errors)
+
+    def predict_with(self, model: Graphormer, task: Task, molecules: Molecules) -> np.ndarray:
+        return rows_of_smiles(molecules, model, len(self.targets), lambda data: predict_dataset(model, data, task))
+
+
+class Embedder:
+    """A model in evaluation mode as a source of embeddings."""
+
+    def __init__(self, model: Graphormer, config: Config):
+        self.model = model
+        self.featurizer = config.featurizer
+        self.device = model.cls.device
+
+    def compute(self, molecules: Molecules) -> Embeddings:
+        width = self.model.config.width
+        values = rows_of_smiles(molecules, self.model, width, lambda data: embed_dataset(self.model, data))
+        return Embeddings(values, molecules.errors)
+
+
+def predict_smiles(model: Graphormer, config: Config, smiles: Iterable[str | None]) -> tuple[np.ndarray, list[str]]:
+    """Predictions of one model.
+
+    Args:
+        model: in evaluation mode.
+        config: of its run.
+        smiles: M texts; None counts as one that cannot be read.
+
+    Returns:
+        predictions float32 [M, tasks], NaN where a SMILES cannot be read, and M reasons why, "" for all others.
+    """
+    predictor = Predictor([(model, config)])
+    parts = [part for _, part in compute_chunks(predictor, in_chunks(smiles), list)]
+    values = [np.empty((0, len(predictor.targets)), np.float32), *(part.values for part in parts)]
+    return np.concatenate(values), [error for part in parts for error in part.errors]
+
+
+def rows_of_smiles(
+    molecules: Molecules, model: Graphormer, width: int, compute: Callable[[MoleculeDataset], np.ndarray]
+) -> np.ndarray:
+    """What ``compute`` gives for prepared molecules [R, width], with rows of NaN for the others: float32 [M, width]."""
+    rows = np.full((len(molecules.errors), width), np.nan, np.float32)
+    for piece in pieces(molecules.graphs):
+        graphs = molecules.graphs.take(piece)
+        unlabelled = LabelledGraphs(graphs, np.full((len(graphs), 1), np.nan, np.float32))
+        rows[molecules.rows[piece]] = compute(in_memory(unlabelled, model.config.encodings))
+    return rows
+
+
+def pieces(graphs: PackedGraphs) -> list[np.ndarray]:
+    """Numbers of the molecules, in lists of about ``PAIRS_PER_PIECE`` atom pairs that can be prepared at once."""
+    if len(graphs) == 0:
+        return []
+    piece_of = graphs.pair_ptr[1:] // PAIRS_PER_PIECE
+    return np.split(np.arange(len(graphs)), np.flatnonzero(np.diff(piece_of)) + 1)
+
+
+def in_chunks(smiles: Iterable[str | None]) -> Iterator[Smiles]:
+    """Lists of ``CHUNK`` SMILES, the last one shorter."""
+    smiles = iter(smiles)
+    while chunk := list(islice(smiles, CHUNK)):
+        yield chunk
+
+
+def compute_chunks(
+    reader: Reader[Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
+) -> Iterator[tuple[Chunk, Result]]:
+    """Computes the results of chunks of SMILES, in order; of many chunks on all cores.
+
+    Each chunk is computed by one thread, so the results are the same for any number of cores.
+
+    Args:
+        reader: on the CPU its copies in other processes do all of the work; on another device the other processes read
+            the molecules and it computes here.
+        chunks: anything that has SMILES; taken from as needed, a few ahead of the caller.
+        smiles_of: a chunk's SMILES.
+    """
+    if reader.device.type == "cpu":
+        yield from map_chunks(partial(read_and_compute, reader), chunks, smiles_of)
+    else:
+        for chunk, molecules in map_chunks(partial(read_molecules, reader.featurizer), chunks, smiles_of):
+            yield chunk, reader.compute(molecules)
+
+
+def read_and_compute(reader: Reader[Result], smiles: Smiles) -> Result:
+    return reader.compute(read_molecules(reader.featurizer, smiles))
+
+
+def map_chunks(
+    work: Callable[[Smiles], Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
+) -> Iterator[tuple[Chunk, Result]]:
+    """Each chunk with what ``work`` makes of its SMILES, in order; a few chunks in this process, many in others."""
+    chunks = iter(chunks)
+    first = list(islice(chunks, CHUNKS_ALONE + 1))
+    if len(first) <= CHUNKS_ALONE:
+        for chunk in first:
+            with one_thread():
+                result = work(smiles_of(chunk))
+            yield chunk, result
+        return
+    taken: deque[Chunk] = deque()
+
+    def take() -> Iterator[Smiles]:
+        for chunk in chain(first, chunks):
+            taken.append(chunk)
+            yield smiles_of(chunk)
+
+    loader = DataLoader(
+        Work(work),
+        sampler=take(),
+        batch_size=None,
+        collate_fn=as_it_is,
+        num_workers=joblib.cpu_count(),
+        worker_init_fn=leave_interrupts_to_parent,
+        multiprocessing_context="fork" if sys.platform == "linux" else None,
+    )
+    for result in loader:
+        yield taken.popleft(), result
+
+
+@dataclass(frozen=True)
+class Work(Dataset):
+    """A function in the clothes of a dataset: what PyTorch's loader shares out among its processes."""
+
+    function: Callable[[Smiles], object]
+
+    def __getitem__(self, smiles: Smiles) -> object:
+        return self.function(smiles)
+
+
+def leave_interrupts_to_parent(worker: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def as_it_is(result: object) -> object:
+    return result
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch computes on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def load_predictor(names: list[str]) -> Predictor:
+    """Loads one model or several, onto the GPU if there is one.
+
+    Args:
+        names: run folders, weights files, names of shipped weights, or folders of an ensemble with a run folder
+            ``model-0``, ``model-1``, ... for each of its models.
+
+    Raises:
+        InputError: a name means no model, a file is damaged, or the models differ in targets or features.
+    """
+    loaded = (checkpoint.load_model(path) for name in names for path in member_paths(checkpoint.resolve_model(name)))
+    return Predictor([(model.to(best_device()), config) for model, config, _ in loaded])
+
+
+def load_embedder(name: str) -> Embedder:
+    """Loads one model as ``load_predictor`` does, for its embeddings."""
+    model, config, _ = checkpoint.load_model(checkpoint.resolve_model(name))
+    return Embedder(model.to(best_device()), config)
+
+
+def best_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def member_paths(path: Path) -> list[Path]:
+    """The run folders of an ensemble in order, or the path itself."""
+    members = sorted(path.glob(MEMBERS), key=lambda member: (len(member.name), member.name)) if path.is_dir() else []
+    return members or [path]

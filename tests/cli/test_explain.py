@@ -1,0 +1,90 @@
+"""The command that draws explanations, on a model of one layer."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from graphormer_sepnorm import cli
+from tests.unit.test_explain import make_model
+
+RUN = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()", "explain"]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("model")
+    make_model().save_pretrained(folder)
+    return str(folder)
+
+
+def explain(*arguments) -> list[dict]:
+    """Runs the command in this process; returns its JSON."""
+    result = CliRunner().invoke(cli.app, ["explain", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("method", ["gradients", "attention"])
+@pytest.mark.parametrize("ending", [".svg", ".png"])
+def test_one_molecule(saved, tmp_path, ending, method):
+    picture = tmp_path / f"ethanol{ending}"
+    (explanation,) = explain(saved, "CCO", "-o", picture, "--method", method)
+    assert explanation["smiles"] == "CCO" and len(explanation["contributions"]) == 3
+    assert picture.stat().st_size > 1000
+
+
+def test_a_target_by_name(saved, tmp_path):
+    (explanation,) = explain(saved, "CCO", "-o", tmp_path / "x.svg", "--target", "b")
+    assert explanation["caption"].startswith("b = ")
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "molecules.csv"
+    path.write_text("\ufeffname,smiles\r\nethanol,CCO\r\nbroken,C(C\r\n,\r\n'a, b',c1ccccc1\r\n".replace("'", '"'))
+    return path
+
+
+def test_a_table_into_a_grid(saved, table, tmp_path):
+    explanations = explain(saved, table, "-o", tmp_path / "grid.png")
+    assert [e["smiles"] for e in explanations] == ["CCO", "c1ccccc1"]
+    assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_table_into_a_folder(saved, table, tmp_path):
+    explain(saved, table, "-o", tmp_path / "pictures")
+    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00000.svg", "00003.svg"]
+
+
+def test_the_rows_left_out_are_named(saved, table, tmp_path):
+    result = CliRunner().invoke(cli.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
+    assert result.exit_code == 0
+    assert "row 1 (counted from 0): 'C(C' is not a valid SMILES." in result.stderr
+    assert "row 2 (counted from 0): The SMILES is empty" in result.stderr
+    assert "2 of 4 molecules" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["C(C", "-o", "x.svg"], "'C(C' is not a valid SMILES"),
+        (["C", "-o", "x.pdf"], "must end in .svg or .png"),
+        (["C", "-o", "x.svg", "--method", "y"], "choose one of gradients, attention"),
+        (["C", "-o", "x.svg", "--target", "y"], "choose one of a, b"),
+    ],
+)
+def test_bad_input_writes_nothing(saved, tmp_path, monkeypatch, arguments, problem):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(cli.InputError, match=problem.replace("(", r"\(")):
+        explain(saved, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_nowhere_ends_with_one_sentence(tmp_path):
+    result = subprocess.run([*RUN, "nowhere", "C", "-o", "x.svg"], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: nowhere is neither a run folder") and result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

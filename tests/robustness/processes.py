@@ -1,0 +1,41 @@
+"""Real processes to kill: forked from a server that has imported everything, so that each starts at once."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["tests.robustness.tiny_run"])
+
+
+def start(function: Callable, *arguments, **options) -> multiprocessing.Process:
+    process = SERVER.Process(target=function, args=arguments, kwargs=options)
+    process.start()
+    return process
+
+
+def finish(function: Callable, *arguments, **options) -> int:
+    """Exit code of a process that runs ``function``."""
+    process = start(function, *arguments, **options)
+    process.join(300)
+    return process.exitcode
+
+
+def command(*arguments, processes: int = 0, timeout: int = 300) -> subprocess.CompletedProcess:
+    """Runs a script of this repository, under torchrun where ``processes`` are given."""
+    return subprocess.run(
+        command_line(*arguments, processes=processes), **surroundings(), capture_output=True, text=True, timeout=timeout
+    )
+
+
+def command_line(*arguments, processes: int = 0) -> list[str]:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", processes] if processes else []
+    return [sys.executable, *map(str, [*torchrun, *arguments])]
+
+
+def surroundings() -> dict:
+    return {"cwd": REPOSITORY, "env": {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}}

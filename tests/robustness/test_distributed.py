@@ -1,0 +1,167 @@
+"""Several processes do what one does: torchrun on the CPU with gloo."""
+
+import json
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from graphormer_sepnorm import checkpoint
+from graphormer_sepnorm.datasets import CACHE_VARIABLE, load_split
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference import predict_dataset
+from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.norms import SyncedBatchNorm
+from graphormer_sepnorm.tasks import Task, fit_scale
+from graphormer_sepnorm.training import Trainer
+from tests.robustness import processes, tiny_run
+from tests.robustness.test_interruption import RUN_FILES, losses
+
+SCRIPT = "tests/robustness/tiny_run.py"
+
+
+def in_group(function, folder: Path, size: int) -> None:
+    """Runs ``function(rank, size, folder)`` in as many connected processes."""
+    group = [processes.start(member, function, rank, size, folder) for rank in range(size)]
+    for process in group:
+        process.join(120)
+    assert [process.exitcode for process in group] == [0] * size
+
+
+def member(function, rank: int, size: int, folder: Path) -> None:
+    os.environ |= {
+        "TORCHELASTIC_RUN_ID": "test", "RANK": str(rank), "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size),
+    }  # fmt: skip
+    os.environ[CACHE_VARIABLE] = str(folder)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting-{size}", rank=rank, world_size=size)
+    function(rank, size, folder)
+    dist.destroy_process_group()
+
+
+def batch_norm_of_a_share(rank: int, size: int, folder: Path) -> None:
+    """Rows with a spread far below their mean, as the CLS rows of early layers have it, in unequal shares."""
+    rows = 3 + 1e-3 * torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
+    weights = torch.randn(7, 4, generator=torch.Generator().manual_seed(1))
+    whole, whole_rows = nn.BatchNorm1d(4), rows.clone().requires_grad_()
+    expected = whole(whole_rows)
+    (expected * weights).sum().backward()
+
+    synced = SyncedBatchNorm.like(nn.BatchNorm1d(4))
+    share_rows = rows[rank::size].clone().requires_grad_()
+    output = synced(share_rows)
+    (output * weights[rank::size]).sum().backward()
+
+    torch.testing.assert_close(output, expected[rank::size], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(share_rows.grad, whole_rows.grad[rank::size], rtol=1e-3, atol=1e-3)
+    for name, buffer in whole.state_dict().items():
+        torch.testing.assert_close(synced.state_dict()[name], buffer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3])
+def test_synchronized_batch_norm_is_that_of_all_rows(tmp_path, size):
+    in_group(batch_norm_of_a_share, tmp_path, size)
+
+
+def predict_share(rank: int, size: int, folder: Path) -> None:
+    config = tiny_run.tiny_config()
+    data = load_split("sample", "test", config.model.encodings)
+    torch.manual_seed(0)
+    model = Graphormer(config.model).eval()
+    seen = []
+    model.embedding.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
+    prediction = predict_dataset(model, data, Task(fit_scale(config.task, data.y)))
+    np.savez(folder / f"{size}-{rank}.npz", prediction=prediction, atoms=sum(seen))
+
+
+@pytest.mark.slow
+def test_predictions_are_complete_ordered_and_made_once(tmp_path):
+    """500 molecules in 2 batches, so that the third process has none."""
+    for size in (1, 2, 3):
+        in_group(predict_share, tmp_path, size)
+    alone = np.load(tmp_path / "1-0.npz")
+    for size in (2, 3):
+        shares = [np.load(tmp_path / f"{size}-{rank}.npz") for rank in range(size)]
+        assert all(np.array_equal(share["prediction"], alone["prediction"]) for share in shares)
+        assert sum(int(share["atoms"]) for share in shares) == int(alone["atoms"])
+
+
+def trained(folder: Path, number: int) -> dict:
+    """The result that a run in ``number`` processes prints, once."""
+    arguments = ["--out", folder / "run", "--cache", folder / "cache", "--dropout", 0, "--epochs", 3]
+    done = processes.command(SCRIPT, *arguments, processes=number)
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("{"))
+    return json.loads(line)
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one(tmp_path):
+    """Odd sizes, missing labels, and BatchNorm on the CLS; without dropout, whose masks differ between processes."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    alone, together = trained(one, 1), trained(two, 2)
+    assert together["value"] == pytest.approx(alone["value"], abs=1e-6)
+    assert together["n"] == alone["n"] == 11
+    np.testing.assert_allclose(losses(two / "run"), losses(one / "run"), atol=1e-6, rtol=0)
+    assert sorted((two / "cache" / tiny_run.READS).read_text().split()) == ["test", "train", "val"]
+    assert {path.name for path in (two / "run").iterdir()} == RUN_FILES
+    assert checkpoint.load_tensors(two / "run" / checkpoint.STATE)[0].keys() == (
+        checkpoint.load_tensors(one / "run" / checkpoint.STATE)[0].keys()
+    )
+    assert processes.finish(tiny_run.evaluate, two / "run", two / "cache") == 0
+
+
+@pytest.mark.slow
+def test_the_command_itself_runs_under_torchrun(tmp_path):
+    done = processes.command("train.py", "--epochs", 1, "--out", tmp_path / "run", processes=2)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["n"] == 500
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_ends_the_others_within_a_minute(tmp_path):
+    arguments = [SCRIPT, "--out", tmp_path / "run", "--cache", tmp_path / "cache", "--epochs", 100_000]
+    launcher = psutil.Popen(processes.command_line(*arguments, processes=2), **processes.surroundings())
+    while not (tmp_path / "run" / checkpoint.STATE).exists():
+        time.sleep(0.1)
+    workers = launcher.children()
+    assert len(workers) == 2
+    workers[-1].kill()
+    killed = time.perf_counter()
+    assert launcher.wait(60) != 0
+    assert psutil.wait_procs(workers, timeout=max(60 - (time.perf_counter() - killed), 0))[1] == []
+    assert processes.finish(checkpoint.load_tensors, tmp_path / "run" / checkpoint.STATE) == 0
+
+
+def open_tiny(cache: Path) -> None:
+    os.environ[CACHE_VARIABLE] = str(cache)
+    for split in ("train", "val", "test"):
+        load_split("tiny", split, tiny_run.tiny_config().model.encodings)
+
+
+def test_processes_that_start_on_one_cache_build_it_once(tmp_path):
+    started = [processes.start(open_tiny, tmp_path) for _ in range(4)]
+    for process in started:
+        process.join(120)
+    assert [process.exitcode for process in started] == [0] * 4
+    assert sorted((tmp_path / tiny_run.READS).read_text().split()) == ["test", "train", "val"]
+
+
+def refuse_small_batches(rank: int, size: int, folder: Path) -> None:
+    config = tiny_run.tiny_config()
+    config = replace(config, train=replace(config.train, batch_size=2))
+    train, val = (load_split("tiny", split, config.model.encodings) for split in ("train", "val"))
+    with pytest.raises(InputError, match="batches of 1 molecules cannot be shared by 2 processes"):
+        Trainer(config, train, val, folder / "run")
+
+
+def test_more_processes_than_molecules_in_a_batch_are_refused(tmp_path):
+    in_group(refuse_small_batches, tmp_path, 2)

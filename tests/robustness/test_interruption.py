@@ -1,0 +1,145 @@
+"""Runs that are killed, stopped by a signal or run out of disk lose no completed epoch."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphormer_sepnorm import checkpoint
+from graphormer_sepnorm.training import METRICS_FILE
+from tests.robustness import processes, tiny_run
+
+RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
+RANDOM_KILLS, KILLS_IN_WRITES = 30, 20
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> tuple[Path, float]:
+    """An uninterrupted run and its seconds, its start included."""
+    folder = tmp_path_factory.mktemp("whole")
+    processes.finish(tiny_run.run, folder / "first", folder / "cache")
+    started = time.perf_counter()
+    assert processes.finish(tiny_run.run, folder / "run", folder / "other") == 0
+    return folder / "run", time.perf_counter() - started
+
+
+def assert_same_end(run: Path, whole: Path) -> None:
+    assert {path.name for path in run.iterdir()} == RUN_FILES
+    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+        (ours, _, facts), (theirs, _, expected) = (checkpoint.load_tensors(folder / name) for folder in (run, whole))
+        assert facts == expected and ours.keys() == theirs.keys()
+        assert all(torch.equal(ours[key], theirs[key]) for key in ours)
+    assert (run / "test.json").read_bytes() == (whole / "test.json").read_bytes()
+    assert losses(run) == losses(whole)
+
+
+def losses(run: Path) -> list[tuple]:
+    lines = map(json.loads, (run / METRICS_FILE).read_text().splitlines())
+    return [(line["epoch"], line["train_loss"], line["val_metric"], line["lr"]) for line in lines]
+
+
+def assert_loads(run: Path) -> None:
+    """Whatever a killed run left behind can be read."""
+    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+        if (run / name).exists():
+            checkpoint.load_tensors(run / name)
+    if (run / METRICS_FILE).exists():
+        losses(run)
+
+
+def kill_at_random(process, seconds: float) -> None:
+    process.join(random.uniform(0, seconds))
+    process.kill()
+    process.join()
+
+
+def kill_in_write(process, folder: Path, writes: int) -> None:
+    """Kills a process when it has begun its ``writes``-th temporary file below ``folder``."""
+    seen: set[str] = set()
+    while process.is_alive() and len(seen) < writes:
+        seen |= {str(path) for path in folder.rglob(".*.tmp")}
+    process.kill()
+    process.join()
+
+
+@pytest.mark.slow
+def test_fifty_kills_at_random_moments_and_in_writes_lose_nothing(tmp_path, whole):
+    finished, seconds = whole
+    random.seed(20)
+    kills = ["anywhere"] * RANDOM_KILLS + ["run"] * (KILLS_IN_WRITES // 2) + ["cache"] * (KILLS_IN_WRITES // 2)
+    hits = {"killed": 0, "left a temporary file": 0, "no state yet": 0}
+    for number in range(0, len(kills), 2):
+        folder = tmp_path / str(number)
+        run, cache = folder / "run", folder / "cache"
+        for kind in kills[number : number + 2]:
+            process = processes.start(tiny_run.run, run, cache, resume=True)
+            if kind == "anywhere":
+                kill_at_random(process, seconds)
+            else:
+                kill_in_write(process, folder / kind, random.randint(1, 6))
+            hits["killed"] += process.exitcode == -signal.SIGKILL
+            hits["left a temporary file"] += any(folder.rglob(".*.tmp"))
+            hits["no state yet"] += not (run / checkpoint.STATE).exists()
+            assert_loads(run)
+        assert processes.finish(tiny_run.run, run, cache, resume=True) == 0
+        assert_same_end(run, finished)
+    print(hits)
+    assert hits["killed"] >= 40 and min(hits.values()) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole, number):
+    arguments = ["tests/robustness/tiny_run.py", "--out", tmp_path / "run", "--cache", tmp_path / "cache"]
+    process = subprocess.Popen(
+        processes.command_line(*arguments), **processes.surroundings(), stderr=subprocess.PIPE, text=True
+    )
+    while not (tmp_path / "run" / checkpoint.STATE).exists():
+        time.sleep(0.001)
+    process.send_signal(number)
+    error = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + number
+    assert f"stopped by {number.name}" in error and "--resume" in error and "Traceback" not in error
+    assert not list((tmp_path / "run").glob(".*"))
+    assert processes.finish(tiny_run.run, tmp_path / "run", tmp_path / "cache", resume=True) == 0
+    assert_same_end(tmp_path / "run", whole[0])
+
+
+@pytest.mark.slow
+def test_a_full_disk_ends_with_one_sentence_and_the_last_checkpoint_intact(tmp_path, whole):
+    """A file system of its own, too small for the second write of the state."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    state = (whole[0] / checkpoint.STATE).stat().st_size
+    weights = (whole[0] / checkpoint.WEIGHTS).stat().st_size
+    mount = f"mount -t tmpfs -o size={state + weights + 60_000} none {disk}"
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "sh", "-c", mount]).returncode:
+        pytest.skip("mounting a small file system is not permitted")
+    train = ["tests/robustness/tiny_run.py", "--out", disk / "run", "--cache", tmp_path / "cache"]
+    words = " ".join(processes.command_line(*train))
+    script = f"{mount} && {{ {words}; code=$?; cp -r {disk}/run {tmp_path}/kept; exit $code; }}"
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], **processes.surroundings(), capture_output=True, text=True
+    )
+    assert done.returncode == 2, done.stderr
+    error = done.stderr.strip().splitlines()[-1]
+    assert error.startswith("error: cannot write") and "No space left" in error and "Traceback" not in done.stderr
+    assert checkpoint.load_tensors(tmp_path / "kept" / checkpoint.WEIGHTS)[2]["epoch"] >= 1
+    assert_loads(tmp_path / "kept")
+    assert not list((tmp_path / "kept").glob(".*"))
+    assert processes.finish(tiny_run.run, tmp_path / "kept", tmp_path / "cache", resume=True) == 0
+    assert_same_end(tmp_path / "kept", whole[0])
+
+
+def test_weights_whose_state_is_gone_are_not_overwritten(tmp_path, whole):
+    model, config, facts = checkpoint.load_model(whole[0])
+    checkpoint.save_model(tmp_path / "run" / checkpoint.WEIGHTS, model, config, {**facts, "epoch": 3})
+    before = (tmp_path / "run" / checkpoint.WEIGHTS).read_bytes()
+    assert processes.finish(tiny_run.run, tmp_path / "run", tmp_path / "cache", resume=True) == 2
+    assert (tmp_path / "run" / checkpoint.WEIGHTS).read_bytes() == before

@@ -1,0 +1,192 @@
+"""Atom contributions and their pictures."""
+
+import xml.etree.ElementTree
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from rdkit import Chem
+
+from graphormer_sepnorm import Graphormer
+from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, paper_encodings
+from graphormer_sepnorm.drawing import COLUMNS, PANEL_HEIGHT, PANEL_WIDTH, colour_scale, draw, write_pictures
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.explain import (
+    METHODS,
+    EmbeddedMolecule,
+    Explanation,
+    RecordedAttention,
+    attention_rollout,
+    explain_rows,
+    integrated_gradients,
+)
+from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.norms import NORMS
+from graphormer_sepnorm.ops import DenseAttention
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+
+
+def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: str = "post") -> Graphormer:
+    """A small model on OGB's vocabulary with two targets, its weights and statistics far from where they start."""
+    torch.manual_seed(1)
+    featurizer = FEATURIZERS["ogb"]
+    task = TaskConfig(kind=kind, metric="mae", targets=("a", "b"), mean=(0.0, 100.0), std=(1.0, 10.0))
+    model = Graphormer(
+        ModelConfig(
+            atom_sizes=featurizer.atom_sizes,
+            bond_sizes=featurizer.bond_sizes,
+            num_tasks=2,
+            layers=3,
+            width=16,
+            ffn_width=16,
+            heads=2,
+            norm=norm,
+            norm_position=norm_position,
+            encodings=paper_encodings(60),
+        )
+    )
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.run_config = Config(dataset="none", featurizer="ogb", task=task, model=model.config)
+    return model.eval()
+
+
+@pytest.mark.parametrize("norm_position", ["post", "pre"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position):
+    model = make_model(norm, norm_position=norm_position)
+    for smiles in ("C", "CCO", ASPIRIN, "[Na+].CC(=O)[O-]"):
+        prediction = model.predict([smiles])[0, 1]
+        molecule = EmbeddedMolecule(model, smiles)
+        with torch.no_grad():
+            baseline = 100 + 10 * molecule.outputs(torch.zeros_like(molecule.atoms))[0, 1].item()
+        explanation = integrated_gradients(model, smiles, "b")
+        assert explanation.prediction == pytest.approx(prediction, rel=1e-5)
+        assert explanation.baseline == pytest.approx(baseline, rel=1e-5)
+        assert explanation.contributions.shape == (Chem.MolFromSmiles(smiles).GetNumAtoms(),)
+        difference = prediction - baseline
+        assert explanation.contributions.sum() == pytest.approx(difference, rel=0.01, abs=0.01)
+
+
+def test_contributions_to_a_probability_add_up_in_log_odds():
+    model = make_model(kind="classification")
+    explanation = integrated_gradients(model, ASPIRIN)
+    probability = model.predict([ASPIRIN])[0, 0]
+    assert explanation.prediction == pytest.approx(probability, rel=1e-4)
+    log_odds = np.log(probability / (1 - probability))
+    assert explanation.baseline + explanation.contributions.sum() == pytest.approx(log_odds, abs=0.01)
+    assert explanation.meaning == "contribution to log-odds of a"
+    assert explanation.caption == f"a: probability {probability:.2f}"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_contributions_follow_their_atoms(method):
+    model = make_model()
+    mol = Chem.MolFromSmiles(ASPIRIN)
+    order = np.random.default_rng(0).permutation(mol.GetNumAtoms()).tolist()
+    shuffled = Chem.MolToSmiles(Chem.RenumberAtoms(mol, order), canonical=False)
+    match = Chem.MolFromSmiles(shuffled).GetSubstructMatch(mol)
+    here, there = (METHODS[method](model, smiles).contributions for smiles in (ASPIRIN, shuffled))
+    symmetric = list(Chem.CanonicalRankAtoms(mol, breakTies=False))
+    np.testing.assert_allclose(np.bincount(symmetric, here), np.bincount(symmetric, there[list(match)]), rtol=1e-3)
+
+
+def test_recorded_attention_is_the_attention_of_the_model():
+    model = make_model()
+    molecule = EmbeddedMolecule(model, ASPIRIN)
+    recorded = []
+
+    def record(*arguments):
+        recorded.append(RecordedAttention(*arguments))
+        return recorded[0]
+
+    with torch.no_grad():
+        torch.testing.assert_close(molecule.outputs(molecule.atoms, record), molecule.outputs(molecule.atoms))
+    assert len(recorded[0].weights) == 3
+    for weights in recorded[0].weights:
+        torch.testing.assert_close(weights.sum(dim=1), torch.ones(14))
+
+
+def test_recorded_weights_are_those_that_mix_the_values():
+    generator = torch.Generator().manual_seed(0)
+    ptr, pair_bias = torch.tensor([0, 3]), torch.randn(9, 1, generator=generator)
+    cls_bias, qkv_t = torch.randn(1, generator=generator), torch.randn(12, 4, generator=generator)
+    attention = RecordedAttention(ptr, pair_bias, cls_bias)
+    out = attention(qkv_t, 0.0)
+    torch.testing.assert_close(out, DenseAttention(ptr, pair_bias, cls_bias)(qkv_t, 0.0))
+    torch.testing.assert_close(attention.weights[0] @ qkv_t[8:].t(), out.t())
+
+
+def test_rollout_is_a_share():
+    explanation = attention_rollout(make_model(), ASPIRIN)
+    assert (explanation.contributions > 0).all()
+    assert explanation.contributions.sum() == pytest.approx(1)
+    assert explanation.baseline is None
+
+
+def test_rows_that_cannot_be_read_are_kept_apart():
+    results = explain_rows(make_model(), ["CCO", "xx", "", "C"])
+    assert [isinstance(result, Explanation) for result in results.values()] == [True, False, False, True]
+    assert "'xx' is not a valid SMILES" in str(results[1])
+
+
+def test_what_is_not_there_is_named():
+    model = make_model()
+    with pytest.raises(InputError, match="no target 'c', choose one of a, b"):
+        integrated_gradients(model, "C", "c")
+    with pytest.raises(InputError, match="unknown method 'x'"):
+        explain_rows(model, ["C"], "x")
+
+
+def explained(*contributions: float, baseline: float | None = 0.0) -> Explanation:
+    return Explanation("C" * len(contributions), "a = 1", 1.0, "contribution to a", np.array(contributions), baseline)
+
+
+def test_colours_show_the_sign():
+    scale = colour_scale(explained(-0.1, 0.0, 2.0))
+    assert (scale.low, scale.high) == (-2.0, 2.0)
+    blue, white, red = (scale.colour(value) for value in (-1.0, 0.0, 1.0))
+    assert blue[2] > blue[0] and red[0] > red[2] and min(white) > 0.95
+
+
+@pytest.mark.parametrize("contributions", [(0.0,), (0.5,), (0.5, 0.5)])
+@pytest.mark.parametrize("baseline", [0.0, None])
+def test_contributions_that_are_all_alike_have_a_colour(contributions, baseline):
+    explanation = explained(*contributions, baseline=baseline)
+    assert all(0 <= part <= 1 for part in colour_scale(explanation).colour(contributions[0]))
+    draw([explanation], ".svg")
+
+
+@pytest.mark.parametrize("count", [1, COLUMNS + 1])
+def test_a_picture_has_a_panel_for_each_molecule(count):
+    explanations = [explained(-0.5, 0.2)] * count
+    picture = xml.etree.ElementTree.fromstring(draw(explanations, ".svg"))
+    columns, rows = min(count, COLUMNS), -(-count // COLUMNS)
+    assert picture.get("viewBox") == f"0 0 {columns * PANEL_WIDTH} {rows * PANEL_HEIGHT}"
+    assert draw(explanations, ".png").startswith(b"\x89PNG")
+
+
+def test_pictures_are_files_or_a_folder(tmp_path):
+    explanations = {0: explained(-0.5, 0.2), 7: explained(0.1)}
+    write_pictures(tmp_path / "grid.svg", explanations)
+    write_pictures(tmp_path / "folder", explanations)
+    assert {path.name for path in (tmp_path / "folder").iterdir()} == {"00000.svg", "00007.svg"}
+    with pytest.raises(InputError, match=r"must end in .svg or .png"):
+        write_pictures(tmp_path / "grid.pdf", explanations)
+    with pytest.raises(InputError, match="101 molecules are too many"):
+        write_pictures(tmp_path / "many.svg", dict.fromkeys(range(101), explained(0.1)))
+    with pytest.raises(InputError, match="no readable molecule"):
+        write_pictures(tmp_path / "none.svg", {})
+    assert {path.name for path in tmp_path.iterdir()} == {"grid.svg", "folder"}
+
+
+def test_another_run_config_changes_the_words_alone():
+    model = make_model()
+    before = integrated_gradients(model, "CCO").contributions
+    model.run_config = replace(model.run_config, task=replace(model.run_config.task, targets=("x", "y")))
+    after = integrated_gradients(model, "CCO")
+    assert after.caption.startswith("x = ")
+    np.testing.assert_array_equal(after.contributions, before)

@@ -1,0 +1,227 @@
+"""Loading, saving, fine-tuning, and predictions straight from SMILES."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+from graphormer_sepnorm import Graphormer, runs
+from graphormer_sepnorm.checkpoint import load_model, start_from
+from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, paper_encodings
+from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.store import LabelledGraphs, in_memory
+from graphormer_sepnorm.training import Trainer
+from tests.conftest import random_graph
+
+SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-]", "CN1CCC[C@H]1c1cccnc1"]
+
+
+def make_config(num_tasks: int = 2, layers: int = 2) -> Config:
+    """A small run on the vocabulary of ZINC, whose targets are scaled by 10 around 100."""
+    featurizer = FEATURIZERS["zinc"]
+    return Config(
+        dataset="none",
+        featurizer="zinc",
+        task=TaskConfig(
+            kind="regression",
+            metric="mae",
+            targets=("a", "b")[:num_tasks],
+            mean=(100.0,) * num_tasks,
+            std=(10.0,) * num_tasks,
+        ),
+        model=ModelConfig(
+            atom_sizes=featurizer.atom_sizes,
+            bond_sizes=featurizer.bond_sizes,
+            num_tasks=num_tasks,
+            layers=layers,
+            width=16,
+            ffn_width=16,
+            heads=2,
+            encodings=paper_encodings(4),
+        ),
+        train=TrainConfig(epochs=1, batch_size=8),
+    )
+
+
+@pytest.fixture
+def model() -> Graphormer:
+    torch.manual_seed(0)
+    config = make_config()
+    model = Graphormer(config.model).eval()
+    model.run_config, model.facts = config, {"epoch": 3}
+    return model
+
+
+def test_a_saved_model_comes_back_whole(model, tmp_path):
+    model.save_pretrained(tmp_path / "saved")
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {"config.json", "model.safetensors", "README.md"}
+    expected = model.predict(SMILES)
+    for place in (tmp_path / "saved", str(tmp_path / "saved" / "model.safetensors")):
+        loaded = Graphormer.from_pretrained(place)
+        assert not loaded.training
+        assert (loaded.run_config, loaded.facts) == (model.run_config, model.facts)
+        np.testing.assert_array_equal(loaded.predict(SMILES), expected)
+    _, config, facts = load_model(tmp_path / "saved")
+    assert (config, facts) == (model.run_config, model.facts)
+
+
+def test_a_model_survives_pickle(model):
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(SMILES), model.predict(SMILES))
+
+
+def test_predictions_are_on_the_scale_of_the_targets(model):
+    prediction = model.predict(SMILES)
+    assert prediction.shape == (5, 2) and prediction.dtype == np.float32
+    assert (abs(prediction - 100) < 60).all()
+    scaled = model.run_config
+    model.run_config = replace(scaled, task=replace(scaled.task, mean=(0.0, 0.0), std=(1.0, 1.0)))
+    np.testing.assert_allclose(100 + 10 * model.predict(SMILES), prediction, rtol=1e-5)
+
+
+def test_probabilities_of_a_classifier(model):
+    task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"))
+    model.run_config = replace(model.run_config, task=task)
+    prediction = model.predict(SMILES)
+    assert ((prediction > 0) & (prediction < 1)).all()
+
+
+def test_embeddings(model):
+    embeddings = model.embed(SMILES)
+    assert embeddings.shape == (5, 16)
+    assert len(np.unique(embeddings.round(4), axis=0)) == 5
+
+
+def test_molecules_do_not_depend_on_their_company(model, monkeypatch):
+    together = model.predict(SMILES)
+    np.testing.assert_allclose(np.concatenate([model.predict([s]) for s in SMILES]), together, rtol=1e-4)
+    monkeypatch.setattr("graphormer_sepnorm.pretrained.MOLECULES_PER_CHUNK", 2)
+    np.testing.assert_allclose(model.predict(pd.Series(SMILES, index=range(5, 10))), together, rtol=1e-4)
+
+
+def test_prediction_leaves_dropout_out(model):
+    model.train()
+    np.testing.assert_array_equal(model.predict(SMILES), model.predict(SMILES))
+
+
+def test_no_molecules(model):
+    assert model.predict([]).shape == (0, 2)
+    assert model.embed([]).shape == (0, 16)
+
+
+@pytest.mark.parametrize(
+    ("smiles", "message"),
+    [
+        (["CCO", "C(C"], "row 1.*'C\\(C' is not a valid SMILES"),
+        (["CCO", "C", None], "row 2.*string"),
+        (["", "C"], "row 0.*empty"),
+        (["C", "[Xe]"], "row 1.*Xe"),
+        ("CCO", "a list"),
+    ],
+)
+def test_what_cannot_be_read_is_named(model, smiles, message, monkeypatch):
+    monkeypatch.setattr("graphormer_sepnorm.pretrained.MOLECULES_PER_CHUNK", 2)
+    with pytest.raises(InputError, match=message):
+        model.predict(smiles)
+
+
+def test_a_model_without_a_run_says_what_it_lacks(model, tmp_path):
+    bare = Graphormer(model.config)
+    for use in (lambda: bare.predict(["C"]), lambda: bare.embed(["C"]), lambda: bare.save_pretrained(tmp_path)):
+        with pytest.raises(InputError, match="run_config"):
+            use()
+
+
+def test_a_bare_model_is_an_ordinary_pyg_model(config):
+    model = Graphormer(config)
+    graphs = [model.transform()(random_graph(n, n)) for n in (3, 5, 9)]
+    (batch,) = DataLoader(graphs, batch_size=3)
+    assert model(batch).shape == (3, 1)
+
+
+@pytest.mark.parametrize("name", ["nothing", "tests/nothing", "owner/nothing"])
+def test_a_name_that_is_nowhere(name, tmp_path):
+    with pytest.raises(InputError, match=f"{name} is neither a run folder"):
+        Graphormer.from_pretrained(name, local_files_only=True, cache_dir=tmp_path)
+
+
+def test_a_pickle_is_refused(tmp_path):
+    torch.save({"weights": torch.zeros(1)}, tmp_path / "model.pt")
+    with pytest.raises(InputError, match="not a readable safetensors file"):
+        Graphormer.from_pretrained(tmp_path / "model.pt")
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    model.save_pretrained(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def test_fine_tuning_starts_from_the_body_under_a_fresh_head(model, saved):
+    fresh = Graphormer(make_config(num_tasks=1).model)
+    head = {name: tensor.clone() for name, tensor in fresh.head.state_dict().items()}
+    start_from(fresh, saved)
+    for name, tensor in fresh.state_dict().items():
+        expected = head[name.removeprefix("head.")] if name.startswith("head.") else model.state_dict()[name]
+        torch.testing.assert_close(tensor, expected, msg=name)
+    assert all(parameter.requires_grad for parameter in fresh.parameters())
+
+
+def test_frozen_layers_are_the_first_ones_and_what_is_before_them(saved):
+    model = Graphormer(make_config().model)
+    start_from(model, saved, frozen_layers=1)
+    trained = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert trained == {"blocks", "head"}
+    assert not any(parameter.requires_grad for parameter in model.blocks[0].parameters())
+    assert all(parameter.requires_grad for parameter in model.blocks[1].parameters())
+
+
+def test_fine_tuning_what_does_not_fit(saved):
+    with pytest.raises(InputError, match="cannot freeze 3 layers, the model has 2"):
+        start_from(Graphormer(make_config().model), saved, frozen_layers=3)
+    with pytest.raises(InputError, match=r"blocks\.2\..* missing"):
+        start_from(Graphormer(make_config(layers=3).model), saved)
+    with pytest.raises(ValueError, match="starts from a checkpoint"):
+        TrainConfig(frozen_layers=1)
+
+
+def prepared(table: pd.DataFrame, config: Config):
+    featurizer = FEATURIZERS[config.featurizer]
+    graphs = featurizer.pack([featurizer.graph(smiles) for smiles in table.smiles])
+    return in_memory(LabelledGraphs(graphs, table[["penalized_logp"]].to_numpy(np.float32)), config.model.encodings)
+
+
+def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path):
+    unscaled = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
+    config = runs.starting_from(replace(make_config(num_tasks=1), task=unscaled), saved, frozen_layers=1)
+    config = replace(config, train=replace(config.train, epochs=2))
+    assert config.model.num_tasks == 1
+    table = sample_table()
+    train, val = prepared(table[:40], config), prepared(table[40:60], config)
+    once = Trainer(config, train, val, tmp_path / "once", verbose=False)
+    before = {name: tensor.clone() for name, tensor in once.model.state_dict().items()}
+    once.run()
+    after = dict(once.model.named_parameters())
+    changed = {name for name in after if not torch.equal(after[name].cpu(), before[name].cpu())}
+    assert changed < {name for name, parameter in after.items() if parameter.requires_grad}
+    assert changed > {"blocks.1.attention.qkv.weight", "blocks.1.ffn.up.weight", "head.0.weight"}
+
+    interrupted = Trainer(config, train, val, tmp_path / "twice", verbose=False)
+    (tmp_path / "twice").mkdir()
+    interrupted.run_epoch(1)
+    resumed = Trainer(config, train, val, tmp_path / "twice", verbose=False)
+    resumed.resume()
+    resumed.run()
+    for name, tensor in resumed.model.state_dict().items():
+        torch.testing.assert_close(tensor, once.model.state_dict()[name], msg=name)
+
+
+def test_named_data_of_other_features(saved, tmp_path):
+    molhiv = runs.dataset_config("ogbg-molhiv", TrainConfig())
+    with pytest.raises(InputError, match="reads 'zinc' features, ogbg-molhiv has 'ogb' ones"):
+        runs.train_run(runs.starting_from(molhiv, saved), tmp_path / "run")
