@@ -27,6 +27,7 @@ WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
 CONFIG = "config.json"
 HEAD = "head."
+MEMBERS = "model-*"
 CHECKSUM = "sha256"
 MAX_HEADER = 10_000_000
 MAX_FILE = 4_000_000_000
@@ -175,6 +176,12 @@ def weights_file(path: Path) -> Path:
             raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}")
         return path / WEIGHTS
     return path
+
+
+def member_paths(path: Path) -> list[Path]:
+    """The run folders ``model-0``, ``model-1``, ... of an ensemble in order, or the path itself."""
+    members = sorted(path.glob(MEMBERS), key=lambda member: (len(member.name), member.name)) if path.is_dir() else []
+    return members or [path]
 
 
 def start_from(model: Graphormer, path: Path, frozen_layers: int = 0) -> None:

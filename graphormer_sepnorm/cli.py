@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import ValidationError
@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from graphormer_sepnorm import distributed, runs
 from graphormer_sepnorm.checkpoint import resolve_model
 from graphormer_sepnorm.config import PRESETS, TrainConfig, first_problem
-from graphormer_sepnorm.datasets import DATASETS, ROOT_VARIABLE
+from graphormer_sepnorm.csvdata import TableOptions, table_task, train_table
+from graphormer_sepnorm.datasets import DATASETS, ROOT_VARIABLE, TABLE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.signals import Interrupted, interruptible
@@ -27,14 +28,29 @@ Root = Annotated[
 
 
 def train(
+    more_targets: Annotated[
+        list[str] | None, typer.Argument(metavar="[COLUMN]...", help="Further --target-columns.", show_default=False)
+    ] = None,
     dataset: Annotated[str, typer.Option(help=f"One of {', '.join(DATASETS)}.")] = "sample",
     root: Root = None,
+    csv: Annotated[str | None, typer.Option(help="Your own table, in place of --dataset: CSV, .gz, or SDF.")] = None,
+    smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
+    target_columns: Annotated[list[str] | None, typer.Option(help="Columns of --csv to predict.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
+    task: Annotated[Literal["regression", "classification"], typer.Option(help="Of --csv.")] = "regression",
+    split: Annotated[
+        Literal["scaffold", "random", "column"], typer.Option(help="How --csv is split, 80:10:10 or by a column.")
+    ] = "scaffold",
+    split_column: Annotated[str | None, typer.Option(help="Column of --csv that says train, val or test.")] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
+    ensemble: Annotated[int, typer.Option(help="Models to train on --csv, of one seed after the other.")] = 1,
     norm: Annotated[str, typer.Option(help=f"Norm of the blocks: {', '.join(NORMS)}.")] = "sepnorm",
     preset: Annotated[str, typer.Option(help=f"Size of the model: {', '.join(PRESETS)}.")] = "slim",
     epochs: Annotated[int, typer.Option(help="Passes over the training molecules.")] = TrainConfig.epochs,
     batch_size: Annotated[int, typer.Option(help="Molecules per update.")] = TrainConfig.batch_size,
     lr: Annotated[float, typer.Option(help="Peak learning rate.")] = TrainConfig.lr,
-    seed: Annotated[int, typer.Option(help="Seed of initialisation, order and dropout.")] = TrainConfig.seed,
+    seed: Annotated[int, typer.Option(help="Seed of initialisation, order, dropout and random split.")] = 0,
+    patience: Annotated[int, typer.Option(help="Epochs without improvement before training stops; 0: never.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
     start: Annotated[
@@ -49,15 +65,27 @@ def train(
     """
     if preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}, choose one of {', '.join(PRESETS)}")
-    train_config = TrainConfig(epochs=epochs, batch_size=batch_size, lr=lr, seed=seed)
-    config = runs.dataset_config(dataset, train_config, norm, PRESETS[preset])
+    train_config = TrainConfig(epochs=epochs, batch_size=batch_size, lr=lr, seed=seed, patience=patience)
+    if csv is None:
+        if more_targets or target_columns or ensemble != 1:
+            raise InputError("--target-columns and --ensemble belong to --csv FILE")
+        config = runs.dataset_config(dataset, train_config, norm, PRESETS[preset])
+    else:
+        targets = (*(target_columns or ()), *(more_targets or ()))
+        table = TableOptions(csv, targets, task, smiles_column, delimiter, split, split_column, balance, seed)
+        config = runs.task_config(TABLE, "ogb", table_task(table), train_config, norm, PRESETS[preset])
     if start is not None:
         config = runs.starting_from(config, resolve_model(start), freeze)
     elif freeze:
         raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
-    folder = out or Path("runs") / f"{dataset}-{norm}-{seed}"
+    folder = out or Path("runs") / f"{Path(csv or dataset).name}-{norm}-{seed}"
     started = time.perf_counter()
-    result = runs.train_run(config, folder, root, resume)
+    if csv is None:
+        result = runs.train_run(config, folder, root, resume)
+    else:
+        result = train_table(table, config, folder, ensemble, resume)
+        if result["skipped"]:
+            print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
     print(f"{folder}: test {result['metric']} {result['value']:.4f}, {time.perf_counter() - started:.0f} s")
     print(json.dumps(result))
 

@@ -91,6 +91,7 @@ class TrainConfig:
         precision: Lightning Fabric's name of the precision.
         start_from: run folder or weights file whose weights, all but the head's, training starts from; None: random.
         frozen_layers: first blocks of ``start_from`` that keep their weights, with the embeddings before them.
+        patience: epochs without a better validation metric after which training stops; 0: it never stops early.
     """
 
     epochs: Count = 20
@@ -104,6 +105,7 @@ class TrainConfig:
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
     start_from: str | None = None
     frozen_layers: Annotated[int, Field(ge=0, le=1000)] = 0
+    patience: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
     def __post_init__(self) -> None:
         if self.frozen_layers and self.start_from is None:
@@ -119,6 +121,8 @@ class TaskConfig:
         metric: a name in ``METRICS``.
         targets: names of the target columns.
         mean, std: per target, the scale that training puts regression targets on; undone in predictions.
+        balance: whether the positives of a classification count as much as its negatives.
+        pos_weight: per target, the weight of its positives that training found for that.
     """
 
     kind: Literal["regression", "classification"]
@@ -126,6 +130,8 @@ class TaskConfig:
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
     mean: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] = ()
     std: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
+    balance: bool = False
+    pos_weight: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -147,7 +153,7 @@ class Config:
     def __post_init__(self) -> None:
         if len(self.task.targets) != self.model.num_tasks:
             raise ValueError(f"{self.model.num_tasks} tasks, but {len(self.task.targets)} names of targets")
-        for scale in (self.task.mean, self.task.std):
+        for scale in (self.task.mean, self.task.std, self.task.pos_weight):
             if scale and len(scale) != self.model.num_tasks:
                 raise ValueError(f"{self.model.num_tasks} tasks, but a scale for {len(scale)}")
 

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import hashlib
 import io
+import json
 import os
 import pickle
 import warnings
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pydantic import TypeAdapter
 from torch_geometric.data import InMemoryDataset
 from torch_geometric.datasets import ZINC
 
@@ -29,6 +31,8 @@ from graphormer_sepnorm.pickles import tensors_only
 from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, locked, open_or_write
 
 SPLITS = ("train", "val", "test")
+TABLE = "table.csv"
+TARGET = "target "
 ROOT_VARIABLE = "GRAPHORMER_SEPNORM_ROOT"
 CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
 FULL_ZINC_TRAIN = 200_000
@@ -188,8 +192,30 @@ def link_files(root: Path, mirror: Path) -> None:
             place.symlink_to(path.resolve())
 
 
+def table_dataset(path: Path) -> Dataset:
+    """The prepared table of a run: ``smiles``, ``split``, ``target NAME`` ..., beside a JSON file with the task."""
+    facts = json.loads(path.with_suffix(".json").read_bytes())
+    task = TypeAdapter(TaskConfig).validate_json(json.dumps(facts["task"]))
+    read = functools.partial(read_table, path, task, facts["featurizer"])
+    return Dataset(task, facts["featurizer"], read, functools.partial(table_source, path))
+
+
+def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> LabelledGraphs:
+    table = pd.read_csv(path)
+    part = table[table.split == split]
+    found = FEATURIZERS[featurizer]
+    graphs = found.pack([found.graph(smiles) for smiles in part.smiles])
+    return LabelledGraphs(graphs, part[[TARGET + name for name in task.targets]].to_numpy(np.float32))
+
+
+def table_source(path: Path, root: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def find_dataset(name: str) -> Dataset:
-    """The dataset of that name; raises InputError if there is none."""
+    """The dataset of that name, or the prepared table at that path; raises InputError if there is none."""
+    if Path(name).name == TABLE and Path(name).is_file():
+        return table_dataset(Path(name))
     if name not in DATASETS:
         raise InputError(f"unknown dataset {name!r}, choose one of {', '.join(DATASETS)}")
     return DATASETS[name]
@@ -201,7 +227,7 @@ def load_split(
     """A split of a named dataset with the arrays of ``encodings``, from the cache where it is there.
 
     Args:
-        name: in ``DATASETS``.
+        name: in ``DATASETS``, or the path of a prepared table.
         split: "train", "val" or "test".
         encodings: of the model's config.
         root: folder of the downloaded datasets, see ``data_root``.
@@ -215,12 +241,13 @@ def load_split(
     folder = data_root(root)
 
     source = dataset.source(folder)
-    key = f"{name}/{split}/{dataset.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{source}"
+    label = name if name in DATASETS else f"table-{source[:16]}"
+    key = f"{label}/{split}/{dataset.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{source}"
     digest = hashlib.sha256(f"{folder.resolve()} {encodings!r}".encode()).hexdigest()[:16]
     return open_or_write(
-        cache_root() / f"{name}-{split}-{digest}",
+        cache_root() / f"{label}-{split}-{digest}",
         functools.partial(read_alone, dataset, split, folder, source),
         encodings,
         key,
-        f"preparing {name} {split}",
+        f"preparing {label} {split}",
     )

@@ -15,7 +15,8 @@ import numpy as np
 from tqdm import tqdm
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.prediction import CHUNK, Embedder, compute_chunks
+from graphormer_sepnorm.parallel import CHUNK
+from graphormer_sepnorm.prediction import Embedder, compute_chunks
 from graphormer_sepnorm.tables import open_table, smiles_of_rows
 
 

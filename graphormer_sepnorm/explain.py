@@ -3,6 +3,7 @@
 Axis letters: n atoms of one molecule, L = n + 1 tokens, S copies of the molecule, H heads, D width.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,15 +13,21 @@ import torch
 from captum.attr import IntegratedGradients
 from torch import Tensor
 
+from graphormer_sepnorm.batching import GraphBatch
+from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm.encodings import Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.graphs import PackedGraphs
 from graphormer_sepnorm.inference import ATOMS_PER_BATCH
 from graphormer_sepnorm.ops import Attention, DenseAttention, make_attention
-from graphormer_sepnorm.pretrained import Graphormer
+from graphormer_sepnorm.pretrained import Graphormer, pack_smiles
 from graphormer_sepnorm.store import LabelledGraphs, in_memory
 from graphormer_sepnorm.tasks import Task
 
-STEPS = 128
+STEPS = (64, 256, 1024)
+COMPLETENESS = 0.01
+REFERENCE_MOLECULES = 256
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,25 @@ class Target:
         )
 
 
+def prepare(graphs: PackedGraphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
+    """All molecules in one batch."""
+    unlabelled = LabelledGraphs(graphs, np.full((len(graphs), 1), np.nan, np.float32))
+    return in_memory(unlabelled, encodings).batch(np.arange(len(graphs)))
+
+
+@functools.lru_cache(maxsize=4)
+def reference_molecules(featurizer: str, encodings: tuple[Encoding, ...]) -> GraphBatch:
+    """The first molecules of the embedded sample."""
+    return prepare(pack_smiles(FEATURIZERS[featurizer], sample_table().smiles[:REFERENCE_MOLECULES]), encodings)
+
+
+@torch.no_grad()
+def average_atom(model: Graphormer) -> Tensor:
+    """The mean embedding [D] of the atoms of drug-like molecules."""
+    batch = reference_molecules(model.known_run().featurizer, model.config.encodings).to(model.cls.device)
+    return model.embed_atoms(batch, [encoding(batch) for encoding in model.encodings]).mean(dim=0)
+
+
 class EmbeddedMolecule:
     """A molecule behind the embedding layer of a model, which is put into evaluation mode.
 
@@ -95,8 +121,7 @@ class EmbeddedMolecule:
         self.model = model.eval()
         featurizer = FEATURIZERS[model.known_run().featurizer]
         graphs = featurizer.pack([featurizer.graph(smiles)])
-        unlabelled = LabelledGraphs(graphs, np.full((1, 1), np.nan, np.float32))
-        batch = in_memory(unlabelled, model.config.encodings).batch([0]).to(model.cls.device)
+        batch = prepare(graphs, model.config.encodings).to(model.cls.device)
         with torch.no_grad():
             terms = [encoding(batch) for encoding in model.encodings]
             self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)
@@ -115,11 +140,12 @@ class EmbeddedMolecule:
 def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
     """What each atom adds to a prediction, by integrated gradients over the atom embeddings.
 
-    The baseline is the zero embedding for every atom: the same bonds between atoms without features. Baseline and
-    contributions add up to what the model gives for the molecule.
+    The baseline is the same molecule with ``average_atom`` in every place. Baseline and contributions add up to what
+    the model gives for the molecule; steps are added until they do to ``COMPLETENESS`` of the contributions' sizes.
+    Zeros as baseline lie outside of what a model has seen: predictions there are arbitrary, and every atom would be
+    credited with the way back.
 
-    Source: Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017; the baseline is the one
-    they use for embeddings. Computed by Captum.
+    Source: Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017. Computed by Captum.
 
     Args:
         model: from ``Graphormer.from_pretrained``; put into evaluation mode.
@@ -131,22 +157,25 @@ def integrated_gradients(model: Graphormer, smiles: str, target: str | None = No
     """
     view = Target(model, target)
     molecule = EmbeddedMolecule(model, smiles)
-    zeros = torch.zeros_like(molecule.atoms)
-    attributions = IntegratedGradients(lambda atoms: view.value(molecule.outputs(atoms))).attribute(
-        molecule.atoms,
-        zeros,
-        n_steps=STEPS,
-        internal_batch_size=max(1, ATOMS_PER_BATCH // molecule.atoms.shape[1]),
-    )
+    averages = average_atom(model).expand_as(molecule.atoms)
+    method = IntegratedGradients(lambda atoms: view.value(molecule.outputs(atoms)))
+    copies = max(1, ATOMS_PER_BATCH // molecule.atoms.shape[1])
+    for steps in STEPS:
+        attributions, gap = method.attribute(
+            molecule.atoms, averages, n_steps=steps, internal_batch_size=copies, return_convergence_delta=True
+        )
+        contributions = attributions[0].double().sum(dim=-1)
+        if gap.abs() <= COMPLETENESS * contributions.abs().sum():
+            break
     with torch.no_grad():
-        outputs = molecule.outputs(torch.cat([molecule.atoms, zeros]))
+        outputs = molecule.outputs(torch.cat([molecule.atoms, averages]))
     prediction = view.prediction(outputs)
     return Explanation(
         smiles=smiles,
         caption=view.caption(prediction),
         prediction=prediction,
         meaning=f"contribution to {view.scale}",
-        contributions=attributions[0].double().sum(dim=-1).cpu().numpy(),
+        contributions=contributions.cpu().numpy(),
         baseline=view.value(outputs)[1].item(),
     )
 

@@ -4,10 +4,15 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.files import write_atomically
+
+MAX_PANELS = 9
 
 
 def plot_curves(metrics: Path, picture: Path, metric: str) -> None:
@@ -29,6 +34,54 @@ def plot_curves(metrics: Path, picture: Path, metric: str) -> None:
     axes.set_xlabel("epoch")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
+    save_png(figure, picture)
+
+
+def save_png(figure: Figure, picture: Path) -> None:
     content = io.BytesIO()
     figure.savefig(content, dpi=120, format="png")
     write_atomically(picture, content.getvalue())
+
+
+def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, folder: Path) -> None:
+    """Draws predictions against labels, a panel per target: ``parity.png`` of a regression, else ``roc.png``.
+
+    Args:
+        task: names the kind and the targets, of which the first ``MAX_PANELS`` are drawn.
+        y: [M, tasks] labels, NaN where missing.
+        prediction: [M, tasks].
+        folder: where the picture goes.
+    """
+    name, draw = ("parity.png", draw_parity) if task.kind == "regression" else ("roc.png", draw_roc)
+    panels = min(len(task.targets), MAX_PANELS)
+    columns = min(panels, 3)
+    rows = -(-panels // columns)
+    figure = Figure(figsize=(4 * columns, 4 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axis, target, label, predicted in zip(axes, task.targets, y.T, prediction.T, strict=False):
+        labelled = ~np.isnan(label)
+        draw(axis, label[labelled], predicted[labelled])
+        axis.set_title(target)
+        axis.set_aspect("equal", adjustable="datalim")
+    for axis in axes[panels:]:
+        axis.set_visible(False)
+    save_png(figure, folder / name)
+
+
+def draw_parity(axis: Axes, y: np.ndarray, prediction: np.ndarray) -> None:
+    ends = [min(y.min(), prediction.min()), max(y.max(), prediction.max())]
+    axis.plot(ends, ends, color="tab:gray", linewidth=1)
+    axis.scatter(y, prediction, s=9, alpha=0.5, linewidths=0)
+    axis.set_xlabel("measured")
+    axis.set_ylabel("predicted")
+
+
+def draw_roc(axis: Axes, y: np.ndarray, prediction: np.ndarray) -> None:
+    from sklearn.metrics import roc_curve  # its import takes seconds
+
+    false_positive, true_positive, _ = roc_curve(y, prediction)
+    axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
+    axis.plot(false_positive, true_positive)
+    axis.set_xlabel("false positive rate")
+    axis.set_ylabel("true positive rate")

@@ -5,21 +5,13 @@ A SMILES that cannot be read costs its own row alone.
 Axis letters: M SMILES, R of them that could be read, D width.
 """
 
-import contextlib
-import signal
-import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
-from pathlib import Path
 from typing import Protocol, TypeVar
 
-import joblib
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset
 
 from graphormer_sepnorm import checkpoint
 from graphormer_sepnorm.config import Config
@@ -28,17 +20,13 @@ from graphormer_sepnorm.features import Molecules, read_molecules
 from graphormer_sepnorm.graphs import PackedGraphs
 from graphormer_sepnorm.inference import embed_dataset, predict_dataset
 from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.parallel import Chunk, Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, in_memory
 from graphormer_sepnorm.tasks import Task
 
-CHUNK = 1000
-CHUNKS_ALONE = 2
 PAIRS_PER_PIECE = 8_000_000
-MEMBERS = "model-*"
 
-Chunk = TypeVar("Chunk")
 Result = TypeVar("Result", covariant=True)
-Smiles = list[str | None]
 
 
 @dataclass(frozen=True)
@@ -162,13 +150,6 @@ def pieces(graphs: PackedGraphs) -> list[np.ndarray]:
     return np.split(np.arange(len(graphs)), np.flatnonzero(np.diff(piece_of)) + 1)
 
 
-def in_chunks(smiles: Iterable[str | None]) -> Iterator[Smiles]:
-    """Lists of ``CHUNK`` SMILES, the last one shorter."""
-    smiles = iter(smiles)
-    while chunk := list(islice(smiles, CHUNK)):
-        yield chunk
-
-
 def compute_chunks(
     reader: Reader[Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
 ) -> Iterator[tuple[Chunk, Result]]:
@@ -193,67 +174,6 @@ def read_and_compute(reader: Reader[Result], smiles: Smiles) -> Result:
     return reader.compute(read_molecules(reader.featurizer, smiles))
 
 
-def map_chunks(
-    work: Callable[[Smiles], Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
-) -> Iterator[tuple[Chunk, Result]]:
-    """Each chunk with what ``work`` makes of its SMILES, in order; a few chunks in this process, many in others."""
-    chunks = iter(chunks)
-    first = list(islice(chunks, CHUNKS_ALONE + 1))
-    if len(first) <= CHUNKS_ALONE:
-        for chunk in first:
-            with one_thread():
-                result = work(smiles_of(chunk))
-            yield chunk, result
-        return
-    taken: deque[Chunk] = deque()
-
-    def take() -> Iterator[Smiles]:
-        for chunk in chain(first, chunks):
-            taken.append(chunk)
-            yield smiles_of(chunk)
-
-    loader = DataLoader(
-        Work(work),
-        sampler=take(),
-        batch_size=None,
-        collate_fn=as_it_is,
-        num_workers=joblib.cpu_count(),
-        worker_init_fn=leave_interrupts_to_parent,
-        multiprocessing_context="fork" if sys.platform == "linux" else None,
-    )
-    for result in loader:
-        yield taken.popleft(), result
-
-
-@dataclass(frozen=True)
-class Work(Dataset):
-    """A function in the clothes of a dataset: what PyTorch's loader shares out among its processes."""
-
-    function: Callable[[Smiles], object]
-
-    def __getitem__(self, smiles: Smiles) -> object:
-        return self.function(smiles)
-
-
-def leave_interrupts_to_parent(worker: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def as_it_is(result: object) -> object:
-    return result
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """PyTorch computes on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
 def load_predictor(names: list[str]) -> Predictor:
     """Loads one model or several, onto the GPU if there is one.
 
@@ -264,7 +184,8 @@ def load_predictor(names: list[str]) -> Predictor:
     Raises:
         InputError: a name means no model, a file is damaged, or the models differ in targets or features.
     """
-    loaded = (checkpoint.load_model(path) for name in names for path in member_paths(checkpoint.resolve_model(name)))
+    paths = [path for name in names for path in checkpoint.member_paths(checkpoint.resolve_model(name))]
+    loaded = map(checkpoint.load_model, paths)
     return Predictor([(model.to(best_device()), config) for model, config, _ in loaded])
 
 
@@ -276,9 +197,3 @@ def load_embedder(name: str) -> Embedder:
 
 def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def member_paths(path: Path) -> list[Path]:
-    """The run folders of an ensemble in order, or the path itself."""
-    members = sorted(path.glob(MEMBERS), key=lambda member: (len(member.name), member.name)) if path.is_dir() else []
-    return members or [path]

@@ -2,33 +2,37 @@
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from graphormer_sepnorm import checkpoint, distributed
-from graphormer_sepnorm.config import Config, TrainConfig, slim
-from graphormer_sepnorm.datasets import SPLITS, find_dataset, load_split
+from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, slim
+from graphormer_sepnorm.datasets import SPLITS, TABLE, find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.files import write_atomically
 from graphormer_sepnorm.inference import predict_dataset
+from graphormer_sepnorm.plots import plot_predictions
 from graphormer_sepnorm.signals import advising
-from graphormer_sepnorm.tasks import Task, check_scorable
+from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable
 from graphormer_sepnorm.training import TEST, Trainer
 
 
 def dataset_config(dataset: str, train: TrainConfig, norm: str = "sepnorm", preset=slim) -> Config:
     """The config of a preset on a named dataset; raises InputError for an unknown name."""
     found = find_dataset(dataset)
-    featurizer = FEATURIZERS[found.featurizer]
-    model = preset(featurizer.atom_sizes, featurizer.bond_sizes, len(found.task.targets))
-    return Config(
-        dataset=dataset,
-        featurizer=found.featurizer,
-        task=found.task,
-        model=replace(model, norm=norm),
-        train=train,
-    )
+    return task_config(dataset, found.featurizer, found.task, train, norm, preset)
+
+
+def task_config(
+    dataset: str, featurizer: str, task: TaskConfig, train: TrainConfig, norm: str = "sepnorm", preset=slim
+) -> Config:
+    """The config of a preset for a task on molecules that ``featurizer`` reads."""
+    found = FEATURIZERS[featurizer]
+    model = replace(preset(found.atom_sizes, found.bond_sizes, len(task.targets)), norm=norm)
+    return Config(dataset=dataset, featurizer=featurizer, task=task, model=model, train=train)
 
 
 def starting_from(config: Config, source: Path, frozen_layers: int = 0) -> Config:
@@ -52,7 +56,7 @@ def starting_from(config: Config, source: Path, frozen_layers: int = 0) -> Confi
 
 
 def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, resume: bool = False) -> dict:
-    """Trains on a named dataset and scores the best checkpoint on the test split.
+    """Trains on a named dataset, or on the table in the run folder, and scores the best checkpoint on the test split.
 
     Args:
         config: the run.
@@ -68,45 +72,85 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
     """
     if (out / checkpoint.CONFIG).exists() and not resume:
         raise InputError(f"{out} already holds a run: continue it with --resume, or choose another --out")
-    if config.featurizer != find_dataset(config.dataset).featurizer:
+    dataset = dataset_of(config, out)
+    if config.featurizer != find_dataset(dataset).featurizer:
         raise InputError(
             f"the model reads {config.featurizer!r} features, {config.dataset} has "
-            f"{find_dataset(config.dataset).featurizer!r} ones"
+            f"{find_dataset(dataset).featurizer!r} ones"
         )
     with advising(f"{out} keeps the last completed epoch: go on with the same command and --resume"):
-        train, val, test = (load_split(config.dataset, split, config.model.encodings, root) for split in SPLITS)
+        train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
         check_scorable(config.task, test.y, "test")
         distributed.wait_for_all()
         trainer = Trainer(config, train, val, out)
         if resume:
             trainer.resume()
         trainer.run()
-        result = evaluate_run(out, "test", root)
+        scores = score_runs([out], "test", root)
         if distributed.rank() == 0:
-            write_atomically(out / TEST, (json.dumps(result) + "\n").encode())
-        return result
+            scores.write(out)
+        return scores.result
+
+
+def dataset_of(config: Config, run: Path) -> str:
+    """What ``load_split`` calls a run's dataset: its name, or the path of the table that lies in the run folder."""
+    return str((run if run.is_dir() else run.parent) / TABLE) if config.dataset == TABLE else config.dataset
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How well one run does on a split, or the mean prediction of several.
+
+    Attributes:
+        result: what ``evaluate_run`` returns.
+        task: of the first run.
+        y: [M, tasks] labels, NaN where missing.
+        prediction: [M, tasks].
+    """
+
+    result: dict
+    task: TaskConfig
+    y: np.ndarray
+    prediction: np.ndarray
+
+    def write(self, folder: Path) -> None:
+        """Writes ``test.json`` and the picture of the predictions."""
+        write_atomically(folder / TEST, (json.dumps(self.result) + "\n").encode())
+        plot_predictions(self.task, self.y, self.prediction, folder)
+
+
+def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
+    """Scores the best checkpoints of runs on one dataset by their mean prediction; raises as ``evaluate_run``."""
+    predictions, parameters = [], 0
+    for run in runs:
+        model, config, facts = checkpoint.load_model(run)
+        data = load_split(dataset_of(config, run), split, config.model.encodings, root)
+        check_scorable(config.task, data.y, split)
+        predictions.append(predict_dataset(model, data, Task(config.task)))
+        parameters += sum(p.numel() for p in model.parameters())
+    prediction = np.mean(predictions, axis=0)
+    result = {
+        "dataset": config.dataset,
+        "split": split,
+        "metric": config.task.metric,
+        "value": METRICS[config.task.metric](data.y, prediction),
+        "scores": all_scores(config.task.kind, data.y, prediction),
+        "n": len(data),
+        "parameters": parameters,
+        "seed": config.train.seed,
+        "epoch": facts.get("epoch"),
+    }
+    return Scores(result, config.task, data.y, prediction)
 
 
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
-    """Scores a run's best checkpoint on a split of its dataset.
+    """Scores a run's best checkpoint, or an ensemble, on a split of its dataset.
 
     Returns:
-        ``dataset, split, metric, value, n, parameters, seed, epoch``.
+        ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` has all the metrics that are
+        usual for the task, and seed and epoch are those of the last model of an ensemble.
 
     Raises:
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
     """
-    model, config, facts = checkpoint.load_model(run)
-    data = load_split(config.dataset, split, config.model.encodings, root)
-    check_scorable(config.task, data.y, split)
-    task = Task(config.task)
-    return {
-        "dataset": config.dataset,
-        "split": split,
-        "metric": config.task.metric,
-        "value": task.metric(data.y, predict_dataset(model, data, task)),
-        "n": len(data),
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "seed": config.train.seed,
-        "epoch": facts.get("epoch"),
-    }
+    return score_runs(checkpoint.member_paths(run), split, root).result

@@ -20,7 +20,8 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import config_to_json
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.files import write_atomically
-from graphormer_sepnorm.prediction import CHUNK, Predictions, Predictor, compute_chunks
+from graphormer_sepnorm.parallel import CHUNK
+from graphormer_sepnorm.prediction import Predictions, Predictor, compute_chunks
 from graphormer_sepnorm.signals import advising
 from graphormer_sepnorm.store import sha256_of_file
 from graphormer_sepnorm.tables import STANDARD_INPUT, Row, Table, free_name, open_table, smiles_of_rows

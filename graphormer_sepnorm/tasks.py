@@ -76,15 +76,58 @@ def log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
     return float(metrics.log_loss(y, prediction.astype(np.float64), labels=[0, 1]))
 
 
+def root_mean_squared_error(y: np.ndarray, prediction: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((y - prediction) ** 2)))
+
+
+def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Coefficient of determination, by scikit-learn."""
+    from sklearn import metrics
+
+    if len(np.unique(y)) < 2:
+        raise InputError("R2 needs labels that differ")
+    return float(metrics.r2_score(y, prediction))
+
+
+def pr_auc(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Average precision, by scikit-learn."""
+    from sklearn import metrics
+
+    if not y.any():
+        raise InputError("PR-AUC needs a positive label")
+    return float(metrics.average_precision_score(y, prediction))
+
+
+def accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Share of the labels that lie on the side of one half that the prediction lies on."""
+    return float(np.mean((prediction > 0.5) == (y > 0.5)))
+
+
 METRICS = {
     "mae": Metric(mean_absolute_error, higher_is_better=False),
+    "rmse": Metric(root_mean_squared_error, higher_is_better=False),
+    "r2": Metric(r_squared, higher_is_better=True),
     "rocauc": Metric(roc_auc, higher_is_better=True),
+    "prauc": Metric(pr_auc, higher_is_better=True),
+    "accuracy": Metric(accuracy, higher_is_better=True),
     "logloss": Metric(log_loss, higher_is_better=False),
 }
+REPORTED = {"regression": ("mae", "rmse", "r2"), "classification": ("rocauc", "prauc", "accuracy")}
+
+
+def all_scores(kind: str, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
+    """The scores that are reported for a kind of task, None where one is undefined; arguments as ``Metric``."""
+    scores: dict[str, float | None] = {}
+    for name in REPORTED[kind]:
+        try:
+            scores[name] = METRICS[name](y, prediction)
+        except InputError:
+            scores[name] = None
+    return scores
 
 
 def fit_scale(task: TaskConfig, y: np.ndarray) -> TaskConfig:
-    """The task with the mean and standard deviation of the training targets, for regression.
+    """The task with what it takes from the training targets: the scale of a regression, the weights of a balance.
 
     Args:
         y: [M, tasks] training targets, NaN where missing.
@@ -97,9 +140,16 @@ def fit_scale(task: TaskConfig, y: np.ndarray) -> TaskConfig:
     if np.isnan(y).all(axis=0).any():
         raise InputError("a target has no labels in the training split")
     if task.kind == "classification":
-        return task
+        return replace(task, pos_weight=positive_weights(y) if task.balance else ())
     std = np.nanstd(y, axis=0)
     return replace(task, mean=tuple(np.nanmean(y, axis=0).tolist()), std=tuple(np.where(std > 0, std, 1.0).tolist()))
+
+
+def positive_weights(y: np.ndarray) -> tuple[float, ...]:
+    """Negatives per positive of each target of ``y`` [M, tasks]; 1 where all labels are the same."""
+    positives, negatives = np.nansum(y == 1, axis=0), np.nansum(y == 0, axis=0)
+    both = (positives > 0) & (negatives > 0)
+    return tuple(np.where(both, negatives / np.maximum(positives, 1), 1.0).tolist())
 
 
 def check_targets(task: TaskConfig, y: np.ndarray, split: str) -> None:
@@ -159,7 +209,8 @@ class Task:
         """
         labelled = ~y.isnan()
         if self.config.kind == "classification":
-            losses = binary_cross_entropy_with_logits(output, y.nan_to_num(), reduction="none")
+            weight = y.new_tensor(self.config.pos_weight) if self.config.pos_weight else None
+            losses = binary_cross_entropy_with_logits(output, y.nan_to_num(), pos_weight=weight, reduction="none")
         else:
             losses = l1_loss(output, self.scale(y).nan_to_num(), reduction="none")
         return (losses * labelled).sum() / labelled.sum().clamp(min=1)

@@ -60,7 +60,7 @@ def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) ->
 
 
 def num_batches(num_molecules: int, batch_size: int) -> int:
-    return math.ceil(num_molecules / batch_size)
+    return min(math.ceil(num_molecules / batch_size), num_molecules // 2)
 
 
 @torch.no_grad()
@@ -153,6 +153,12 @@ class Trainer:
         """The model that is evaluated and kept: the averaged one where there is one."""
         return self.model if self.average is None else self.average.module
 
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether as many epochs as the config's patience brought nothing better."""
+        patience = self.config.train.patience
+        return 0 < patience <= self.progress.epoch - self.progress.best_epoch
+
     def batch(self, molecules: np.ndarray) -> GraphBatch:
         """This process's share of a batch."""
         return self.train.batch(distributed.share(molecules)).to(self.fabric.device)
@@ -162,7 +168,7 @@ class Trainer:
         if self.is_main:
             write_atomically(self.out / checkpoint.CONFIG, config_to_json(self.config).encode())
             remove_leftovers(self.out)
-        while self.progress.epoch < self.config.train.epochs:
+        while self.progress.epoch < self.config.train.epochs and not self.out_of_patience:
             self.run_epoch(self.progress.epoch + 1)
         if self.is_main:
             plot_curves(self.out / METRICS_FILE, self.out / CURVES, self.config.task.metric)

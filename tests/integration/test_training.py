@@ -127,6 +127,7 @@ def test_epochs_visit_every_molecule_once_in_new_order_and_no_batch_has_one():
     batches = epoch_batches(65, 64, seed=1, epoch=1)
     assert sorted(np.concatenate(batches).tolist()) == list(range(65))
     assert min(map(len, batches)) == 32
+    assert [len(batch) for batch in epoch_batches(7, 2, seed=1, epoch=1)] == [3, 2, 2]
     assert not np.array_equal(np.concatenate(batches), np.concatenate(epoch_batches(65, 64, seed=1, epoch=2)))
     assert np.array_equal(np.concatenate(batches), np.concatenate(epoch_batches(65, 64, seed=1, epoch=1)))
 

@@ -30,13 +30,19 @@ def whole(tmp_path_factory) -> tuple[Path, float]:
 
 
 def assert_same_end(run: Path, whole: Path) -> None:
-    assert {path.name for path in run.iterdir()} == RUN_FILES
+    assert_complete(run)
     for name in (checkpoint.WEIGHTS, checkpoint.STATE):
         (ours, _, facts), (theirs, _, expected) = (checkpoint.load_tensors(folder / name) for folder in (run, whole))
         assert facts == expected and ours.keys() == theirs.keys()
         assert all(torch.equal(ours[key], theirs[key]) for key in ours)
     assert (run / "test.json").read_bytes() == (whole / "test.json").read_bytes()
     assert losses(run) == losses(whole)
+
+
+def assert_complete(run: Path) -> None:
+    names = {path.name for path in run.iterdir()}
+    assert names >= RUN_FILES
+    assert not any(name.startswith(".") for name in names)
 
 
 def losses(run: Path) -> list[tuple]:

@@ -10,14 +10,17 @@ from rdkit import Chem
 
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, paper_encodings
+from graphormer_sepnorm.datasets import sample_table
 from graphormer_sepnorm.drawing import COLUMNS, PANEL_HEIGHT, PANEL_WIDTH, colour_scale, draw, write_pictures
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain import (
+    COMPLETENESS,
     METHODS,
     EmbeddedMolecule,
     Explanation,
     RecordedAttention,
     attention_rollout,
+    average_atom,
     explain_rows,
     integrated_gradients,
 )
@@ -62,13 +65,19 @@ def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_positi
         prediction = model.predict([smiles])[0, 1]
         molecule = EmbeddedMolecule(model, smiles)
         with torch.no_grad():
-            baseline = 100 + 10 * molecule.outputs(torch.zeros_like(molecule.atoms))[0, 1].item()
+            baseline = 100 + 10 * molecule.outputs(average_atom(model).expand_as(molecule.atoms))[0, 1].item()
         explanation = integrated_gradients(model, smiles, "b")
         assert explanation.prediction == pytest.approx(prediction, rel=1e-5)
         assert explanation.baseline == pytest.approx(baseline, rel=1e-5)
         assert explanation.contributions.shape == (Chem.MolFromSmiles(smiles).GetNumAtoms(),)
-        difference = prediction - baseline
-        assert explanation.contributions.sum() == pytest.approx(difference, rel=0.01, abs=0.01)
+        tolerance = COMPLETENESS * abs(explanation.contributions).sum() + 1e-3
+        assert explanation.contributions.sum() == pytest.approx(prediction - baseline, abs=tolerance)
+
+
+def test_the_baseline_is_an_average_of_atoms():
+    model = make_model()
+    atoms = torch.cat([EmbeddedMolecule(model, smiles).atoms[0] for smiles in sample_table().smiles[:256]])
+    torch.testing.assert_close(average_atom(model), atoms.mean(dim=0), rtol=1e-4, atol=1e-5)
 
 
 def test_contributions_to_a_probability_add_up_in_log_odds():

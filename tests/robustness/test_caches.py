@@ -1,0 +1,145 @@
+"""Prepared molecules that are damaged, outdated or foreign are prepared anew."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.datasets import CACHE_VARIABLE, load_split
+from graphormer_sepnorm.encodings import Centrality, Spatial
+from tests.robustness import processes, tiny_run
+
+ENCODINGS = tiny_run.tiny_config().model.encodings
+INDEX, SHARD = "index.json", "shard-00001.safetensors"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def reads(cache: Path) -> int:
+    return len((cache / tiny_run.READS).read_text().split())
+
+
+def content(encodings=ENCODINGS) -> list[np.ndarray]:
+    batch = load_split("tiny", "train", encodings).batch(range(37))
+    return [batch.x.numpy(), batch.y.numpy(), *(array.numpy() for array in batch.arrays.values())]
+
+
+def same(ours: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(ours, theirs, strict=True))
+
+
+def store(cache: Path) -> Path:
+    (folder,) = (path for path in cache.iterdir() if path.is_dir() and path.name.startswith("tiny-train"))
+    return folder
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def edit_index(folder: Path, **changes) -> None:
+    index = json.loads((folder / INDEX).read_text())
+    (folder / INDEX).write_text(json.dumps({**index, **changes}))
+
+
+def replace_by_foreign_folder(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "notes.txt").write_text("something else")
+
+
+def replace_by_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("something else")
+
+
+DAMAGE = {
+    "flipped bit in a shard": lambda folder: flip(folder / SHARD),
+    "flipped bit in the index": lambda folder: flip(folder / INDEX),
+    "truncated shard": lambda folder: os.truncate(folder / SHARD, 100),
+    "truncated index": lambda folder: os.truncate(folder / INDEX, 20),
+    "deeply nested index": lambda folder: (folder / INDEX).write_text("[" * 100_000),
+    "missing shard": lambda folder: (folder / SHARD).unlink(),
+    "missing index": lambda folder: (folder / INDEX).unlink(),
+    "older key": lambda folder: edit_index(folder, key="of another version"),
+    "name outside the folder": lambda folder: edit_index(folder, shards=[{"file": "../../x", "sha256": "0"}]),
+    "foreign folder": replace_by_foreign_folder,
+    "a file in its place": replace_by_file,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_outdated_and_foreign_stores_are_rebuilt(cache, damage):
+    before = content()
+    assert reads(cache) == 1
+    DAMAGE[damage](store(cache))
+    after = content()
+    assert reads(cache) == 2
+    assert same(before, after)
+    content()
+    assert reads(cache) == 2
+
+
+def test_other_encodings_have_a_store_of_their_own(cache):
+    before = content()
+    content((Centrality(), Spatial(max_distance=3)))
+    assert reads(cache) == 2
+    assert same(content(), before)
+    assert reads(cache) == 2
+
+
+def write_and_read(cache: Path, rounds: int) -> None:
+    """Opens the store again and again, as other processes do at the same time."""
+    os.environ[CACHE_VARIABLE] = str(cache)
+    expected = content()
+    for _ in range(rounds):
+        assert same(content(), expected)
+
+
+def test_processes_that_prepare_one_dataset_do_not_corrupt_it(cache):
+    for _ in range(5):
+        shutil.rmtree(cache / "shared", ignore_errors=True)
+        (cache / "shared").mkdir()
+        started = [processes.start(write_and_read, cache / "shared", 3) for _ in range(3)]
+        for process in started:
+            process.join(120)
+        assert [process.exitcode for process in started] == [0, 0, 0]
+        assert reads(cache / "shared") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.real
+@pytest.mark.parametrize("dataset, folder", [("zinc-subset", "ZINC"), ("ogbg-molhiv", "ogbg_molhiv")])
+def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, dataset, folder):
+    """Raw files alone, on a file system that is mounted read-only."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"]).returncode:
+        pytest.skip("mounting is not permitted")
+    raw = tmp_path / "root" / folder
+    raw.mkdir(parents=True)
+    for path in (root / folder).iterdir():
+        if path.name not in ("processed", "subset", "full"):
+            (raw / path.name).symlink_to(path.resolve())
+    code = (
+        "from graphormer_sepnorm.datasets import load_split; from graphormer_sepnorm.encodings import Centrality;"
+        f"print(len(load_split({dataset!r}, 'val', (Centrality(),), {str(tmp_path / 'root')!r})))"
+    )
+    mount = f"mount --bind -o ro {tmp_path / 'root'} {tmp_path / 'root'}"
+    python = " ".join(f'"{word}"' for word in processes.command_line("-c", code))
+    surroundings = processes.surroundings()
+    surroundings["env"][CACHE_VARIABLE] = str(tmp_path / "cache")
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f"{mount} && {python}"], **surroundings, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) in (1000, 4113)
+    assert not any(path.name in ("processed", "subset") for path in raw.iterdir())

@@ -1,0 +1,335 @@
+"""Files that someone made to break the reader: refused with a sentence, in bounded time and memory."""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import pickle
+import resource
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+from graphormer_sepnorm import Graphormer, checkpoint
+from graphormer_sepnorm.config import config_from_json, config_to_json
+from graphormer_sepnorm.datasets import load_split
+from graphormer_sepnorm.encodings import Centrality
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.tables import open_table
+from graphormer_sepnorm.training import Trainer
+from tests.robustness import processes, tiny_run
+
+FUZZ = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+GIGABYTE = 10**9
+
+
+class Planted:
+    """A pickle of this writes a file when it is loaded."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> Path:
+    """A checkpoint with random weights."""
+    path = tmp_path_factory.mktemp("good") / checkpoint.WEIGHTS
+    config = tiny_run.tiny_config()
+    checkpoint.save_model(path, Graphormer(config.model), config, {"epoch": 1, "val_metric": 0.5})
+    return path
+
+
+def forge(good: Path, path: Path, config: dict | None = None, tensors: dict | None = None) -> Path:
+    """A checkpoint with changed parts and a checksum that fits them."""
+    found, run_config, facts = checkpoint.load_tensors(good)
+    texts = {"config": json.dumps(config) if config else config_to_json(run_config), "facts": json.dumps(facts)}
+    tensors = found if tensors is None else tensors
+    save_file(tensors, path, {**texts, checkpoint.CHECKSUM: checkpoint.checksum(tensors, texts)})
+    return path
+
+
+def config_of(good: Path) -> dict:
+    return json.loads(config_to_json(checkpoint.load_tensors(good)[1]))
+
+
+def changed(config: dict, path: str, value) -> dict:
+    """The config with one entry set, or added."""
+    *parents, last = path.split(".")
+    place = config
+    for parent in parents:
+        place = place[int(parent)] if isinstance(place, list) else place[parent]
+    place[last] = value
+    return config
+
+
+def test_the_forger_makes_readable_checkpoints(good, tmp_path):
+    checkpoint.load_model(forge(good, tmp_path / "forged"))
+
+
+@pytest.mark.parametrize(
+    "path, value, sentence",
+    [
+        ("model.width", 1_000_000, "asks for"),
+        ("model.layers", 1000, "asks for"),
+        ("model.layers", 10**9, "less than or equal"),
+        ("model.atom_sizes", [10**6] * 100, "not those of the featurizer"),
+        ("model.atom_sizes", [28] * 10**5, "at most 100 items"),
+        ("model.atom_sizes", [5], "not those of the featurizer"),
+        ("model.layers", "2", "valid integer"),
+        ("model.dropout", None, "valid number"),
+        ("model.depth", 3, "Unexpected keyword argument"),
+        ("model.norm", "__import__('os')", "unknown norm"),
+        ("model.encodings", [{"name": "spatial"}, {"name": "spatial", "max_distance": 3}], "named twice"),
+        ("model.encodings", [{"name": "edge", "num_bond_types": 200}], "bond types"),
+        ("model.encodings", [{"name": "pickle"}], "encodings"),
+        ("model.num_tasks", 3, "3 tasks, but 2 names"),
+        ("task.std", [0.0, 1.0], "greater than 0"),
+        ("task.metric", "../../etc/passwd", "unknown metric"),
+        ("featurizer", "../ogb", "unknown featurizer"),
+        ("format_version", 2, "install a newer"),
+        ("format_version", 10**30, "install a newer"),
+    ],
+)
+def test_configs_that_ask_for_the_impossible_are_refused(good, tmp_path, path, value, sentence):
+    forged = forge(good, tmp_path / "forged.safetensors", changed(config_of(good), path, value))
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=sentence):
+        checkpoint.load_model(forged)
+    assert time.perf_counter() - started < 20
+    assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < GIGABYTE
+
+
+@pytest.mark.parametrize(
+    "name, tensor, sentence",
+    [
+        ("cls", None, "tensor cls is missing"),
+        ("../../evil", torch.zeros(1), "tensor ../../evil is not part of the model"),
+        ("cls", torch.zeros(2, 8), r"tensor cls is torch.float32 \[2, 8\]"),
+        ("cls", torch.zeros(1, 16, dtype=torch.float64), "tensor cls is torch.float64"),
+        ("cls", torch.full((1, 16), torch.nan), "tensor cls has values that are not finite"),
+    ],
+)
+def test_tensors_of_the_wrong_name_shape_type_or_value_are_refused(good, tmp_path, name, tensor, sentence):
+    tensors = load_file(good)
+    if tensor is None:
+        tensors["padding"] = tensors.pop(name)
+    else:
+        tensors[name] = tensor
+    with pytest.raises(InputError, match=sentence):
+        checkpoint.load_model(forge(good, tmp_path / "forged.safetensors", tensors=tensors))
+
+
+@FUZZ
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_every_flipped_bit_is_noticed(good, tmp_path_factory, place, bit):
+    content = bytearray(good.read_bytes())
+    content[int(place * len(content))] ^= 1 << bit
+    refuse(tmp_path_factory.getbasetemp() / "flipped", bytes(content))
+
+
+@FUZZ
+@given(start=st.integers(0, 10**5), junk=st.binary(max_size=64), cut=st.booleans())
+def test_mutated_and_truncated_checkpoints_are_refused(good, tmp_path_factory, start, junk, cut):
+    content = good.read_bytes()
+    start %= len(content)
+    mutated = content[:start] + junk + (b"" if cut else content[start + len(junk) :])
+    if mutated != content:
+        refuse(tmp_path_factory.getbasetemp() / "mutated", mutated)
+
+
+def refuse(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(InputError):
+        checkpoint.load_model(path)
+
+
+def test_a_header_or_a_file_beyond_the_limits_is_not_read(tmp_path):
+    header = tmp_path / "header"
+    header.write_bytes((10**12).to_bytes(8, "little") + b"{}")
+    with pytest.raises(InputError, match="header would have"):
+        checkpoint.load_model(header)
+    huge = tmp_path / "huge"
+    with open(huge, "wb") as file:
+        file.truncate(checkpoint.MAX_FILE + 1)
+    with pytest.raises(InputError, match="checkpoints of up to"):
+        checkpoint.load_model(huge)
+    with pytest.raises(InputError, match="not a file"):
+        checkpoint.load_model(Path("/dev/zero"))
+
+
+def test_a_state_with_foreign_tensors_is_refused(good, tmp_path):
+    config = tiny_run.tiny_config()
+    data = load_split("tiny", "train", config.model.encodings)
+    trainer = Trainer(config, data, data, tmp_path, verbose=False)
+    trainer.run_epoch(1)
+    state = tmp_path / checkpoint.STATE
+    tensors = {**checkpoint.load_tensors(state)[0], "os.system": torch.zeros(1)}
+    forge(state, state, tensors=tensors)
+    with pytest.raises(InputError, match=r"os\.system is not part of the model"):
+        Trainer(config, data, data, tmp_path, verbose=False).resume()
+
+
+@pytest.mark.parametrize("name", [checkpoint.WEIGHTS, checkpoint.STATE, "pytorch_model.bin", "model.pt"])
+@pytest.mark.parametrize("writer", ["pickle", "torch"])
+def test_no_planted_pickle_is_loaded_from_a_run_folder(tmp_path, name, writer):
+    run, trace = tmp_path / "run", tmp_path / "trace"
+    run.mkdir()
+    write = torch.save if writer == "torch" else pickle.dump
+    with open(run / name, "wb") as file:
+        write(Planted(trace), file)
+    for load in (checkpoint.load_model, Graphormer.from_pretrained, lambda path: checkpoint.load_model(path / name)):
+        with pytest.raises(InputError):
+            load(run)
+    assert processes.finish(tiny_run.run, run, tmp_path / "cache", resume=True) == (2 if "safetensors" in name else 0)
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("dataset", ["zinc-subset", "ogbg-molhiv"])
+@pytest.mark.parametrize("writer", ["pickle", "torch"])
+def test_no_planted_pickle_is_loaded_from_a_data_folder(tmp_path, dataset, writer):
+    trace = tmp_path / "trace"
+    files = [f"ZINC/raw/{split}.{kind}" for split in ("train", "val", "test") for kind in ("pickle", "index")]
+    files += [f"ZINC/subset/processed/{split}.pt" for split in ("train", "val", "test")] if writer == "torch" else []
+    files += ["ogbg_molhiv/processed/geometric_data_processed.pt", "ogbg_molhiv/split/scaffold/split_dict.pt"]
+    files += [f"ogbg_molhiv/raw/{name}.csv.gz" for name in ("edge", "node-feat", "graph-label")]
+    for name in files:
+        path = tmp_path / "root" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "wb") as file:
+            (torch.save if writer == "torch" else pickle.dump)(Planted(trace), file)
+    (tmp_path / "root/ogbg_molhiv/RELEASE_v1.txt").touch()
+    with pytest.raises(InputError, match=r"was not loaded|could not be"):
+        load_split(dataset, "val", (Centrality(),), tmp_path / "root")
+    assert not trace.exists()
+
+
+@FUZZ
+@given(
+    path=st.sampled_from(
+        ["model.width", "model.encodings", "train.lr", "task.targets", "dataset", "extra", "task.mean"]
+    ),
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    ),
+)
+def test_configs_are_read_or_refused(good, path, value):
+    text = json.dumps(changed(config_of(good), path, value))
+    try:
+        config_from_json(text, "fuzz")
+    except InputError as error:
+        assert str(error).startswith("fuzz")
+
+
+@FUZZ
+@given(text=st.binary(max_size=200) | st.just(b"[" * 100_000) | st.just(b'{"a":' * 100_000))
+def test_what_is_no_config_is_refused(text):
+    with pytest.raises(InputError):
+        config_from_json(text, "fuzz")
+
+
+@FUZZ
+@given(st.text("CNOcnosPFBrlI[]()=#@+-/\\%0123456789.HUAu*:$", max_size=120) | st.text(max_size=60))
+def test_smiles_are_read_or_refused(text):
+    for featurizer in FEATURIZERS.values():
+        try:
+            graph = featurizer.graph(text)
+        except InputError:
+            continue
+        assert len(graph.x) >= 1
+
+
+def complete_graph(atoms: int) -> str:
+    """A SMILES in which every atom is bonded to every other one."""
+    labels = {}
+    for i in range(atoms):
+        for j in range(i + 2, atoms):
+            labels[i, j] = f"%({len(labels) + 1})"
+    return "".join(
+        "[U]" + "".join(labels[min(i, j), max(i, j)] for j in range(atoms) if abs(i - j) > 1) for i in range(atoms)
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "C" * 10**7,
+        "C(" * 6_600 + "C" + ")" * 6_600,
+        "(" * 19_000,
+        "[" * 19_000,
+        complete_graph(50),
+        "C1" * 9_000,
+        "C" * 20_000,
+        "CC\x00O",
+        "C\x1b[31mC",
+        "C\nC",
+        "C\u202eC",
+        "",
+    ],
+    ids=lambda text: f"{len(text)}-{text[:6]!a}",
+)
+def test_monstrous_smiles_are_refused_at_once(text):
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for featurizer in FEATURIZERS.values():
+        with pytest.raises(InputError) as refusal:
+            featurizer.graph(text)
+        assert len(str(refusal.value)) < 500 and str(refusal.value).isprintable()
+    assert time.perf_counter() - started < 5
+    assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < GIGABYTE
+
+
+def read_table(path: Path) -> int:
+    with open_table(path) as table:
+        return sum(1 for _ in table.rows)
+
+
+@FUZZ
+@given(st.binary(max_size=300) | st.text('smiles,"\n\r\t;C=', max_size=200).map(str.encode))
+def test_tables_are_read_or_refused(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "fuzz.csv"
+    path.write_bytes(content)
+    with contextlib.suppress(InputError):
+        read_table(path)
+
+
+def gzip_bomb(piece: bytes, gigabytes: int = 1) -> bytes:
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1) as file:
+        file.write(b"smiles\n")
+        for _ in range(gigabytes * GIGABYTE // len(piece)):
+            file.write(piece)
+    return packed.getvalue()
+
+
+def zip_bomb() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("table.csv", b"smiles\n" + b"C" * 10**8)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("name, content", [("a.csv.gz", gzip_bomb(b"C" * 10**7)), ("a.csv", zip_bomb())])
+def test_bombs_end_early(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError):
+        read_table(tmp_path / name)
+    assert time.perf_counter() - started < 10
+    assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < GIGABYTE // 2
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / checkpoint.WEIGHTS)
+    with pytest.raises(InputError, match="not a file"):
+        checkpoint.load_model(tmp_path)
