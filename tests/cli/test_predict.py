@@ -1,0 +1,264 @@
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rdkit import Chem
+
+from graphormer_sepnorm import cli, parallel, streaming
+from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm.signals import Interrupted
+from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
+from tests.tiny import save_tiny
+
+DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs a command in this process; gives its exit code, the JSON of its last line and its messages."""
+
+    def run(*arguments) -> tuple[int, dict | None, str]:
+        monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        printed = capsys.readouterr()
+        last = printed.out.splitlines()[-1] if printed.out else "null"
+        return end.value.code or 0, json.loads(last), printed.err
+
+    return run
+
+
+def read(path: Path, delimiter: str = ",") -> list[dict]:
+    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
+        return list(csv.DictReader(file, delimiter=delimiter))
+
+
+def test_the_drugs_table_comes_back_with_predictions(command, model, tmp_path):
+    code, result, messages = command("predict", model, DRUGS, "-o", tmp_path / "out.csv")
+    assert code == 0 and "209 of 209 rows, 0 unreadable" in messages
+    assert result["rows"] == 209 and result["unreadable"] == 0
+    rows, drugs = read(tmp_path / "out.csv"), read(DRUGS)
+    assert [{"name": row["name"], "smiles": row["smiles"]} for row in rows] == drugs
+    assert all(np.isfinite(float(row["logp"])) and row["error"] == "" for row in rows)
+    assert {path.name for path in tmp_path.iterdir()} == {"out.csv"}
+
+
+def test_odd_molecules_are_predicted_and_unreadable_ones_explained(command, model, tmp_path):
+    smiles = [*ODDITIES.values(), *REFUSED_BY_STRICT_RDKIT, *UNREADABLE]
+    with open(tmp_path / "in.csv", "w", newline="") as file:
+        csv.writer(file).writerows([["smiles"], *([text] for text in smiles)])
+    code, result, _ = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    rows = read(tmp_path / "out.csv")
+    assert code == 0 and [row["smiles"] for row in rows] == smiles
+    assert result["unreadable"] == len(UNREADABLE)
+    for row, part in zip(rows[-len(UNREADABLE) :], UNREADABLE.values(), strict=True):
+        assert row["logp"] == "" and part in row["error"]
+    assert all(row["logp"] and not row["error"] for row in rows[: -len(UNREADABLE)])
+
+
+def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(streaming, "CHUNK", 150)
+    rng = random.Random(0)
+    smiles = list(sample_table().smiles[:1000])
+    broken = sorted(rng.sample(range(1000), 10))
+    for row, text in zip(
+        broken, ["", "C[C", "x", "C(C)(C)(C)(C)C", "[Xx]", "C1CC", "é", "C C", "))", "1"], strict=True
+    ):
+        smiles[row] = text
+    pd.DataFrame({"id": [f"{i:05d}" for i in range(1000)], "smiles": smiles}).to_csv(tmp_path / "in.csv", index=False)
+    code, result, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    rows = read(tmp_path / "out.csv")
+    assert code == 0 and (result["rows"], result["unreadable"]) == (1000, 10) and "10 unreadable" in messages
+    assert [row["id"] for row in rows] == [f"{i:05d}" for i in range(1000)]
+    assert [row["smiles"] for row in rows] == smiles
+    assert [i for i, row in enumerate(rows) if row["error"]] == broken
+    assert [i for i, row in enumerate(rows) if not row["logp"]] == broken
+
+
+def test_kinds_of_files_give_the_same_predictions(command, model, tmp_path, monkeypatch):
+    smiles = ["CCO", "c1ccccc1O", "CC(=O)[O-].[Na+]"]
+    molecules = "".join(f"{Chem.MolToMolBlock(Chem.MolFromSmiles(text))}$$$$\n" for text in smiles)
+    table = "smiles,note\n" + "".join(f'{text},"a, b"\n' for text in smiles)
+    files = {
+        "a.csv": table.encode(),
+        "crlf.csv": b"\xef\xbb\xbf" + table.replace("\n", "\r\n").encode(),
+        "a.tsv": table.replace(",", "\t", 1).replace(',"', '\t"').encode(),
+        "semicolon.csv": table.replace(",", ";", 1).replace(',"', ';"').encode(),
+        "a.csv.gz": gzip.compress(table.encode()),
+        "a.smi": "".join(f"{text} name\n" for text in smiles).encode(),
+        "a.sdf": molecules.encode(),
+        "a.sdf.gz": gzip.compress(molecules.encode()),
+    }
+    predictions = {}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        assert command("predict", model, tmp_path / name, "-o", tmp_path / "out.csv")[0] == 0, name
+        rows = read(tmp_path / "out.csv")
+        assert name.endswith((".smi", ".sdf", ".sdf.gz")) or all(row["note"] == "a, b" for row in rows), name
+        predictions[name] = [float(row["logp"]) for row in rows]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(table.encode())))
+    assert command("predict", model, "-", "-o", tmp_path / "out.csv")[0] == 0
+    predictions["-"] = [float(row["logp"]) for row in read(tmp_path / "out.csv")]
+    for name, values in predictions.items():
+        np.testing.assert_allclose(values, predictions["a.csv"], rtol=1e-3, err_msg=name)
+
+
+def test_several_models_give_mean_and_spread(command, model, tmp_path):
+    ensemble = tmp_path / "ensemble"
+    for seed in range(2):
+        save_tiny(ensemble / f"model-{seed}", seed=seed)
+    members = []
+    for seed in range(2):
+        command("predict", ensemble / f"model-{seed}", DRUGS, "-o", tmp_path / "one.csv")
+        members.append([float(row["logp"]) for row in read(tmp_path / "one.csv")])
+    for models in ([ensemble], [ensemble / "model-0", ensemble / "model-1"]):
+        assert command("predict", *models, DRUGS, "-o", tmp_path / "out.tsv")[0] == 0
+        rows = read(tmp_path / "out.tsv", "\t")
+        assert list(rows[0]) == ["name", "smiles", "logp", "logp_std", "error"]
+        np.testing.assert_allclose([float(r["logp"]) for r in rows], np.mean(members, axis=0), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose([float(r["logp_std"]) for r in rows], np.std(members, axis=0), rtol=1e-3, atol=1e-5)
+
+
+def test_columns_of_the_input_keep_their_names(command, model, tmp_path):
+    (tmp_path / "in.csv").write_text("logp,smiles,error\n1.50,C,none\n")
+    command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    row = read(tmp_path / "out.csv")[0]
+    assert list(row) == ["logp", "smiles", "error", "logp_predicted", "error_predicted"]
+    assert (row["logp"], row["error"], row["error_predicted"]) == ("1.50", "none", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--strict"], "row 2 cannot be read: 'C[C' is not a valid SMILES"),
+        (["--smiles-column", "mol"], "no column 'mol' (its columns: smiles, x)"),
+        (["--resume"], "nothing to resume"),
+    ],
+)
+def test_errors_are_one_sentence_and_leave_nothing(command, model, tmp_path, arguments, message):
+    (tmp_path / "in.csv").write_text("smiles,x\nC,1\nC[C,2\n")
+    code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out" / "out.csv", *arguments)
+    assert code == 2 and message in messages and messages.count("\n") == 1
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+def test_a_quote_that_is_never_closed_leaves_nothing(command, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(streaming, "CHUNK", 2)
+    (tmp_path / "in.csv").write_text("smiles,x\n" + "C,1\n" * 9 + 'C,"2\n')
+    code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    assert code == 2 and "close its quotes" in messages
+    assert {path.name for path in tmp_path.iterdir()} == {"in.csv"}
+
+
+def test_the_input_is_not_overwritten(command, model, tmp_path):
+    (tmp_path / "in.csv").write_text("smiles\nC\n")
+    code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "in.csv")
+    assert code == 2 and "is the input" in messages and (tmp_path / "in.csv").read_text() == "smiles\nC\n"
+
+
+def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(command, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(streaming, "CHUNK", 50)
+    sample_table().head(230).to_csv(tmp_path / "in.csv", index=False)
+    command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "whole.csv")
+    chunks = streaming.compute_chunks
+
+    def interrupted(*arguments):
+        for number, chunk in enumerate(chunks(*arguments)):
+            if number == 2:
+                raise Interrupted(signal.SIGTERM)
+            yield chunk
+
+    monkeypatch.setattr(streaming, "compute_chunks", interrupted)
+    code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    assert code == 128 + signal.SIGTERM and "--resume" in messages and not (tmp_path / "out.csv").exists()
+    monkeypatch.setattr(streaming, "compute_chunks", chunks)
+    with open(tmp_path / "out.csv.partial", "ab") as file:
+        file.write(b"half a li")
+    other = save_tiny(tmp_path / "other", seed=1)
+    code, _, messages = command("predict", other, tmp_path / "in.csv", "-o", tmp_path / "out.csv", "--resume")
+    assert code == 2 and "another model" in messages
+    code, result, _ = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv", "--resume")
+    assert code == 0 and result["rows"] == 230
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not list(tmp_path.glob("*.partial*"))
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_and_gives_the_same_bytes(model, tmp_path):
+    repeated = pd.concat([sample_table()] * 3)
+    repeated.to_csv(tmp_path / "in.csv", index=False)
+    start = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()", "predict", model, "in.csv", "-o"]
+    environment = {**os.environ, "PYTHONPATH": str(DRUGS.parents[1])}
+    subprocess.run([*start, "whole.csv"], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    process = subprocess.Popen([*start, "out.csv"], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    record = tmp_path / "out.csv.partial.json"
+    while process.poll() is None and not (record.exists() and json.loads(record.read_text())["rows"] > 2000):
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    done = subprocess.run(
+        [*start, "out.csv", "--resume"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet"])
+def test_embed(command, model, tmp_path, suffix, monkeypatch):
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    monkeypatch.setattr(parallel, "CHUNK", 2)
+    (tmp_path / "in.csv").write_text("smiles,x\nCCO,1\nC[C,2\nCCN,3\n")
+    out = tmp_path / f"out{suffix}"
+    code, result, messages = command("embed", model, tmp_path / "in.csv", "-o", out)
+    assert code == 0 and (result["rows"], result["unreadable"], result["width"]) == (3, 1, 16)
+    if suffix == ".npz":
+        found = np.load(out)
+        columns, values = {name: found[name].tolist() for name in ("row", "smiles", "error")}, found["embeddings"]
+    else:
+        table = pd.read_csv(out, keep_default_na=False) if suffix == ".csv" else pd.read_parquet(out)
+        columns = table[["row", "smiles", "error"]].to_dict("list")
+        cells = table.iloc[:, 3:].replace("", "nan") if suffix == ".csv" else np.stack(table.embedding)
+        values = np.asarray(cells, float)
+    assert columns["row"] == [0, 1, 2] and columns["smiles"] == ["CCO", "C[C", "CCN"]
+    assert [bool(error) for error in columns["error"]] == [False, True, False]
+    assert values.shape == (3, 16) and np.isnan(values).all(axis=1).tolist() == [False, True, False]
+    assert {path.name for path in tmp_path.iterdir()} == {"in.csv", out.name}
+
+
+def test_embed_refuses_other_formats(command, model, tmp_path):
+    code, _, messages = command("embed", model, DRUGS, "-o", tmp_path / "out.pkl")
+    assert code == 2 and ".npz, .parquet, .csv" in messages
+
+
+def test_info(command, model):
+    code, facts, _ = command("info", model)
+    assert code == 0
+    assert facts["targets"] == ["logp"] and facts["epoch"] == 3 and facts["validation"] == 0.5
+    assert {"architecture", "parameters", "training_data", "metric", "vocabulary", "licence"} <= set(facts)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["info", "no-such-model"], ["predict", "no-such-model", "in.csv", "-o", "o.csv"]]
+)
+def test_unknown_models_are_named(command, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    code, _, messages = command(*arguments)
+    assert code == 2 and "no-such-model is neither" in messages
+    assert not list(tmp_path.iterdir())

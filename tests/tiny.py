@@ -1,0 +1,38 @@
+"""Tiny models with random weights, for tests of what surrounds a model."""
+
+from pathlib import Path
+
+import torch
+
+from graphormer_sepnorm.checkpoint import WEIGHTS, save_model
+from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, paper_encodings
+from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.model import Graphormer
+
+
+def tiny_model(
+    featurizer: str = "ogb", targets: tuple[str, ...] = ("logp",), kind: str = "regression", seed: int = 0
+) -> tuple[Graphormer, Config]:
+    """A model of one layer in evaluation mode, and the config of the run that could have given it."""
+    torch.manual_seed(seed)
+    found = FEATURIZERS[featurizer]
+    shape = ModelConfig(
+        atom_sizes=found.atom_sizes,
+        bond_sizes=found.bond_sizes,
+        num_tasks=len(targets),
+        layers=1,
+        width=16,
+        ffn_width=16,
+        heads=2,
+        encodings=paper_encodings(60 if featurizer == "ogb" else 4),
+    )
+    scale = {"mean": (0.0,) * len(targets), "std": (1.0,) * len(targets)} if kind == "regression" else {}
+    task = TaskConfig(kind, "mae" if kind == "regression" else "rocauc", targets, **scale)
+    return Graphormer(shape).eval(), Config("sample", featurizer, task, shape)
+
+
+def save_tiny(folder: Path, **options) -> Path:
+    """Writes a ``tiny_model`` as a run folder."""
+    model, config = tiny_model(**options)
+    save_model(folder / WEIGHTS, model, config, {"epoch": 3, "val_metric": 0.5})
+    return folder

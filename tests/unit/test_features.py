@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from ogb.utils.mol import smiles2graph
+from rdkit import Chem
+
+from graphormer_sepnorm.chemistry import read_smiles
+from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import FEATURIZERS, ZINC_ATOM_TYPES, read_molecules
+from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
+
+DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"
+
+
+def all_smiles() -> list[str]:
+    return [*sample_table().smiles, *pd.read_csv(DRUGS).smiles, *(text.strip() for text in ODDITIES.values())]
+
+
+def rows_as_sets(edge_index: np.ndarray, edge_attr: np.ndarray) -> list[tuple]:
+    return sorted((*ends, *features) for ends, features in zip(edge_index.T.tolist(), edge_attr.tolist(), strict=True))
+
+
+def test_ogb_features_are_those_of_ogb_for_every_molecule():
+    for smiles in all_smiles():
+        graph, expected = FEATURIZERS["ogb"].graph(smiles), smiles2graph(smiles)
+        assert np.array_equal(graph.x, expected["node_feat"]), smiles
+        ours = rows_as_sets(graph.edge_index, graph.edge_attr)
+        assert ours == rows_as_sets(expected["edge_index"], expected["edge_feat"]), smiles
+
+
+def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
+    for smiles in sample_table().smiles[:1000]:
+        graph, mol = FEATURIZERS["zinc"].graph(smiles), read_smiles(smiles)
+        Chem.Kekulize(mol, clearAromaticFlags=True)
+        for atom, row in zip(mol.GetAtoms(), graph.x, strict=True):
+            assert ZINC_ATOM_TYPES[row[0]].split()[0] == atom.GetSymbol()
+        orders = [int(bond.GetBondTypeAsDouble()) for bond in mol.GetBonds()]
+        assert graph.edge_attr[:, 0].tolist() == orders * 2
+
+
+@pytest.mark.parametrize("smiles", [*ODDITIES.values(), *REFUSED_BY_STRICT_RDKIT])
+def test_odd_molecules_are_read(smiles):
+    graph = FEATURIZERS["ogb"].graph(smiles)
+    assert len(graph.x) == read_smiles(smiles).GetNumAtoms()
+    assert graph.edge_index.max(initial=0) < len(graph.x)
+    assert (graph.x < FEATURIZERS["ogb"].atom_sizes).all()
+
+
+@pytest.mark.parametrize(
+    ("smiles", "message"),
+    [("[Na+]", "element Na is not"), ("[NH3]->[Cu]", "is not in this model's vocabulary"), ("C" * 1001, "1,001 atoms")],
+)
+def test_molecules_outside_the_vocabulary_are_refused(smiles, message):
+    with pytest.raises(InputError, match=message):
+        FEATURIZERS["zinc"].graph(smiles)
+
+
+def test_a_refused_atom_is_refused_again():
+    for _ in range(2):
+        with pytest.raises(InputError, match="element Xe"):
+            FEATURIZERS["zinc"].graph("[Xe]")
+
+
+def test_molecules_that_cannot_be_read_cost_their_row_alone():
+    smiles = ["CCO", *UNREADABLE, None, "C"]
+    molecules = read_molecules("ogb", smiles)
+    assert molecules.rows.tolist() == [0, len(smiles) - 1]
+    assert molecules.graphs.num_atoms.tolist() == [3, 1]
+    for error, part in zip(molecules.errors[1:-2], UNREADABLE.values(), strict=True):
+        assert part in error
+    assert "must be a string" in molecules.errors[-2]
+    assert molecules.errors[0] == molecules.errors[-1] == ""
+
+
+def test_nothing_packs_into_no_molecules():
+    for featurizer in FEATURIZERS:
+        molecules = read_molecules(featurizer, ["?", ""])
+        assert len(molecules.graphs) == 0 and all(molecules.errors)

@@ -1,0 +1,132 @@
+import gzip
+
+import pytest
+from rdkit import Chem
+
+from graphormer_sepnorm import tables
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables import Row, free_name, open_table
+
+
+def read(path, *options):
+    with open_table(path, *options) as table:
+        return table.columns, list(table.rows)
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_delimiters_line_ends_and_byte_order_mark(tmp_path, delimiter, end, mark):
+    lines = [["id", "Smiles", "note"], ["007", "CCO", "x y"], ["1e5", "C", ""], ["007", "CCO", "x y"]]
+    text = "".join(delimiter.join(line) + end for line in lines)
+    columns, rows = read(write(tmp_path, "a.csv", mark + text.encode()))
+    assert columns == lines[0]
+    assert rows == [Row(line, line[1]) for line in lines[1:]]
+
+
+def test_quoted_delimiters_quotes_and_line_ends_are_kept(tmp_path):
+    path = write(tmp_path, "a.csv", 'name,smiles\n"butan-1,4-diol",OCCCCO\n"a ""b""\nc",C\n')
+    assert [row.fields for row in read(path)[1]] == [["butan-1,4-diol", "OCCCCO"], ['a "b"\nc', "C"]]
+
+
+def test_ragged_rows_and_blank_lines_stay_rows(tmp_path):
+    path = write(tmp_path, "a.csv", "a,smiles\n1,C\n2\n\n3,CC,x\n4,CCC\n\n\n")
+    rows = read(path)[1]
+    assert [row.fields for row in rows] == [["1", "C"], ["2", ""], ["", ""], ["3", "CC"], ["4", "CCC"]]
+    assert [bool(row.error) for row in rows] == [False, True, True, True, False]
+    assert rows[1].error == "the row has 1 fields, the header has 2"
+
+
+def test_bytes_that_are_not_utf8_pass_through(tmp_path):
+    row = read(write(tmp_path, "a.csv", b"smiles,name\nCCO,caf\xe9\n"))[1][0]
+    assert row.fields[1].encode(errors="surrogateescape") == b"caf\xe9"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"a,b\n1,2\n", "no column 'smiles' .its columns: a, b."),
+        (b"smiles,SMILES\nC,C\n", "2 columns 'smiles'"),
+        (b'smiles,name\nC,"open\nCC,x\n', "line 3 .*cannot be split into columns"),
+        ("smiles\nC\n".encode("utf-16"), "UTF-16"),
+        (b"smiles\n" + b"C" * 1_000_001, "line 2 .*more than 1,000,000"),
+    ],
+)
+def test_unusable_tables_are_refused_in_a_sentence(tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        read(write(tmp_path, "a.csv", content))
+
+
+def test_a_table_of_a_header_alone_has_no_rows(tmp_path):
+    assert read(write(tmp_path, "a.csv", "smiles,x\n")) == (["smiles", "x"], [])
+
+
+def test_named_column_and_delimiter(tmp_path):
+    path = write(tmp_path, "a.csv", "x;mol\n1;CCO\n")
+    assert read(path, "mol", ";")[1][0].smiles == "CCO"
+    with pytest.raises(InputError, match="one character"):
+        read(path, "mol", ";;")
+    with pytest.raises(InputError, match="No such file"):
+        read(tmp_path / "missing.csv")
+
+
+def test_gzip(tmp_path):
+    path = write(tmp_path, "a.csv.gz", gzip.compress(b"smiles\nC\n" * 1))
+    assert [row.smiles for row in read(path)[1]] == ["C"]
+    write(tmp_path, "a.csv.gz", path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="not a whole gzip file"):
+        read(path)
+    with pytest.raises(InputError, match="not a whole gzip file"):
+        read(write(tmp_path, "b.csv.gz", "smiles\nC\n"))
+
+
+def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(tmp_path):
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"smiles\n")
+        for _ in range(100):
+            file.write(b"C" * 1_000_000)
+    with pytest.raises(InputError, match="more than 1,000,000 characters"):
+        read(path)
+
+
+def test_smi(tmp_path):
+    path = write(tmp_path, "a.smi", "CCO ethanol of wine\nC\tmethane\n\nCC\n")
+    columns, rows = read(path)
+    assert columns == ["smiles", "name"]
+    assert [row.fields for row in rows] == [["CCO", "ethanol of wine"], ["C", "methane"], ["", ""], ["CC", ""]]
+    assert read(write(tmp_path, "b.smi", "SMILES Name\nCCO x\n"))[1] == [Row(["CCO", "x"], "CCO")]
+
+
+def test_sdf(tmp_path):
+    blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) for smiles in ("C[C@H](N)O", "c1ccccc1")]
+    record = ["{}>  <logp>\n1.5\n\n>  <note>\ntwo\nlines\n\n$$$$\n", "no molfile\n>  <smiles>\nx\n\n$$$$\n", "{}$$$$\n"]
+    text = record[0].format(blocks[0]) + record[1] + record[2].format(blocks[1])
+    columns, rows = read(write(tmp_path, "a.sdf", text))
+    assert columns == ["smiles_of_molfile", "name", "logp", "note", "smiles"]
+    assert rows[0].fields == ["C[C@H](N)O", "", "1.5", "two\nlines", ""]
+    assert rows[1].error == "the record has no readable structure" and rows[1].fields[-1] == "x"
+    assert rows[2].smiles == "c1ccccc1"
+
+
+def test_a_record_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "MAX_RECORD_LINES", 10)
+    with pytest.raises(InputError, match="more than 10 lines"):
+        read(write(tmp_path, "a.sdf", "x\n" * 20))
+
+
+def test_chunks_are_lists_of_rows_in_order(tmp_path):
+    with open_table(write(tmp_path, "a.csv", "smiles\n" + "C\n" * 5)) as table:
+        assert [len(chunk) for chunk in table.chunks(2)] == [2, 2, 1]
+
+
+def test_free_name():
+    assert free_name("a", ["b"], "_x") == "a"
+    assert free_name("a", ["a", "a_x"], "_x") == "a_x_x"
