@@ -21,6 +21,7 @@ MODULES = {
     "ShareNorm": "norms",
     "TrainConfig": "config",
     "base": "config",
+    "separate_norms": "separate",
     "slim": "config",
 }
 

@@ -48,6 +48,9 @@ class TableOptions:
         split_column: for "column", the one that says train, val or test.
         balance: whether the positives of a classification count as much as its negatives.
         seed: of a random split.
+
+    Raises:
+        InputError: options that do not fit together.
     """
 
     path: str
@@ -59,6 +62,16 @@ class TableOptions:
     split_column: str | None = None
     balance: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.targets:
+            raise InputError("name the columns to predict with --target-columns")
+        if len(set(self.targets)) < len(self.targets):
+            raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
+        if (self.split == "column") != (self.split_column is not None):
+            raise InputError("--split column and --split-column NAME go together")
+        if self.balance and self.kind == "regression":
+            raise InputError("--balance is for --task classification")
 
 
 @dataclass(frozen=True)
@@ -92,10 +105,8 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
         featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped.
 
     Raises:
-        InputError: an unusable table, a column that is not there, options that do not fit together, or no molecules in
-            one of the splits.
+        InputError: an unusable table, a column that is not there, or no molecules in one of the splits.
     """
-    check_options(options)
     labelled = LabelledTable()
     with open_table(options.path, options.smiles_column, options.delimiter) as table:
         read = label_reader(options, table.columns)
@@ -124,18 +135,6 @@ def first_reason(labelled: LabelledTable) -> str:
         return ""
     number, _, reason = labelled.skipped[0]
     return f"; {len(labelled.skipped)} rows were skipped, the first, row {number}, because: {reason}"
-
-
-def check_options(options: TableOptions) -> None:
-    """Raises InputError for options that do not fit together."""
-    if not options.targets:
-        raise InputError("name the columns to predict with --target-columns")
-    if len(set(options.targets)) < len(options.targets):
-        raise InputError(f"a target column is named twice: {', '.join(options.targets)}")
-    if (options.split == "column") != (options.split_column is not None):
-        raise InputError("--split column and --split-column NAME go together")
-    if options.balance and options.kind == "regression":
-        raise InputError("--balance is for --task classification")
 
 
 def label_reader(options: TableOptions, columns: list[str]) -> Callable[[int, Row], LabelledRow]:

@@ -32,8 +32,16 @@ _LOG2_E = np.float32(math.log2(math.e))
 class Layout:
     """Where the tokens, pairs and scores of a batch lie.
 
-    `molecules` has a row for each molecule, largest first: CLS token, first atom token, L, first pair, and the scores
-    and queries, padded to full tiles, of one head of the molecules before it.
+    Attributes:
+        molecules: int64 [B + 1, 6]; for each molecule its CLS token, first atom token, L, first pair, and the scores
+            and queries, padded to full tiles, of one head of the molecules before it. The last row holds the ends.
+        batch: B.
+        heads: H.
+        tokens: N.
+        pairs: P.
+        scores: length of the flat bias.
+        queries: padded queries of all heads.
+        longest: largest L.
     """
 
     molecules: np.ndarray
@@ -54,15 +62,14 @@ class Layout:
             raise ValueError("ptr must start at 0 and give every molecule at least one atom")
         lengths = atoms + 1
         queries = (lengths + LANES - 1) // LANES * LANES
-        columns = np.zeros((_COLUMNS, len(atoms) + 1), np.int64)
-        columns[0] = np.arange(len(atoms) + 1)
-        columns[1] = bounds + len(atoms)
-        columns[2, :-1] = lengths
-        np.cumsum(atoms * atoms, out=columns[3, 1:])
-        np.cumsum(queries * lengths, out=columns[4, 1:])
-        np.cumsum(queries, out=columns[5, 1:])
-        _, tokens, _, pairs, scores, lanes = columns[:, -1].tolist()
-        molecules = np.ascontiguousarray(columns[:, np.argsort(-lengths, kind="stable")].T)
+        molecules = np.zeros((len(atoms) + 1, _COLUMNS), np.int64)
+        molecules[:, 0] = np.arange(len(atoms) + 1)
+        molecules[:, 1] = bounds + len(atoms)
+        molecules[:-1, 2] = lengths
+        np.cumsum(atoms * atoms, out=molecules[1:, 3])
+        np.cumsum(queries * lengths, out=molecules[1:, 4])
+        np.cumsum(queries, out=molecules[1:, 5])
+        _, tokens, _, pairs, scores, lanes = molecules[-1].tolist()
         return cls(molecules, len(atoms), heads, tokens, pairs, scores * heads, lanes * heads, int(lengths.max()))
 
 

@@ -1,5 +1,6 @@
 """The README's examples run as they stand, one after another, from a folder that holds the project's files."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -13,7 +14,14 @@ BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def blocks() -> list[tuple[str, str]]:
-    return BLOCK.findall((REPOSITORY / "README.md").read_text())
+    """Language and text of each example, without those that import an optional library that is not installed."""
+    found = BLOCK.findall((REPOSITORY / "README.md").read_text())
+    absent = [name for name in ("timm", "transformers") if importlib.util.find_spec(name) is None]
+    return [
+        block
+        for block in found
+        if not any(f"import {name}" in block[1] or f"from {name}" in block[1] for name in absent)
+    ]
 
 
 @pytest.mark.slow

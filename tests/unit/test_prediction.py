@@ -91,7 +91,7 @@ def test_an_ensemble_gives_mean_and_spread():
 def test_models_of_different_targets_are_not_averaged():
     with pytest.raises(InputError, match=r"differ in targets or features: .*\blogp\b.*\btox\b"):
         Predictor([tiny_model(), tiny_model(targets=("tox",))])
-    with pytest.raises(InputError, match="ogb.*zinc"):
+    with pytest.raises(InputError, match=r"ogb.*zinc"):
         Predictor([tiny_model(), tiny_model("zinc")])
 
 

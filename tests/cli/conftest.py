@@ -1,0 +1,21 @@
+import json
+import sys
+
+import pytest
+
+from graphormer_sepnorm import cli
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs a command in this process; gives its exit code, the JSON of its last line and its messages."""
+
+    def run(*arguments) -> tuple[int, dict | None, str]:
+        monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        printed = capsys.readouterr()
+        last = printed.out.splitlines()[-1] if printed.out else "null"
+        return end.value.code or 0, json.loads(last), printed.err
+
+    return run
