@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,11 +15,12 @@ from pydantic import ValidationError
 
 from graphormer_sepnorm import distributed, runs
 from graphormer_sepnorm.checkpoint import resolve_model
-from graphormer_sepnorm.config import PRESETS, TrainConfig, first_problem
+from graphormer_sepnorm.config import first_problem
 from graphormer_sepnorm.csvdata import TableOptions, table_task, train_table
 from graphormer_sepnorm.datasets import DATASETS, ROOT_VARIABLE, TABLE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.norms import NORMS
+from graphormer_sepnorm.recipes import RECIPES, find_recipe
 from graphormer_sepnorm.signals import Interrupted, interruptible
 from graphormer_sepnorm.tables import open_table
 
@@ -44,13 +46,15 @@ def train(
     split_column: Annotated[str | None, typer.Option(help="Column of --csv that says train, val or test.")] = None,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
     ensemble: Annotated[int, typer.Option(help="Models to train on --csv, of one seed after the other.")] = 1,
-    norm: Annotated[str, typer.Option(help=f"Norm of the blocks: {', '.join(NORMS)}.")] = "sepnorm",
-    preset: Annotated[str, typer.Option(help=f"Size of the model: {', '.join(PRESETS)}.")] = "slim",
-    epochs: Annotated[int, typer.Option(help="Passes over the training molecules.")] = TrainConfig.epochs,
-    batch_size: Annotated[int, typer.Option(help="Molecules per update.")] = TrainConfig.batch_size,
-    lr: Annotated[float, typer.Option(help="Peak learning rate.")] = TrainConfig.lr,
-    seed: Annotated[int, typer.Option(help="Seed of initialisation, order, dropout and random split.")] = 0,
-    patience: Annotated[int, typer.Option(help="Epochs without improvement before training stops; 0: never.")] = 0,
+    recipe: Annotated[
+        str, typer.Option(help=f"Model and its training: {', '.join(RECIPES)}, or the config.json of a run.")
+    ] = "paper",
+    norm: Annotated[str | None, typer.Option(help=f"{', '.join(NORMS)}; by default the recipe's.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; recipe's: 20.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Molecules per update; recipe's: 64.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the recipe's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split; recipe's: 0.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Epochs without improvement before the end; 0: never.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
     start: Annotated[
@@ -63,22 +67,24 @@ def train(
     The run folder holds config.json, model.safetensors (the best checkpoint by validation), metrics.jsonl (a line per
     epoch), curves.png and test.json.
     """
-    if preset not in PRESETS:
-        raise InputError(f"unknown preset {preset!r}, choose one of {', '.join(PRESETS)}")
-    train_config = TrainConfig(epochs=epochs, batch_size=batch_size, lr=lr, seed=seed, patience=patience)
+    found = find_recipe(recipe)
+    chosen = {"epochs": epochs, "batch_size": batch_size, "lr": lr, "seed": seed, "patience": patience}
+    train_config = replace(found.train, **{name: value for name, value in chosen.items() if value is not None})
     if csv is None:
-        if more_targets or target_columns or ensemble != 1:
+        if more_targets:
+            raise InputError(f"unexpected argument {more_targets[0]!r}: only columns of --csv are named without option")
+        if target_columns or ensemble != 1:
             raise InputError("--target-columns and --ensemble belong to --csv FILE")
-        config = runs.dataset_config(dataset, train_config, norm, PRESETS[preset])
+        config = runs.dataset_config(dataset, train_config, norm, found.architecture)
     else:
         targets = (*(target_columns or ()), *(more_targets or ()))
-        table = TableOptions(csv, targets, task, smiles_column, delimiter, split, split_column, balance, seed)
-        config = runs.task_config(TABLE, "ogb", table_task(table), train_config, norm, PRESETS[preset])
+        table = TableOptions(csv, targets, task, smiles_column, delimiter, split, split_column, balance, train_config.seed)
+        config = runs.task_config(TABLE, "ogb", table_task(table), train_config, norm, found.architecture)
     if start is not None:
         config = runs.starting_from(config, resolve_model(start), freeze)
     elif freeze:
         raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
-    folder = out or Path("runs") / f"{Path(csv or dataset).name}-{norm}-{seed}"
+    folder = out or Path("runs") / f"{Path(csv or dataset).name}-{config.model.norm}-{config.train.seed}"
     started = time.perf_counter()
     if csv is None:
         result = runs.train_run(config, folder, root, resume)

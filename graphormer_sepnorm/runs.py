@@ -15,23 +15,33 @@ from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.files import write_atomically
 from graphormer_sepnorm.inference import predict_dataset
 from graphormer_sepnorm.plots import plot_predictions
+from graphormer_sepnorm.recipes import Architecture
 from graphormer_sepnorm.signals import advising
 from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable
 from graphormer_sepnorm.training import TEST, Trainer
 
 
-def dataset_config(dataset: str, train: TrainConfig, norm: str = "sepnorm", preset=slim) -> Config:
-    """The config of a preset on a named dataset; raises InputError for an unknown name."""
+def dataset_config(
+    dataset: str, train: TrainConfig, norm: str | None = None, architecture: Architecture = slim
+) -> Config:
+    """The config of an architecture on a named dataset; raises InputError for an unknown name."""
     found = find_dataset(dataset)
-    return task_config(dataset, found.featurizer, found.task, train, norm, preset)
+    return task_config(dataset, found.featurizer, found.task, train, norm, architecture)
 
 
 def task_config(
-    dataset: str, featurizer: str, task: TaskConfig, train: TrainConfig, norm: str = "sepnorm", preset=slim
+    dataset: str,
+    featurizer: str,
+    task: TaskConfig,
+    train: TrainConfig,
+    norm: str | None = None,
+    architecture: Architecture = slim,
 ) -> Config:
-    """The config of a preset for a task on molecules that ``featurizer`` reads."""
+    """The config of an architecture, with another norm if one is named, for a task on what ``featurizer`` reads."""
     found = FEATURIZERS[featurizer]
-    model = replace(preset(found.atom_sizes, found.bond_sizes, len(task.targets)), norm=norm)
+    model = architecture(found.atom_sizes, found.bond_sizes, len(task.targets))
+    if norm is not None:
+        model = replace(model, norm=norm)
     return Config(dataset=dataset, featurizer=featurizer, task=task, model=model, train=train)
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from graphormer_sepnorm.checkpoint import load_model
 from graphormer_sepnorm.chemistry import murcko_scaffold
-from graphormer_sepnorm.config import PRESETS, TrainConfig, slim
+from graphormer_sepnorm.config import TrainConfig, slim
 from graphormer_sepnorm.csvdata import random_split, read_label, scaffold_split
 from graphormer_sepnorm.datasets import sample_table
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import RECIPES, Recipe
 
 MODEL_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
 TABLE_FILES = {"table.csv", "table.json", "skipped.csv"}
@@ -26,11 +27,11 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 @pytest.fixture
 def train(command, monkeypatch, tmp_path):
     """Runs the command on a table with a tiny model; gives exit code, result and messages."""
-    monkeypatch.setitem(PRESETS, "tiny", tiny)
+    monkeypatch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig()))
 
     def run(table: pd.DataFrame, *arguments):
         table.to_csv(tmp_path / "mols.csv", index=False)
-        options = ["--preset", "tiny", "--epochs", 2, "--out", tmp_path / "run"]
+        options = ["--recipe", "tiny", "--epochs", 2, "--out", tmp_path / "run"]
         return command("train", "--csv", tmp_path / "mols.csv", *options, *arguments)
 
     return run

@@ -1,0 +1,49 @@
+"""Recipes: an architecture with the optimisation that suits it, by name or from the config of an earlier run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graphormer_sepnorm.config import ModelConfig, TrainConfig, base, best, config_from_json, slim
+from graphormer_sepnorm.errors import InputError
+
+Architecture = Callable[[tuple[int, ...], tuple[int, ...], int], ModelConfig]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to build and train a model for any vocabulary and number of tasks.
+
+    Attributes:
+        architecture: from ``atom_sizes``, ``bond_sizes`` and the number of tasks to the model.
+        train: the optimisation.
+    """
+
+    architecture: Architecture
+    train: TrainConfig
+
+
+RECIPES = {
+    "paper": Recipe(slim, TrainConfig()),
+    "paper-base": Recipe(base, TrainConfig(lr=2e-4)),
+    "best": Recipe(best, TrainConfig()),
+}
+
+
+def find_recipe(name: str) -> Recipe:
+    """The recipe of that name, or the one that the ``config.json`` of a run holds; raises InputError for neither."""
+    if name in RECIPES:
+        return RECIPES[name]
+    if not Path(name).is_file():
+        raise InputError(f"unknown recipe {name!r}, choose one of {', '.join(RECIPES)} or the config.json of a run")
+    try:
+        config = config_from_json(Path(name).read_bytes(), name)
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror}") from None
+
+    def architecture(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+        if (atom_sizes, bond_sizes) != (config.model.atom_sizes, config.model.bond_sizes):
+            raise InputError(f"the model of {name} reads {config.featurizer!r} features, this dataset has other ones")
+        return replace(config.model, num_tasks=num_tasks)
+
+    return Recipe(architecture, config.train)

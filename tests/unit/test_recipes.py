@@ -1,0 +1,31 @@
+from dataclasses import replace
+
+import pytest
+
+from graphormer_sepnorm.config import TrainConfig, config_to_json
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import RECIPES, find_recipe
+from graphormer_sepnorm.runs import dataset_config, task_config
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_of_an_earlier_run_rebuilds_its_config(name, tmp_path):
+    recipe = RECIPES[name]
+    train = replace(recipe.train, epochs=7, seed=3, averaging=0.9)
+    config = dataset_config("zinc-subset", train, "sharenorm", recipe.architecture)
+    (tmp_path / "config.json").write_text(config_to_json(config))
+    found = find_recipe(str(tmp_path / "config.json"))
+    assert dataset_config("zinc-subset", found.train, None, found.architecture) == config
+
+
+def test_a_recipe_for_other_features_is_refused(tmp_path):
+    config = dataset_config("zinc-subset", TrainConfig())
+    (tmp_path / "config.json").write_text(config_to_json(config))
+    architecture = find_recipe(str(tmp_path / "config.json")).architecture
+    with pytest.raises(InputError, match="'zinc' features"):
+        task_config("ogbg-molhiv", "ogb", config.task, TrainConfig(), None, architecture)
+
+
+def test_the_norm_is_the_recipes_unless_another_is_named():
+    assert dataset_config("zinc", TrainConfig(), None, RECIPES["best"].architecture).model.norm == "sepnorm-batchnorm"
+    assert dataset_config("zinc", TrainConfig(), "sharenorm", RECIPES["best"].architecture).model.norm == "sharenorm"
