@@ -50,10 +50,10 @@ def train(
         str, typer.Option(help=f"Model and its training: {', '.join(RECIPES)}, or the config.json of a run.")
     ] = "paper",
     norm: Annotated[str | None, typer.Option(help=f"{', '.join(NORMS)}; by default the recipe's.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; recipe's: 20.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Molecules per update; recipe's: 64.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; paper's: 20.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Molecules per update; by default the recipe's.")] = None,
     lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the recipe's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split; recipe's: 0.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement before the end; 0: never.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
@@ -78,7 +78,8 @@ def train(
         config = runs.dataset_config(dataset, train_config, norm, found.architecture)
     else:
         targets = (*(target_columns or ()), *(more_targets or ()))
-        table = TableOptions(csv, targets, task, smiles_column, delimiter, split, split_column, balance, train_config.seed)
+        division = (split, split_column, balance, train_config.seed)
+        table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
         config = runs.task_config(TABLE, "ogb", table_task(table), train_config, norm, found.architecture)
     if start is not None:
         config = runs.starting_from(config, resolve_model(start), freeze)

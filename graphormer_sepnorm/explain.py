@@ -133,8 +133,8 @@ class EmbeddedMolecule:
         ptr = torch.arange(copies + 1, device=atoms.device) * num_atoms
         attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach())
         rows = torch.cat([self.model.cls.expand(copies, -1), atoms.flatten(0, 1)])
-        cls, _ = self.model.run_blocks(rows, copies, attend)
-        return self.model.head(cls)
+        embeddings = self.model.run_blocks(rows, copies, attend)
+        return self.model.head(self.model.readout.read(*embeddings, ptr))
 
 
 def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:

@@ -26,7 +26,7 @@ class Recipe:
 RECIPES = {
     "paper": Recipe(slim, TrainConfig()),
     "paper-base": Recipe(base, TrainConfig(lr=2e-4)),
-    "best": Recipe(best, TrainConfig()),
+    "best": Recipe(best, TrainConfig(epochs=160)),
 }
 
 

@@ -36,7 +36,6 @@ def _embedding_forward(width: int, index_type: np.dtype) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
         index = carray(simd.void_pointer(a.index), (a.rows, a.columns), index_type)
-        weight = carray(simd.pointer(a.weight), (a.rows, a.columns))
         table, out = simd.pointer(a.table), simd.pointer(a.out)
         zero = simd.zero_span(width)
         while True:
@@ -50,13 +49,10 @@ def _embedding_forward(width: int, index_type: np.dtype) -> Loop:
                     if entry < 0 or entry >= a.entries:
                         carray(simd.integers(a.invalid), 1)[0] = 1
                         entry = 0
-                    vectors = simd.load_span(zero, table, entry * width)
-                    if a.weight != 0:
-                        vectors = vectors * weight[row, column]
-                    total = total + vectors
+                    total = total + simd.load_span(zero, table, entry * width)
                 simd.store_span(out, row * width, total)
 
-    return Loop(body, dict.fromkeys(("index", "weight", "table", "out", "invalid", "rows", "columns", "entries"), "q"))
+    return Loop(body, dict.fromkeys(("index", "table", "out", "invalid", "rows", "columns", "entries"), "q"))
 
 
 @lru_cache
@@ -66,7 +62,6 @@ def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
         index = carray(simd.void_pointer(a.index), (a.rows, a.columns), index_type)
-        weight = carray(simd.pointer(a.weight), (a.rows, a.columns))
         zero = simd.zero_span(width)
         while True:
             item = claim(arguments)
@@ -78,151 +73,50 @@ def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
             for row in range(a.rows * item // a.items, a.rows * (item + 1) // a.items):
                 vectors = simd.load_span(zero, simd.pointer(a.gradient), row * width)
                 for column in range(a.columns):
-                    share = vectors * weight[row, column] if a.weight != 0 else vectors
                     start = np.int64(index[row, column]) * padded
-                    simd.store_rows(partial, start, LANES, simd.load_rows(zero, partial, start, LANES) + share)
+                    simd.store_rows(partial, start, LANES, simd.load_rows(zero, partial, start, LANES) + vectors)
 
-    return Loop(body, dict.fromkeys(("index", "weight", "gradient", "partial", "rows", "columns", "entries"), "q"))
+    return Loop(body, dict.fromkeys(("index", "gradient", "partial", "rows", "columns", "entries"), "q"))
 
 
 class _EmbeddingSum(Function):
     @staticmethod
-    def forward(ctx, index, table, weight):
+    def forward(ctx, index, table):
         rows, columns = index.shape
         entries, width = table.shape
         out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
         ctx.kind, ctx.sizes = (width, _numpy_type(index)), (rows, columns, entries)
-        arrays = (index, 0 if weight is None else weight, table, out, invalid.ctypes.data)
+        arrays = (index, table, out, invalid.ctypes.data)
         _embedding_forward(*ctx.kind)(-(-rows // _ROWS_PER_ITEM), *arrays, *ctx.sizes)
         if invalid[0]:
             raise IndexError(f"index must lie in 0 .. {entries - 1}, the rows of table")
-        ctx.save_for_backward(index, weight)
+        ctx.save_for_backward(index)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):
-        index, weight = ctx.saved_tensors
+        (index,) = ctx.saved_tensors
         width, entries = ctx.kind[0], ctx.sizes[-1]
         partial = gradient.new_empty(_CHUNKS, entries, _padded(width))
-        arrays = (index, 0 if weight is None else weight, gradient.contiguous(), partial)
+        arrays = (index, gradient.contiguous(), partial)
         _embedding_backward(*ctx.kind)(_CHUNKS, *arrays, *ctx.sizes)
-        return None, _chunk_sum(partial, width), None
+        return None, _chunk_sum(partial, width)
 
 
 def _numpy_type(index: Tensor) -> np.dtype:
     return np.dtype(str(index.dtype).removeprefix("torch."))
 
 
-def embedding_sum(index: Tensor, table: Tensor, weight: Tensor | None = None) -> Tensor:
-    """out[m] = sum over f of weight[m, f] * table[index[m, f]], [M, W]; gradients reach the table only.
-
-    index [M, F] of any integer type, table [V, W], weight [M, F] or None for ones.
-    """
+def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
+    """out[m] = sum over f of table[index[m, f]], [M, W]; index [M, F] of any integer type, table [V, W]."""
     check_tensor("index", index, index.shape, index.dtype)
     if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
         raise TypeError(f"index must be of an integer type, got {index.dtype}")
     if index.dim() != 2 or table.dim() != 2:
         raise ValueError(f"index and table must have 2 axes, got {index.dim()} and {table.dim()}")
     check_tensor("table", table, table.shape)
-    if weight is not None:
-        check_tensor("weight", weight, index.shape)
-        weight = weight.detach().contiguous()
-    return _EmbeddingSum.apply(index.contiguous(), table.contiguous(), weight)
-
-
-@lru_cache
-def _norm_forward(width: int) -> Loop:
-    def body(arguments):
-        a = carray(arguments, 1)[0]
-        statistics = carray(simd.pointer(a.statistics), (a.rows, 2))
-        zero = simd.zero_span(width)
-        weight = simd.load_span(zero, simd.pointer(a.weight), 0)
-        bias = simd.load_span(zero, simd.pointer(a.bias), 0)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
-            for row in range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM)):
-                start = row * width
-                x = _load_sum(zero, simd.pointer(a.x), simd.pointer(a.residual), start)
-                mean = simd.total(x) * np.float32(1 / width)
-                centred = simd.trimmed(x - mean)
-                scale = np.float32(1) / np.sqrt(simd.total(centred * centred) * np.float32(1 / width) + a.eps)
-                statistics[row, 0], statistics[row, 1] = mean, scale
-                simd.store_span(simd.pointer(a.out), start, centred * scale * weight + bias)
-
-    names = ("x", "residual", "weight", "bias", "out", "statistics", "rows")
-    return Loop(body, dict.fromkeys(names, "q") | {"eps": "f"})
-
-
-@njit(forceinline=True)
-def _load_sum(like, x, residual, start):
-    return simd.load_span(like, x, start) + simd.load_span(like, residual, start)
-
-
-@lru_cache
-def _norm_backward(width: int) -> Loop:
-    padded = _padded(width)
-
-    def body(arguments):
-        a = carray(arguments, 1)[0]
-        statistics = carray(simd.pointer(a.statistics), (a.rows, 2))
-        zero = simd.zero_span(width)
-        weight = simd.load_span(zero, simd.pointer(a.weight), 0)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
-            weight_gradient, bias_gradient = zero, zero
-            for row in range(a.rows * item // a.items, a.rows * (item + 1) // a.items):
-                start = row * width
-                mean, scale = statistics[row, 0], statistics[row, 1]
-                unit = (_load_sum(zero, simd.pointer(a.x), simd.pointer(a.residual), start) - mean) * scale
-                gradient = simd.load_span(zero, simd.pointer(a.gradient), start)
-                weight_gradient = weight_gradient + gradient * unit
-                bias_gradient = bias_gradient + gradient
-                weighted = gradient * weight
-                offset = simd.total(weighted) * np.float32(1 / width)
-                slope = simd.total(weighted * unit) * np.float32(1 / width)
-                simd.store_span(simd.pointer(a.out), start, (weighted - offset - unit * slope) * scale)
-            partial = simd.shifted(simd.pointer(a.partial), item * 2 * padded)
-            simd.store_rows(partial, 0, LANES, weight_gradient)
-            simd.store_rows(partial, padded, LANES, bias_gradient)
-
-    names = ("x", "residual", "weight", "gradient", "out", "partial", "statistics", "rows")
-    return Loop(body, dict.fromkeys(names, "q"))
-
-
-class _AddNorm(Function):
-    @staticmethod
-    def forward(ctx, x, residual, weight, bias, eps):
-        rows, width = x.shape
-        out, statistics = torch.empty_like(x), x.new_empty(rows, 2)
-        _norm_forward(width)(-(-rows // _ROWS_PER_ITEM), x, residual, weight, bias, out, statistics, rows, eps)
-        ctx.save_for_backward(x, residual, weight, statistics)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):
-        x, residual, weight, statistics = ctx.saved_tensors
-        rows, width = x.shape
-        out, partial = torch.empty_like(x), x.new_empty(_CHUNKS, 2, _padded(width))
-        arrays = (x, residual, weight, gradient.contiguous(), out, partial, statistics)
-        _norm_backward(width)(_CHUNKS, *arrays, rows)
-        return out, out, *_chunk_sum(partial, width), None
-
-
-def add_norm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
-    """LayerNorm of x + residual, both [M, D], over the last axis, with weight and bias [D]."""
-    if x.dim() != 2:
-        raise ValueError(f"x must have 2 axes, got {x.dim()}")
-    check_tensor("x", x, x.shape)
-    check_tensor("residual", residual, x.shape)
-    check_tensor("weight", weight, x.shape[1:])
-    check_tensor("bias", bias, x.shape[1:])
-    return _AddNorm.apply(x.contiguous(), residual.contiguous(), weight.contiguous(), bias.contiguous(), eps)
+    return _EmbeddingSum.apply(index.contiguous(), table.contiguous())
 
 
 @lru_cache

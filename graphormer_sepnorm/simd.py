@@ -407,23 +407,6 @@ def store_span(builder, target, offset, rows, tail):
     _store_lanes(builder, target, starts[-1], _first_lanes(tail), last)
 
 
-@_simd(None, None)
-def trimmed(builder, rows, tail):
-    """The rows with zeros in the lanes that are not in use."""
-    *vectors, last = _split(builder, rows)
-    return _join(builder, [*vectors, builder.select(_first_lanes(tail), last, _ZERO)])
-
-
-@_simd(types.float32, None)
-def total(builder, rows):
-    """The sum of all lanes of all rows."""
-    first, *others = _split(builder, rows)
-    for vector in others:
-        first = builder.fadd(first, vector, flags=_FAST)
-    name = f"llvm.vector.reduce.fadd.v{LANES}f32"
-    return _call(builder, name, _FLOAT, ir.Constant(_FLOAT, 0.0), first, flags=_FAST)
-
-
 @_simd(None, None, POINTER, types.int64, types.int64, types.int64)
 def load_columns(builder, like, source, stride, first, last):
     """Rows whose lane l comes from `source[column * stride + row]`, column first + l; zero outside 0 .. last."""
