@@ -21,6 +21,7 @@ MODULES = {
     "ShareNorm": "norms",
     "TrainConfig": "config",
     "base": "config",
+    "best": "config",
     "separate_norms": "separate",
     "slim": "config",
 }

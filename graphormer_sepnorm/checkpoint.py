@@ -71,7 +71,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
     recorded = metadata.pop(CHECKSUM, None)
     if recorded != checksum(tensors, metadata):
         raise InputError(f"{path} is damaged: its content does not match its checksum")
-    check_vocabulary(config, path)
+    check_usable(config, path)
     check_parameters(config, tensors, path)
     return tensors, config, read_facts(metadata["facts"], path)
 
@@ -104,12 +104,14 @@ def check_sizes(path: Path) -> None:
         raise InputError(f"{path} is not a readable safetensors file: its header would have {header:,} bytes")
 
 
-def check_vocabulary(config: Config, path: Path) -> None:
-    """Raises InputError if molecules read for this config could fall outside the model's tables."""
+def check_usable(config: Config, path: Path) -> None:
+    """Raises InputError if predictions for this config could not be scaled or molecules fall outside its tables."""
     if config.featurizer not in FEATURIZERS:
         raise InputError(f"{path}: unknown featurizer {config.featurizer!r}, there are {', '.join(FEATURIZERS)}")
     if config.task.metric not in METRICS:
         raise InputError(f"{path}: unknown metric {config.task.metric!r}, there are {', '.join(METRICS)}")
+    if config.task.kind == "regression" and not (config.task.mean and config.task.std):
+        raise InputError(f"{path}: its config has no scale for its targets")
     featurizer, model = FEATURIZERS[config.featurizer], config.model
     if (model.atom_sizes, model.bond_sizes) != (featurizer.atom_sizes, featurizer.bond_sizes):
         raise InputError(

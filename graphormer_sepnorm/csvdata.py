@@ -29,6 +29,7 @@ from graphormer_sepnorm.tables import Row, open_table
 from graphormer_sepnorm.tasks import check_learnable, check_scorable
 
 SKIPPED = "skipped.csv"
+MAX_ROWS = 10_000_000
 FRACTIONS = {"train": 0.8, "val": 0.1, "test": 0.1}
 MAIN_METRIC = {"regression": "mae", "classification": "rocauc"}
 MISSING = ("", "na", "nan", "n/a", "null", "none")
@@ -105,12 +106,15 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
         featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped.
 
     Raises:
-        InputError: an unusable table, a column that is not there, or no molecules in one of the splits.
+        InputError: an unusable table, one of more than ``MAX_ROWS`` rows, a column that is not there, or no molecules
+            in one of the splits.
     """
     labelled = LabelledTable()
     with open_table(options.path, options.smiles_column, options.delimiter) as table:
         read = label_reader(options, table.columns)
         for number, row in enumerate(table.rows, 1):
+            if number > MAX_ROWS:
+                raise InputError(f"{options.path} has more than {MAX_ROWS:,} rows; training holds them in memory")
             try:
                 labelled.rows.append(read(number, row))
             except InputError as error:

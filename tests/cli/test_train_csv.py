@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from graphormer_sepnorm import csvdata
 from graphormer_sepnorm.checkpoint import load_model
 from graphormer_sepnorm.chemistry import murcko_scaffold
 from graphormer_sepnorm.config import TrainConfig, slim
@@ -144,6 +145,13 @@ def test_tables_that_cannot_be_learnt_leave_nothing(train, molecules, tmp_path, 
     code, _, messages = train(molecules, *arguments)
     assert code == 2 and message in messages
     assert names(tmp_path) == {"mols.csv"}
+
+
+def test_a_table_of_too_many_rows_is_refused(train, molecules, tmp_path, monkeypatch):
+    monkeypatch.setattr(csvdata, "MAX_ROWS", 50)
+    code, _, messages = train(molecules, "--target-columns", "a")
+    assert code == 2 and "more than 50 rows" in messages
+    assert not (tmp_path / "run").exists()
 
 
 def test_targets_without_a_table_are_refused(command):

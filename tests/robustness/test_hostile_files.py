@@ -95,6 +95,7 @@ def test_the_forger_makes_readable_checkpoints(good, tmp_path):
         ("model.encodings", [{"name": "pickle"}], "encodings"),
         ("model.num_tasks", 3, "3 tasks, but 2 names"),
         ("task.std", [0.0, 1.0], "greater than 0"),
+        ("task.mean", [], "no scale"),
         ("task.metric", "../../etc/passwd", "unknown metric"),
         ("featurizer", "../ogb", "unknown featurizer"),
         ("format_version", 2, "install a newer"),
