@@ -184,12 +184,12 @@ def read_alone(dataset: Dataset, split: str, root: Path, source: str) -> Labelle
 
 def link_files(root: Path, mirror: Path) -> None:
     """Repeats the folders below ``root`` below ``mirror``, with symbolic links to the files."""
-    for path in (root, *root.rglob("*")):
-        place = mirror / path.relative_to(root)
-        if path.is_dir():
-            place.mkdir(parents=True, exist_ok=True)
-        elif not place.exists():
-            place.symlink_to(path.resolve())
+    for folder, _, names in os.walk(root, followlinks=True):
+        place = mirror / Path(folder).relative_to(root)
+        place.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if not (place / name).exists():
+                (place / name).symlink_to((Path(folder) / name).resolve())
 
 
 def table_dataset(path: Path) -> Dataset:

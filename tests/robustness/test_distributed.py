@@ -159,9 +159,9 @@ def refuse_small_batches(rank: int, size: int, folder: Path) -> None:
     config = tiny_run.tiny_config()
     config = replace(config, train=replace(config.train, batch_size=2))
     train, val = (load_split("tiny", split, config.model.encodings) for split in ("train", "val"))
-    with pytest.raises(InputError, match="batches of 1 molecules cannot be shared by 2 processes"):
+    with pytest.raises(InputError, match="batches of 2 molecules cannot be shared by 3 processes"):
         Trainer(config, train, val, folder / "run")
 
 
 def test_more_processes_than_molecules_in_a_batch_are_refused(tmp_path):
-    in_group(refuse_small_batches, tmp_path, 2)
+    in_group(refuse_small_batches, tmp_path, 3)

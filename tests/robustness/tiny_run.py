@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from graphormer_sepnorm import store
 from graphormer_sepnorm.cli import guarded
@@ -43,7 +44,8 @@ def tiny_config(epochs: int = 4, dropout: float = 0.1, seed: int = 0) -> Config:
 
 
 def run(out: Path, cache: Path, resume: bool = False, threads: int = 2, **changes) -> None:
-    """Trains, as the command does, with a cache and a number of preparing threads of its own."""
+    """Trains on one core, as the command does, with a cache and a number of preparing threads of its own."""
+    torch.set_num_threads(1)
     cache.mkdir(parents=True, exist_ok=True)
     os.environ[CACHE_VARIABLE] = str(cache)
     store.PREPARE_THREADS = threads
