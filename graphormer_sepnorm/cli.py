@@ -202,6 +202,29 @@ def info(model: Annotated[str, typer.Argument(help="Run folder, weights file, or
     print(json.dumps(facts))
 
 
+def analyze(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Run folders, weights files, or names of shipped weights.")
+    ],
+    out: Annotated[Path, typer.Option("--output", "-o", help="Picture to write, .png.")],
+    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    root: Root = None,
+) -> None:
+    """Measure how the CLS embeddings of a split lie in space, and draw several models side by side.
+
+    Singular values and their effective rank (collapse), uniformity (Wang and Isola, 2020) and isotropy.
+    """
+    from graphormer_sepnorm.analysis import analyze_run
+    from graphormer_sepnorm.plots import plot_cls_geometry
+
+    if out.suffix.lower() != ".png":
+        raise InputError(f"the picture is a PNG, so its name ends in .png, not {out.suffix or out.name!r}")
+    results = [analyze_run(resolve_model(model), split, root) for model in models]
+    plot_cls_geometry(results, out)
+    print(f"{out}: {len(results)} models")
+    print(json.dumps(results))
+
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.command()(train)
 app.command()(evaluate)
@@ -209,6 +232,7 @@ app.command()(explain)
 app.command()(predict)
 app.command()(embed)
 app.command()(info)
+app.command()(analyze)
 
 
 def guarded(command: Callable[[], None]) -> None:

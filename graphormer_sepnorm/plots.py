@@ -85,3 +85,30 @@ def draw_roc(axis: Axes, y: np.ndarray, prediction: np.ndarray) -> None:
     axis.plot(false_positive, true_positive)
     axis.set_xlabel("false positive rate")
     axis.set_ylabel("true positive rate")
+
+
+def plot_cls_geometry(results: list[dict], picture: Path) -> None:
+    """Draws what ``analyze_run`` gave for several runs: the spectra over one another, effective rank and uniformity.
+
+    Args:
+        results: one per run.
+        picture: PNG to write.
+    """
+    labels = [f"{result['norm']} ({Path(result['run']).name})" for result in results]
+    colors = [f"C{number}" for number in range(len(results))]
+    figure = Figure(figsize=(12, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    spectrum, rank, spread = figure.subplots(1, 3, width_ratios=(2, 1, 1))
+    for result, label in zip(results, labels, strict=True):
+        values = np.array(result["singular_values"])
+        spectrum.semilogy(np.arange(1, len(values) + 1), values / values[0], label=label)
+    spectrum.set(title="singular values of the CLS embeddings", xlabel="number", ylabel="share of the largest")
+    spectrum.set_ylim(bottom=1e-4)
+    spectrum.legend(frameon=False)
+    rank.bar(labels, [result["effective_rank"] for result in results], color=colors)
+    rank.set_title("effective rank (higher: less collapse)")
+    spread.bar(labels, [result["uniformity"] for result in results], color=colors)
+    spread.set_title("uniformity (lower: more even)")
+    for axis in (rank, spread):
+        axis.set_xticks([])
+    save_png(figure, picture)

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from graphormer_sepnorm import Graphormer, slim
+from graphormer_sepnorm import Graphormer, ModelConfig, slim
 from graphormer_sepnorm.encodings import precompute
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, in_memory, open_or_write
@@ -25,8 +25,9 @@ from graphormer_sepnorm.training import epoch_batches, parameter_groups
 FEATURIZER = FEATURIZERS["zinc"]
 
 
-def slim_config(norm: str = "sepnorm"):
-    return replace(slim(FEATURIZER.atom_sizes, FEATURIZER.bond_sizes), norm=norm)
+def slim_config(norm: str = "sepnorm") -> ModelConfig:
+    """The size and the dropout of the peer."""
+    return replace(slim(FEATURIZER.atom_sizes, FEATURIZER.bond_sizes), norm=norm, attention_dropout=0.1)
 
 
 def read(csv: Path, count: int | None) -> LabelledGraphs:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pandas as pd
 
 HERE = Path(__file__).parent
@@ -93,7 +94,7 @@ def predict_row(args: argparse.Namespace) -> dict:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pd.read_csv(args.csv).sample(size, random_state=0)[["smiles"]].to_csv(folder / "in.csv", index=False)
-        command = [sys.executable, "-m", "graphormer_sepnorm.cli"]
+        command = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()"]
         train = ["train", "--epochs", "1", "--out", str(folder / "run")]
         environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
         subprocess.run([*command, *train], env=environment, check=True, capture_output=True)
@@ -135,13 +136,36 @@ def memory_row(args: argparse.Namespace) -> dict:
 
 
 def growth_row(args: argparse.Namespace) -> dict:
-    points = [(atoms, 64) for atoms in (20, 40, 80, 160)] + [(20, size) for size in (16, 64, 256, 1024)]
+    """Each point in a process of its own, and as a picture if there is a name for it."""
     options = ("--threads", args.threads)
     table = [
         call(sys.executable, "ours.py", "growth", "--atoms", atoms, "--batch-size", size, *options)
-        for atoms, size in points
+        for size in (16, 64, 256, 1024)
+        for atoms in (20, 40, 80, 160)
     ]
+    if args.picture:
+        draw_growth(table, args.picture)
     return {"row": "growth of a training step with atoms and batch", "points": table}
+
+
+def draw_growth(table: list[dict], picture: Path) -> None:
+    """Time and memory over the size of the molecules, a line per batch size, with a quadratic one for comparison."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for axis, key, label in zip(axes, ("seconds", "step_rss_mib"), ("seconds", "MiB beyond the start"), strict=True):
+        for size in sorted({point["batch_size"] for point in table}):
+            points = [point for point in table if point["batch_size"] == size]
+            atoms = [point["atoms"] for point in points]
+            axis.loglog(atoms, [point[key] for point in points], "o-", label=f"batch {size}")
+        last = points[-1]
+        quadratic = [last[key] * (size / last["atoms"]) ** 2 for size in atoms]
+        axis.loglog(atoms, quadratic, "k:", label="quadratic")
+        axis.set_xticks(atoms, atoms)
+        axis.minorticks_off()
+        axis.set(xlabel="atoms per molecule", ylabel=label)
+    axes[0].set_title("time of a training step")
+    axes[1].set_title("memory of a training step")
+    axes[0].legend()
+    figure.savefig(picture, dpi=120)
 
 
 ROWS = {
@@ -166,6 +190,7 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--rounds", type=int, default=3, help="how often ours and theirs alternate")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--picture", type=Path, help="where to draw the growth")
     args = parser.parse_args()
     for name in args.rows:
         print(json.dumps(ROWS[name](args) | {"machine": machine(args.threads)}), flush=True)
