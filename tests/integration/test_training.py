@@ -123,6 +123,20 @@ def test_batch_norm_statistics_are_those_of_todays_weights(run_config, tmp_path)
     torch.testing.assert_close(norm.running_var, variance)
 
 
+def test_batch_norm_statistics_do_not_depend_on_dropout(run_config, tmp_path):
+    config = replace(run_config, model=replace(run_config.model, attention_dropout=0.5, dropout=0.5))
+    data = molecules(64, config)
+    trainer = Trainer(config, data, data, tmp_path)
+    states = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        trainer.evaluate(1)
+        buffers = trainer.evaluated.named_buffers()
+        states.append({name: value.clone() for name, value in buffers if "running_" in name})
+    for name, value in states[0].items():
+        torch.testing.assert_close(states[1][name], value, rtol=0, atol=0)
+
+
 def test_epochs_visit_every_molecule_once_in_new_order_and_no_batch_has_one():
     batches = epoch_batches(65, 64, seed=1, epoch=1)
     assert sorted(np.concatenate(batches).tolist()) == list(range(65))
