@@ -70,8 +70,8 @@ def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> No
     The CLS starts as one constant vector, so in early layers small changes of the weights move its statistics by many
     standard deviations, and running averages from before those changes mislead the evaluation. The variance is the
     one that training divides by, without the factor n / (n - 1) of PyTorch's running variance: over the few CLS rows of
-    a batch and two norms per layer that factor adds up. Dropout is off, as it is when the statistics are used: the noise
-    that it adds would be taken for variance of the molecules.
+    a batch and two norms per layer that factor adds up. Dropout is off, as it is when the statistics are used: its
+    noise would be taken for variance of the molecules.
     """
     norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     if not norms:
