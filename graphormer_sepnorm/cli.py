@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import sys
 import time
@@ -19,6 +20,7 @@ from graphormer_sepnorm.config import first_problem
 from graphormer_sepnorm.csvdata import TableOptions, table_task, train_table
 from graphormer_sepnorm.datasets import DATASETS, ROOT_VARIABLE, TABLE
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.leaderboard import leaderboard, train_unfinished
 from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES, find_recipe
 from graphormer_sepnorm.signals import Interrupted, interruptible
@@ -98,12 +100,52 @@ def train(
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="Run folder or weights file.")],
+    run: Annotated[list[str], typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     root: Root = None,
+    as_leaderboard: Annotated[
+        bool, typer.Option("--leaderboard", help="Mean and deviation of the test scores of runs that differ in seed.")
+    ] = False,
 ) -> None:
     """Score a run's best checkpoint on a split of its dataset, with OGB's evaluators."""
-    print(json.dumps(runs.evaluate_run(run, split, root)))
+    models = [resolve_model(name) for name in run]
+    if as_leaderboard:
+        print(json.dumps(leaderboard(models, root)))
+    elif len(models) > 1:
+        raise InputError("one run is scored at a time; --leaderboard sums several up")
+    else:
+        print(json.dumps(runs.evaluate_run(models[0], split, root)))
+
+
+def sweep(
+    dataset: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(DATASETS)}; repeat the option.")],
+    norm: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(NORMS)}.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run folders, DATASET-NORM-SEED each.")],
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this number - 1.")] = 3,
+    recipe: Annotated[str, typer.Option(help=f"{', '.join(RECIPES)}, or the config.json of a run.")] = "paper",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules.")] = None,
+    root: Root = None,
+) -> None:
+    """Train every dataset with every norm and seed, as far as it is unfinished, and sum the scores up.
+
+    Interrupted, the same command goes on where it was. The last line has a list of leaderboard rows.
+    """
+    found = find_recipe(recipe)
+    train_config = found.train if epochs is None else replace(found.train, epochs=epochs)
+    groups = [
+        {
+            out / f"{name}-{chosen}-{seed}": runs.dataset_config(
+                name, replace(train_config, seed=seed), chosen, found.architecture
+            )
+            for seed in range(seeds)
+        }
+        for name, chosen in itertools.product(dataset, norm)
+    ]
+    rows = []
+    for configs in groups:
+        train_unfinished(configs, root)
+        rows.append(leaderboard(list(configs), root))
+    print(json.dumps(rows))
 
 
 def explain(
@@ -228,6 +270,7 @@ def analyze(
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.command()(train)
 app.command()(evaluate)
+app.command()(sweep)
 app.command()(explain)
 app.command()(predict)
 app.command()(embed)

@@ -1,0 +1,96 @@
+"""Several seeds of one configuration: train what is unfinished, and the rows that a leaderboard asks for."""
+
+import json
+import os
+import platform
+import statistics
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from graphormer_sepnorm import checkpoint
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs import score_runs, train_run
+from graphormer_sepnorm.training import TEST
+
+
+def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None = None) -> None:
+    """Trains the runs that have no test score yet, from where each stands.
+
+    Args:
+        configs: run folder and config of each.
+        root: folder of the downloaded datasets.
+
+    Raises:
+        InputError: as ``train_run``.
+    """
+    for folder, config in configs.items():
+        if not (folder / TEST).exists():
+            train_run(config, folder, root, resume=(folder / checkpoint.CONFIG).exists())
+
+
+def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict:
+    """What an OGB submission asks for, over runs that differ in their seed alone.
+
+    Args:
+        runs: run folders; one without a test score is scored.
+        root: folder of the downloaded datasets, for those.
+
+    Returns:
+        ``dataset, norm, metric, test_mean, test_std, val_mean, val_std, runs, seeds, parameters, hardware``; standard
+        deviations with n - 1, and ``None`` for one run.
+
+    Raises:
+        InputError: not a run, runs that differ in more than their seed, or a seed twice.
+    """
+    tests, validations, seeds = [], [], []
+    for run in runs:
+        model, config, facts = checkpoint.load_model(run)
+        if not seeds:
+            first = config
+        check_comparable(first, config, run)
+        tests.append(score_on_test(run, root))
+        validations.append(facts["val_metric"])
+        seeds.append(config.train.seed)
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"a seed is there twice: {', '.join(map(str, seeds))}")
+    return {
+        "dataset": first.dataset,
+        "norm": first.model.norm,
+        "metric": first.task.metric,
+        "test_mean": statistics.mean(tests),
+        "test_std": spread(tests),
+        "val_mean": statistics.mean(validations),
+        "val_std": spread(validations),
+        "runs": len(runs),
+        "seeds": seeds,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "hardware": torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_name(),
+    }
+
+
+def check_comparable(first: Config, config: Config, run: Path) -> None:
+    """Raises InputError unless two configs are the same but for the seed."""
+    if replace(config, train=replace(config.train, seed=first.train.seed)) != first:
+        raise InputError(f"{run} differs from the first run in more than its seed")
+
+
+def score_on_test(run: Path, root: str | os.PathLike | None) -> float:
+    """The test score of a run, from its folder where it is there."""
+    if (run / TEST).exists():
+        return json.loads((run / TEST).read_text())["value"]
+    return score_runs([run], "test", root).result["value"]
+
+
+def spread(values: list[float]) -> float | None:
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def cpu_name() -> str:
+    """The processor and the number of threads."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor()}, {torch.get_num_threads()} threads"

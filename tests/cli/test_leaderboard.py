@@ -1,0 +1,59 @@
+"""Lists of runs: trained as far as they are unfinished, and summed up."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from graphormer_sepnorm.config import TrainConfig, slim
+from graphormer_sepnorm.recipes import RECIPES, Recipe
+
+
+def tiny(atom_sizes, bond_sizes, num_tasks):
+    return replace(slim(atom_sizes, bond_sizes, num_tasks), layers=1, width=16, ffn_width=16, heads=2)
+
+
+@pytest.fixture
+def sweep(command, monkeypatch, tmp_path):
+    """Runs the command on the sample; gives exit code, rows and messages."""
+    monkeypatch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig(epochs=1)))
+
+    def run(*arguments):
+        return command("sweep", "--dataset", "sample", "--recipe", "tiny", "--out", tmp_path, "--seeds", 2, *arguments)
+
+    return run
+
+
+@pytest.mark.slow
+def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
+    code, rows, _ = sweep("--norm", "sepnorm", "--norm", "sharenorm")
+    assert code == 0 and [row["norm"] for row in rows] == ["sepnorm", "sharenorm"]
+    folders = [tmp_path / f"sample-sepnorm-{seed}" for seed in (0, 1)]
+    first, second = (json.loads((folder / "test.json").read_text())["value"] for folder in folders)
+    assert rows[0]["test_mean"] == pytest.approx((first + second) / 2)
+    assert rows[0]["test_std"] == pytest.approx(abs(first - second) / 2**0.5)
+    assert rows[0]["seeds"] == [0, 1] and rows[0]["runs"] == 2
+
+    before = {folder: (folder / "model.safetensors").stat().st_mtime_ns for folder in tmp_path.iterdir()}
+    unfinished = tmp_path / "sample-sharenorm-1"
+    for path in unfinished.iterdir():
+        path.unlink()
+    code, again, _ = sweep("--norm", "sepnorm", "--norm", "sharenorm")
+    assert code == 0 and again == rows
+    after = {folder: (folder / "model.safetensors").stat().st_mtime_ns for folder in tmp_path.iterdir()}
+    assert {folder for folder in after if after[folder] != before[folder]} == {unfinished}
+
+    code, row, _ = command("evaluate", *folders, "--leaderboard")
+    assert code == 0 and row == rows[0]
+    code, _, messages = command("evaluate", *folders)
+    assert code == 2 and "one run is scored at a time" in messages
+    code, _, messages = command("evaluate", folders[0], folders[0], "--leaderboard")
+    assert code == 2 and "seed is there twice" in messages
+    code, _, messages = command("evaluate", folders[0], unfinished, "--leaderboard")
+    assert code == 2 and "more than its seed" in messages
+
+
+def test_unknown_names_are_refused_before_anything_is_trained(sweep, tmp_path):
+    code, _, messages = sweep("--norm", "sepnorm", "--norm", "batch")
+    assert code == 2 and "unknown norm 'batch'" in messages
+    assert not list(tmp_path.iterdir())
