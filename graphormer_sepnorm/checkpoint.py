@@ -159,16 +159,18 @@ def resolve_model(name: str | os.PathLike) -> Path:
     path = Path(name)
     if path.exists():
         return path
-    shipped = {Path(entry.name).stem: entry for entry in resources.files(RESOURCES).iterdir() if is_weights(entry.name)}
+    shipped = shipped_models()
     if str(name) not in shipped:
         raise InputError(
             f"{name} is neither a run folder, nor a weights file, nor a shipped model ({', '.join(sorted(shipped))})"
         )
-    return Path(str(shipped[str(name)]))
+    return shipped[str(name)]
 
 
-def is_weights(name: str) -> bool:
-    return name.endswith(".safetensors")
+def shipped_models() -> dict[str, Path]:
+    """The weights that come with the package, by name."""
+    files = (Path(str(entry)) for entry in resources.files(RESOURCES).iterdir())
+    return {file.stem: file for file in files if file.suffix == ".safetensors"}
 
 
 def weights_file(path: Path) -> Path:

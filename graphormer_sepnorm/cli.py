@@ -296,7 +296,8 @@ def guarded(command: Callable[[], None]) -> None:
         problem = first_problem(error)
     else:
         return
-    print(f"error: {problem}", file=sys.stderr)
+    where = f" in process {distributed.rank()}" if distributed.rank() else ""
+    print(f"error{where}: {problem}", file=sys.stderr)
     sys.exit(2)
 
 

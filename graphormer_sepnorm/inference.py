@@ -12,7 +12,7 @@ from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.store import MoleculeDataset
 from graphormer_sepnorm.tasks import Task
 
-ATOMS_PER_BATCH = 2048
+ATOMS_PER_BATCH = 1024
 
 
 def size_sorted_batches(num_atoms: np.ndarray, atoms_per_batch: int = ATOMS_PER_BATCH) -> Iterator[np.ndarray]:

@@ -39,7 +39,7 @@ def describe_model(path: Path) -> dict:
         "epoch": facts.get("epoch"),
         "metric": config.task.metric,
         "validation": facts.get("val_metric"),
-        "test": test_score(path),
+        "test": facts.get("test", score_in_folder(path)),
         "featurizer": config.featurizer,
         "vocabulary": f"{VOCABULARIES[config.featurizer]}; up to {MAX_ATOMS:,} atoms",
         "licence": facts.get("licence", "not stated in the file: that of its training data applies"),
@@ -52,7 +52,7 @@ def training_words(config: Config) -> str:
     return f"{train.epochs} epochs, batches of {train.batch_size}, learning rate {train.lr:g}, seed {train.seed}{start}"
 
 
-def test_score(path: Path) -> float | None:
+def score_in_folder(path: Path) -> float | None:
     """The score in a run folder's ``test.json``; None where there is none."""
     file = path / TEST
     return json.loads(file.read_text())["value"] if file.is_file() else None

@@ -9,11 +9,13 @@ import torch
 from torch_geometric.datasets import ZINC
 
 from graphormer_sepnorm import Graphormer, runs, slim
+from graphormer_sepnorm.checkpoint import resolve_model, shipped_models
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets import DATASETS, SPLITS, load_molhiv, load_split
 from graphormer_sepnorm.encodings import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.info import describe_model
 from graphormer_sepnorm.pickles import PYG_CLASSES
 
 pytestmark = pytest.mark.real
@@ -84,3 +86,10 @@ def test_trains_to_a_test_score(root, name, tmp_path, monkeypatch):
     assert result["n"] == SIZES[name][2]
     assert np.isfinite(result["value"])
     assert json.loads((tmp_path / "run" / "test.json").read_text()) == result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", shipped_models())
+def test_shipped_weights_recompute_their_published_score(root, name):
+    published = describe_model(resolve_model(name))["test"]
+    assert runs.evaluate_run(resolve_model(name), "test", root)["value"] == pytest.approx(published, abs=5e-5)

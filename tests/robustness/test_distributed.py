@@ -84,7 +84,7 @@ def predict_share(rank: int, size: int, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_predictions_are_complete_ordered_and_made_once(tmp_path):
-    """500 molecules in 2 batches, so that the third process has none."""
+    """500 molecules of the sample."""
     for size in (1, 2, 3):
         in_group(predict_share, tmp_path, size)
     alone = np.load(tmp_path / "1-0.npz")

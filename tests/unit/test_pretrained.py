@@ -15,6 +15,7 @@ from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConf
 from graphormer_sepnorm.datasets import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.norms import ShareNorm
 from graphormer_sepnorm.store import LabelledGraphs, in_memory
 from graphormer_sepnorm.training import Trainer
 from tests.conftest import random_graph
@@ -135,6 +136,13 @@ def test_a_model_without_a_run_says_what_it_lacks(model, tmp_path):
     for use in (lambda: bare.predict(["C"]), lambda: bare.embed(["C"]), lambda: bare.save_pretrained(tmp_path)):
         with pytest.raises(InputError, match="run_config"):
             use()
+
+
+def test_a_model_that_its_config_does_not_describe_is_not_saved(model, tmp_path):
+    model.blocks[1].ffn_norm = ShareNorm(16)
+    with pytest.raises(InputError, match="other norms or layers than its config"):
+        model.save_pretrained(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_bare_model_is_an_ordinary_pyg_model(config):
