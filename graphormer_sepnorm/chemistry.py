@@ -14,6 +14,8 @@ LOGP_MEAN, LOGP_STD = 2.4570953396190123, 1.434324401111988
 NEGATIVE_SA_MEAN, NEGATIVE_SA_STD = -3.0525811293166134, 0.8335207024513095
 NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.2860212110245455
 
+_KEEPING_HYDROGENS = Chem.SmilesParserParams()
+_KEEPING_HYDROGENS.removeHs = False
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
 
 
@@ -44,8 +46,15 @@ def read_smiles(smiles: str) -> Chem.Mol:
     with rdBase.BlockLogs():
         if len(text) > LONG_SMILES:
             _limit_rings(text, shown)
-        mol = Chem.MolFromSmiles(text)
-        return mol if mol is not None else _read_leniently(text, shown)
+        return _read_strictly(text) or _read_leniently(text, shown)
+
+
+def _read_strictly(text: str) -> Chem.Mol | None:
+    """What RDKit makes of a SMILES; removing hydrogens, nearly half of that work, only where it has atoms of them."""
+    mol = Chem.MolFromSmiles(text, _KEEPING_HYDROGENS)
+    if mol is None or mol.GetNumHeavyAtoms() < mol.GetNumAtoms():
+        return Chem.MolFromSmiles(text)
+    return mol
 
 
 def _limit_rings(text: str, shown: str) -> None:

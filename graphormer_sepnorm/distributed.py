@@ -7,15 +7,17 @@ statistics of BatchNorm are put together so that all processes do what one proce
 import atexit
 import datetime
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from lightning_fabric import Fabric
-from lightning_fabric.strategies import DDPStrategy
 from torch import Tensor, nn
 
 from graphormer_sepnorm.norms import SyncedBatchNorm
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 TIMEOUT = datetime.timedelta(seconds=60)
 PREPARATION_TIMEOUT = datetime.timedelta(days=1)
@@ -52,8 +54,14 @@ def wait_for_all() -> None:
         dist.destroy_process_group(patient)
 
 
-def make_fabric(precision: str) -> Fabric:
-    """Lightning Fabric on one device, or on the device of this process beside the others."""
+def make_fabric(precision: str) -> "Fabric":
+    """Lightning Fabric on one device, or on the device of this process beside the others.
+
+    Imported here because it takes longer to import than all else together, and only training needs it.
+    """
+    from lightning_fabric import Fabric
+    from lightning_fabric.strategies import DDPStrategy
+
     if num_processes() == 1:
         return Fabric(accelerator="auto", devices=1, precision=precision)
     join()

@@ -120,3 +120,8 @@ def test_help_names_every_option(script):
     done = run(script, "--help")
     assert done.returncode == 0
     assert "--root" in done.stdout and "GRAPHORMER_SEPNORM_ROOT" in done.stdout
+
+
+def test_starting_a_command_does_not_import_what_only_training_needs():
+    code = "import sys, graphormer_sepnorm.cli; sys.exit('lightning_fabric' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -64,6 +64,14 @@ def test_excess_cycle_length_agrees_with_networkx(smiles):
     assert excess_cycle_length(mol) == max(0, max(map(len, cycles)) - 6)
 
 
+@pytest.mark.parametrize(
+    "smiles",
+    ["CCO", "C[H]", "[H][H]", "[2H]C([2H])O", "[H+]", "*CC", "C[C@]([H])(O)F", "[nH]1cccc1", "CC.[H]Cl", "F/C=C/[H]"],
+)
+def test_molecules_are_what_rdkit_reads_by_default(smiles):
+    assert read_smiles(smiles).ToBinary() == Chem.MolFromSmiles(smiles).ToBinary()
+
+
 def test_penalized_logp_of_benzene_by_hand():
     # Crippen: six aromatic CH, 6 * (0.1581 + 0.1230) = 1.6866; SA score at its lower bound, 1; no long cycle.
     # (1.6866 - 2.4570953) / 1.4343244 = -0.5371835
