@@ -177,7 +177,9 @@ def weights_file(path: Path) -> Path:
     """The weights in a run folder, or the file itself; raises InputError for a folder without weights."""
     if path.is_dir():
         if not (path / WEIGHTS).exists():
-            raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}")
+            members = member_paths(path)
+            hint = f"; it is an ensemble, name one of its models, such as {members[0]}" if members != [path] else ""
+            raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}{hint}")
         return path / WEIGHTS
     return path
 

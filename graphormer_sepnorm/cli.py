@@ -1,6 +1,7 @@
 """Commands: parse, call the package, print. The last line of output is one JSON object."""
 
 import contextlib
+import functools
 import io
 import itertools
 import json
@@ -24,7 +25,7 @@ from graphormer_sepnorm.leaderboard import leaderboard, train_unfinished
 from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES, find_recipe
 from graphormer_sepnorm.signals import Interrupted, interruptible
-from graphormer_sepnorm.tables import open_table
+from graphormer_sepnorm.tables import TABLE_KINDS, Row, kind_of, open_table, smiles_of_rows
 
 Root = Annotated[
     Path | None, typer.Option(help=f"Folder of the downloaded datasets; also the environment variable {ROOT_VARIABLE}.")
@@ -47,7 +48,7 @@ def train(
     ] = "scaffold",
     split_column: Annotated[str | None, typer.Option(help="Column of --csv that says train, val or test.")] = None,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
-    ensemble: Annotated[int, typer.Option(help="Models to train on --csv, of one seed after the other.")] = 1,
+    ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
     recipe: Annotated[
         str, typer.Option(help=f"Model and its training: {', '.join(RECIPES)}, or the config.json of a run.")
     ] = "paper",
@@ -75,15 +76,23 @@ def train(
     if csv is None:
         if more_targets:
             raise InputError(f"unexpected argument {more_targets[0]!r}: only columns of --csv are named without option")
-        if target_columns or ensemble != 1:
-            raise InputError("--target-columns and --ensemble belong to --csv FILE")
+        of_tables = (target_columns, smiles_column, delimiter, split_column, balance, ensemble != 1)
+        if any(of_tables) or task != "regression" or split != "scaffold":
+            raise InputError(
+                "--target-columns, --smiles-column, --delimiter, --task, --split, --split-column, --balance and "
+                "--ensemble belong to --csv FILE"
+            )
         config = runs.dataset_config(dataset, train_config, norm, found.architecture)
     else:
+        if dataset != "sample":
+            raise InputError("--dataset and --csv exclude each other")
         targets = (*(target_columns or ()), *(more_targets or ()))
         division = (split, split_column, balance, train_config.seed)
         table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
         config = runs.task_config(TABLE, "ogb", table_task(table), train_config, norm, found.architecture)
     if start is not None:
+        if norm is not None:
+            raise InputError("the norm is that of the model that --from names: leave --norm out")
         config = runs.starting_from(config, resolve_model(start), freeze)
     elif freeze:
         raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
@@ -157,6 +166,7 @@ def explain(
     ] = "gradients",
     target: Annotated[str | None, typer.Option(help="Name of the target; by default the first.")] = None,
     smiles_column: Annotated[str | None, typer.Option(help="Column of a table; by default smiles.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of a table; by default found in its header.")] = None,
 ) -> None:
     """Draw which atoms a prediction rests on.
 
@@ -167,13 +177,14 @@ def explain(
     from graphormer_sepnorm.explain import Explanation, explain_rows
     from graphormer_sepnorm.pretrained import Graphormer
 
-    is_table = Path(molecules).is_file()
-    smiles = [molecules]
+    is_table = Path(molecules).is_file() or kind_of(molecules) in TABLE_KINDS
+    rows = [Row([molecules], molecules)]
     if is_table:
-        with open_table(molecules, smiles_column) as table:
-            smiles = [row.smiles for row in table.rows]
-    drawing.check_output(out, len(smiles))
-    results = explain_rows(Graphormer.from_pretrained(model), smiles, method, target)
+        with open_table(molecules, smiles_column, delimiter) as table:
+            rows = list(itertools.islice(table.rows, drawing.MOST_PICTURES + 1))
+    drawing.check_output(out, len(rows))
+    results = explain_rows(Graphormer.from_pretrained(resolve_model(model)), smiles_of_rows(rows), method, target)
+    results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
     explanations = {row: result for row, result in results.items() if isinstance(result, Explanation)}
     if not is_table and not explanations:
         raise results[0]
@@ -189,7 +200,7 @@ def predict(
         list[str],
         typer.Argument(metavar="MODEL... INPUT", help="Models to average, then a table: CSV, .smi, SDF, .gz, or -."),
     ],
-    out: Annotated[Path, typer.Option("--output", "-o", help="CSV to write; .tsv for tabs.")],
+    out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .csv, or .tsv for tabs.")],
     smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,
@@ -267,15 +278,22 @@ def analyze(
     print(json.dumps(results))
 
 
+def in_first_process(command: Callable[..., None]) -> Callable[..., None]:
+    """The command for the first of several processes; the others have nothing to do in it."""
+
+    @functools.wraps(command)
+    def run(**options: object) -> None:
+        if distributed.rank() == 0:
+            command(**options)
+
+    return run
+
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-app.command()(train)
-app.command()(evaluate)
-app.command()(sweep)
-app.command()(explain)
-app.command()(predict)
-app.command()(embed)
-app.command()(info)
-app.command()(analyze)
+for shared_out in (train, evaluate, sweep):
+    app.command()(shared_out)
+for of_one_process in (explain, predict, embed, info, analyze):
+    app.command()(in_first_process(of_one_process))
 
 
 def guarded(command: Callable[[], None]) -> None:

@@ -158,7 +158,15 @@ class Config:
                 raise ValueError(f"{self.model.num_tasks} tasks, but a scale for {len(scale)}")
 
 
+@dataclass(frozen=True, config=ConfigDict(extra="ignore", strict=True))
+class Format:
+    """The part of a config that all versions of this package read."""
+
+    format_version: int = FORMAT_VERSION
+
+
 ADAPTER = TypeAdapter(Config)
+FORMAT = TypeAdapter(Format)
 
 
 def config_to_json(config: Config) -> str:
@@ -177,22 +185,22 @@ def config_from_json(text: str | bytes, source: str) -> Config:
             format newer than this package.
     """
     try:
-        config = ADAPTER.validate_json(text)
+        version = FORMAT.validate_json(text).format_version
+        if version > FORMAT_VERSION:
+            raise InputError(
+                f"{source} has format {version}, this package reads up to {FORMAT_VERSION}: "
+                "install a newer graphormer_sepnorm"
+            )
+        return ADAPTER.validate_json(text)
     except ValidationError as error:
         raise InputError(f"{source}: {first_problem(error)}") from None
-    if config.format_version > FORMAT_VERSION:
-        raise InputError(
-            f"{source} has format {config.format_version}, this package reads up to {FORMAT_VERSION}: "
-            "install a newer graphormer_sepnorm"
-        )
-    return config
 
 
 def first_problem(error: ValidationError) -> str:
     """One sentence on the first thing that a validation found wrong."""
     problem = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in problem["loc"]) or "the file"
-    return f"{where}: {problem['msg']}"
+    where = ".".join(str(part) for part in problem["loc"])
+    return ": ".join(filter(None, (where, problem["msg"].removeprefix("Value error, "))))
 
 
 def paper_encodings(bond_types: int) -> tuple[Encoding, ...]:

@@ -319,7 +319,7 @@ def train_table(options: TableOptions, config: Config, out: Path, members: int =
     for member, folder in enumerate(folders):
         write_labelled(folder, labelled, config, options)
         own = replace(config, train=replace(config.train, seed=config.train.seed + member))
-        result = train_run(own, folder, resume=resume and (folder / checkpoint.STATE).exists())
+        result = train_run(own, folder, resume=resume)
     if members > 1:
         scores = score_runs(folders, "test")
         scores.write(out)

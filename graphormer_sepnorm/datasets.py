@@ -10,6 +10,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,14 +26,15 @@ from torch_geometric.datasets import ZINC
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION, Encoding
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.features import FEATURIZERS, Featurizer
 from graphormer_sepnorm.graphs import PackedGraphs, bond_types
 from graphormer_sepnorm.pickles import tensors_only
-from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, locked, open_or_write
+from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, locked, open_or_write, remove
 
 SPLITS = ("train", "val", "test")
 TABLE = "table.csv"
 TARGET = "target "
+PROCESSED = "processed"
 ROOT_VARIABLE = "GRAPHORMER_SEPNORM_ROOT"
 CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
 FULL_ZINC_TRAIN = 200_000
@@ -50,12 +52,14 @@ class Dataset:
         featurizer: name in ``FEATURIZERS``.
         read: split and root folder to molecules with targets.
         source: root folder to a text that changes when the raw data does.
+        folder: folder below the root that holds the raw data; None for data that does not lie there.
     """
 
     task: TaskConfig
     featurizer: str
     read: Callable[[str, Path], LabelledGraphs]
     source: Callable[[Path], str]
+    folder: str | None = None
 
 
 def data_root(root: str | os.PathLike | None) -> Path:
@@ -84,7 +88,8 @@ def unpack(dataset: InMemoryDataset, bond_sizes: tuple[int, ...]) -> LabelledGra
 
 @contextlib.contextmanager
 def explained_download(name: str, root: Path) -> Iterator[None]:
-    """Turns a failed download into one sentence."""
+    """Turns a failed download into one sentence, and removes a root that it has made."""
+    existed = root.exists()
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -92,6 +97,8 @@ def explained_download(name: str, root: Path) -> Iterator[None]:
     except pickle.UnpicklingError as error:
         raise InputError(f"a file of {name} in {root} is not a dataset and was not loaded: {error}") from None
     except (OSError, RuntimeError, EOFError, SystemExit) as error:
+        if not existed:
+            shutil.rmtree(root, ignore_errors=True)
         raise InputError(
             f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__}): name the "
             f"folder that holds it with --root or {ROOT_VARIABLE}, or run once on a machine with internet access"
@@ -100,13 +107,12 @@ def explained_download(name: str, root: Path) -> Iterator[None]:
 
 def read_zinc(split: str, root: Path, subset: bool) -> LabelledGraphs:
     """ZINC as PyG lays it out; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
-    name = "zinc-subset" if subset else "zinc"
-    with explained_download(name, root), tensors_only():
+    with tensors_only():
         dataset = ZINC(str(root / "ZINC"), subset=subset, split=split)
     molecules = unpack(dataset, FEATURIZERS["zinc"].bond_sizes)
     if not subset and split == "train" and len(molecules) < FULL_ZINC_TRAIN:
         raise InputError(
-            f"{root} holds the subset of ZINC alone ({len(molecules)} training molecules): "
+            f"the root holds the subset of ZINC alone ({len(molecules)} training molecules): "
             "use --dataset zinc-subset, or name a --root with the full set"
         )
     return molecules
@@ -117,7 +123,7 @@ def load_molhiv(root: Path) -> tuple[LabelledGraphs, dict[str, np.ndarray]]:
     """OGB's molecules and split; Hu et al., "Open Graph Benchmark", NeurIPS 2020."""
     from ogb.graphproppred import PygGraphPropPredDataset  # its import takes seconds
 
-    with explained_download("ogbg-molhiv", root), tensors_only():
+    with tensors_only():
         dataset = PygGraphPropPredDataset("ogbg-molhiv", root=str(root))
         split = dataset.get_idx_split()
     molecules = unpack(dataset, FEATURIZERS["ogb"].bond_sizes)
@@ -163,29 +169,38 @@ def sample_source(root: Path) -> str:
 
 DATASETS: dict[str, Dataset] = {
     "sample": Dataset(MAE, "zinc", read_sample, sample_source),
-    "zinc-subset": Dataset(MAE, "zinc", functools.partial(read_zinc, subset=True), state_of_files("ZINC/raw")),
-    "zinc": Dataset(MAE, "zinc", functools.partial(read_zinc, subset=False), state_of_files("ZINC/raw")),
-    "ogbg-molhiv": Dataset(HIV, "ogb", read_molhiv, state_of_files("ogbg_molhiv/raw", "ogbg_molhiv/split/scaffold")),
+    "zinc-subset": Dataset(MAE, "zinc", functools.partial(read_zinc, subset=True), state_of_files("ZINC/raw"), "ZINC"),
+    "zinc": Dataset(MAE, "zinc", functools.partial(read_zinc, subset=False), state_of_files("ZINC/raw"), "ZINC"),
+    "ogbg-molhiv": Dataset(
+        HIV, "ogb", read_molhiv, state_of_files("ogbg_molhiv/raw", "ogbg_molhiv/split/scaffold"), "ogbg_molhiv"
+    ),
 }
 
 
-def read_alone(dataset: Dataset, split: str, root: Path, source: str) -> LabelledGraphs:
-    """Reads a split while no other process reads below this root: PyG and OGB write files of their own there.
+def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str) -> LabelledGraphs:
+    """Reads a split while no other process reads this data: PyG and OGB write files of their own beside it.
 
-    Where they may not, they work on a mirror below the cache.
+    They do so in a mirror below the cache, so that the root stays as it is, except for what they download. A file of
+    theirs that is damaged, here or in the root, is made anew from the raw files.
     """
     mirror = cache_root() / f"mirror-{hashlib.sha256(f'{root.resolve()} {source}'.encode()).hexdigest()[:16]}"
-    with locked(mirror):
-        if root.exists() and not os.access(root, os.W_OK):
-            link_files(root, mirror)
+    with locked(mirror), explained_download(name, root):
+        if dataset.folder is None or not (root / dataset.folder).exists():
+            return dataset.read(split, root)
+        try:
+            link_files(root / dataset.folder, mirror / dataset.folder)
             return dataset.read(split, mirror)
-        return dataset.read(split, root)
+        except (RuntimeError, EOFError):
+            remove(mirror)
+            link_files(root / dataset.folder, mirror / dataset.folder, without=PROCESSED)
+            return dataset.read(split, mirror)
 
 
-def link_files(root: Path, mirror: Path) -> None:
-    """Repeats the folders below ``root`` below ``mirror``, with symbolic links to the files."""
-    for folder, _, names in os.walk(root, followlinks=True):
-        place = mirror / Path(folder).relative_to(root)
+def link_files(source: Path, mirror: Path, without: str = "") -> None:
+    """Repeats the folders in ``source`` but those named ``without`` in ``mirror``, with symbolic links to the files."""
+    for folder, below, names in os.walk(source, followlinks=True):
+        below[:] = [name for name in below if name != without]
+        place = mirror / Path(folder).relative_to(source)
         place.mkdir(parents=True, exist_ok=True)
         for name in names:
             if not (place / name).exists():
@@ -194,18 +209,25 @@ def link_files(root: Path, mirror: Path) -> None:
 
 def table_dataset(path: Path) -> Dataset:
     """The prepared table of a run: ``smiles``, ``split``, ``target NAME`` ..., beside a JSON file with the task."""
-    facts = json.loads(path.with_suffix(".json").read_bytes())
-    task = TypeAdapter(TaskConfig).validate_json(json.dumps(facts["task"]))
-    read = functools.partial(read_table, path, task, facts["featurizer"])
-    return Dataset(task, facts["featurizer"], read, functools.partial(table_source, path))
+    facts = path.with_suffix(".json")
+    try:
+        known = json.loads(facts.read_bytes())
+        task = TypeAdapter(TaskConfig).validate_json(json.dumps(known["task"]))
+        featurizer = FEATURIZERS[known["featurizer"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{facts} is missing or damaged: without it the table of this run cannot be read") from None
+    read = functools.partial(read_table, path, task, featurizer)
+    return Dataset(task, known["featurizer"], read, functools.partial(table_source, path))
 
 
-def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> LabelledGraphs:
-    table = pd.read_csv(path)
-    part = table[table.split == split]
-    found = FEATURIZERS[featurizer]
-    graphs = found.pack([found.graph(smiles) for smiles in part.smiles])
-    return LabelledGraphs(graphs, part[[TARGET + name for name in task.targets]].to_numpy(np.float32))
+def read_table(path: Path, task: TaskConfig, featurizer: Featurizer, split: str, root: Path) -> LabelledGraphs:
+    try:
+        table = pd.read_csv(path)
+        part = table[table.split == split]
+        smiles, y = part.smiles, part[[TARGET + name for name in task.targets]].to_numpy(np.float32)
+    except (ValueError, KeyError, AttributeError):
+        raise InputError(f"{path} is damaged: it is not the table that this run was trained on") from None
+    return LabelledGraphs(featurizer.pack([featurizer.graph(text) for text in smiles]), y)
 
 
 def table_source(path: Path, root: Path) -> str:
@@ -243,10 +265,11 @@ def load_split(
     source = dataset.source(folder)
     label = name if name in DATASETS else f"table-{source[:16]}"
     key = f"{label}/{split}/{dataset.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{source}"
-    digest = hashlib.sha256(f"{folder.resolve()} {encodings!r}".encode()).hexdigest()[:16]
+    place = folder.resolve() if dataset.folder else label
+    digest = hashlib.sha256(f"{place} {encodings!r}".encode()).hexdigest()[:16]
     return open_or_write(
         cache_root() / f"{label}-{split}-{digest}",
-        functools.partial(read_alone, dataset, split, folder, source),
+        functools.partial(read_alone, name, dataset, split, folder, source),
         encodings,
         key,
         f"preparing {label} {split}",

@@ -23,6 +23,7 @@ PANEL_WIDTH, PANEL_HEIGHT = 460, 440
 CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 96, 50
 COLUMNS = 4
 MOST_PANELS = 100
+MOST_PICTURES = 10_000
 LARGE_TEXT, SMALL_TEXT = 22, 14
 LONGEST_TEXT = 52
 BAR_STEPS = 64
@@ -90,6 +91,8 @@ def check_output(out: Path, panels: int) -> None:
     """Raises InputError unless ``out`` is a picture that has room for ``panels``, or a folder."""
     if out.suffix and out.suffix not in CANVASES:
         raise InputError(f"{out} must end in {' or '.join(CANVASES)}, or be a folder without an ending")
+    if panels > MOST_PICTURES:
+        raise InputError(f"the table has more than {MOST_PICTURES:,} molecules, too many to draw: choose some")
     if out.suffix and panels > MOST_PANELS:
         raise InputError(
             f"{panels} molecules are too many for one picture, at most {MOST_PANELS} are drawn: "

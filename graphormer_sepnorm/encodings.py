@@ -25,7 +25,7 @@ from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.graphs import PackedGraphs, pack_data
 from graphormer_sepnorm.ops import embedding_sum
 
-# Part of every cache key: raise it when a precomputation changes.
+# Part of every cache key: raise it when a precomputation or a featurizer changes.
 PRECOMPUTE_VERSION = 1
 
 STRICT = ConfigDict(extra="forbid", strict=True)

@@ -10,6 +10,14 @@ from graphormer_sepnorm.errors import InputError
 TEMPORARY = ".tmp"
 
 
+def check_output(out: Path, source: str) -> None:
+    """Raises InputError if ``out`` is a folder, or the file ``source`` that it is computed from."""
+    if out.is_dir():
+        raise InputError(f"{out} is a folder: name a file to write")
+    if out.exists() and Path(source).exists() and out.samefile(source):
+        raise InputError(f"{out} is the input: choose another output")
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes ``content`` to a temporary file beside ``path``, flushes it to the disk and renames it.
 
@@ -24,11 +32,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~current_umask())
-        os.replace(temporary, path)
-        flush_folder(path.parent)
+        rename_durably(Path(temporary), path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; what was there before is unchanged") from None
     finally:
@@ -36,14 +41,17 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.unlink(temporary)
 
 
-def flush_folder(folder: Path) -> None:
-    """Makes a rename in a folder survive a loss of power; without effect where folders cannot be opened."""
+def rename_durably(temporary: Path, path: Path) -> None:
+    """Gives a complete file its name, so that a loss of power leaves the old content or the new; raises OSError."""
+    with open(temporary, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
     if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
+        folder = os.open(path.parent, os.O_RDONLY)
         try:
-            os.fsync(handle)
+            os.fsync(folder)
         finally:
-            os.close(handle)
+            os.close(folder)
 
 
 def remove_leftovers(folder: Path) -> None:

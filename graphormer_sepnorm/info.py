@@ -1,12 +1,11 @@
 """What a model is: its architecture, what it was trained on, how well it does, what molecules it knows."""
 
-import json
 from pathlib import Path
 
 from graphormer_sepnorm.checkpoint import load_model
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.features import MAX_ATOMS, ZINC_ATOM_TYPES
-from graphormer_sepnorm.training import TEST
+from graphormer_sepnorm.runs import saved_score
 
 VOCABULARIES = {
     "zinc": f"the ZINC benchmark's {len(ZINC_ATOM_TYPES)} atom types ({', '.join(ZINC_ATOM_TYPES)}), "
@@ -39,7 +38,7 @@ def describe_model(path: Path) -> dict:
         "epoch": facts.get("epoch"),
         "metric": config.task.metric,
         "validation": facts.get("val_metric"),
-        "test": facts.get("test", score_in_folder(path)),
+        "test": facts.get("test", saved_score(path)),
         "featurizer": config.featurizer,
         "vocabulary": f"{VOCABULARIES[config.featurizer]}; up to {MAX_ATOMS:,} atoms",
         "licence": facts.get("licence", "not stated in the file: that of its training data applies"),
@@ -50,12 +49,6 @@ def training_words(config: Config) -> str:
     train = config.train
     start = f", from {train.start_from}" if train.start_from else ""
     return f"{train.epochs} epochs, batches of {train.batch_size}, learning rate {train.lr:g}, seed {train.seed}{start}"
-
-
-def score_in_folder(path: Path) -> float | None:
-    """The score in a run folder's ``test.json``; None where there is none."""
-    file = path / TEST
-    return json.loads(file.read_text())["value"] if file.is_file() else None
 
 
 def as_text(facts: dict) -> str:

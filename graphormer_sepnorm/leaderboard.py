@@ -1,6 +1,5 @@
 """Several seeds of one configuration: train what is unfinished, and the rows that a leaderboard asks for."""
 
-import json
 import os
 import platform
 import statistics
@@ -12,8 +11,8 @@ import torch
 from graphormer_sepnorm import checkpoint
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs import score_runs, train_run
-from graphormer_sepnorm.training import TEST
+from graphormer_sepnorm.runs import saved_score, score_runs, train_run
+from graphormer_sepnorm.signals import advising
 
 
 def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None = None) -> None:
@@ -26,9 +25,10 @@ def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None
     Raises:
         InputError: as ``train_run``.
     """
-    for folder, config in configs.items():
-        if not (folder / TEST).exists():
-            train_run(config, folder, root, resume=(folder / checkpoint.CONFIG).exists())
+    with advising("what is finished is kept: go on with the same command"):
+        for folder, config in configs.items():
+            if saved_score(folder) is None:
+                train_run(config, folder, root, resume=(folder / checkpoint.CONFIG).exists())
 
 
 def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict:
@@ -79,9 +79,8 @@ def check_comparable(first: Config, config: Config, run: Path) -> None:
 
 def score_on_test(run: Path, root: str | os.PathLike | None) -> float:
     """The test score of a run, from its folder where it is there."""
-    if (run / TEST).exists():
-        return json.loads((run / TEST).read_text())["value"]
-    return score_runs([run], "test", root).result["value"]
+    saved = saved_score(run)
+    return score_runs([run], "test", root).result["value"] if saved is None else saved
 
 
 def spread(values: list[float]) -> float | None:

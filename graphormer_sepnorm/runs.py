@@ -13,7 +13,7 @@ from graphormer_sepnorm.datasets import SPLITS, TABLE, find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.files import write_atomically
-from graphormer_sepnorm.inference import predict_dataset
+from graphormer_sepnorm.inference import predict_together
 from graphormer_sepnorm.plots import plot_predictions
 from graphormer_sepnorm.recipes import Architecture
 from graphormer_sepnorm.signals import advising
@@ -54,9 +54,11 @@ def starting_from(config: Config, source: Path, frozen_layers: int = 0) -> Confi
         frozen_layers: first blocks that keep the checkpoint's weights.
 
     Raises:
-        InputError: not a checkpoint.
+        InputError: not a checkpoint, or more frozen layers than it has.
     """
     _, found, _ = checkpoint.load_tensors(checkpoint.weights_file(source))
+    if frozen_layers > found.model.layers:
+        raise InputError(f"cannot freeze {frozen_layers} layers, {source} has {found.model.layers}")
     return replace(
         config,
         featurizer=found.featurizer,
@@ -107,6 +109,17 @@ def dataset_of(config: Config, run: Path) -> str:
     return str((run if run.is_dir() else run.parent) / TABLE) if config.dataset == TABLE else config.dataset
 
 
+def saved_score(run: Path) -> float | None:
+    """The test score in a run folder; None where there is none, InputError for one that cannot be read."""
+    path = run / TEST
+    if not path.is_file():
+        return None
+    try:
+        return float(json.loads(path.read_bytes())["value"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{path} is damaged: remove it, and score the run again with evaluate.py") from None
+
+
 @dataclass(frozen=True)
 class Scores:
     """How well one run does on a split, or the mean prediction of several.
@@ -136,7 +149,7 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
         model, config, facts = checkpoint.load_model(run)
         data = load_split(dataset_of(config, run), split, config.model.encodings, root)
         check_scorable(config.task, data.y, split)
-        predictions.append(predict_dataset(model, data, Task(config.task)))
+        predictions.append(predict_together(model, data, Task(config.task)))
         parameters += sum(p.numel() for p in model.parameters())
     prediction = np.mean(predictions, axis=0)
     result = {

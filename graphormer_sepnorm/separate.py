@@ -21,6 +21,7 @@ from graphormer_sepnorm.norms import NormLayer, SepNorm, ShareNorm, forbid_singl
 Model = TypeVar("Model", bound=nn.Module)
 
 TIMM_VIT = "timm.models.vision_transformer"
+VISION_TRANSFORMER = f"{TIMM_VIT}.VisionTransformer"
 BERT = "transformers.models.bert.modeling_bert"
 ROBERTA = "transformers.models.roberta.modeling_roberta"
 VIT = "transformers.models.vit.modeling_vit"
@@ -29,7 +30,7 @@ VIT_MAE = "transformers.models.vit_mae.modeling_vit_mae"
 SEQUENCE_NORMS: dict[str, tuple[str, ...]] = {
     "torch.nn.modules.transformer.TransformerEncoder": ("norm",),
     "torch.nn.modules.transformer.TransformerEncoderLayer": ("norm1", "norm2"),
-    f"{TIMM_VIT}.VisionTransformer": ("norm_pre", "norm"),
+    VISION_TRANSFORMER: ("norm_pre", "norm"),
     f"{TIMM_VIT}.Block": ("norm1", "norm2"),
     f"{TIMM_VIT}.ResPostBlock": ("norm1", "norm2"),
     f"{TIMM_VIT}.ParallelScalingBlock": ("in_norm",),
@@ -46,6 +47,10 @@ SEQUENCE_NORMS: dict[str, tuple[str, ...]] = {
     f"{VIT_MAE}.ViTMAEDecoder": ("decoder_norm",),
 }
 """Class of a known layer -> its children that normalize [n, l, d]; names, so that no such library is imported."""
+
+TIMM_BLOCKS = {name for name in SEQUENCE_NORMS if name.startswith(TIMM_VIT)} - {VISION_TRANSFORMER}
+VIT_TOKENS = ("forward", "forward_features", "_pos_embed")
+"""Methods of timm's VisionTransformer that decide where the CLS is."""
 
 GPS_CONV = "torch_geometric.nn.conv.gps_conv.GPSConv"
 TORCH_NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.modules.batchnorm._NormBase)
@@ -190,7 +195,7 @@ def separate_norms(
 
     replacements: list[tuple[Slot, nn.Module]] = []
     skipped: dict[str, str] = {}
-    for slot in find_slots(model, several_known=cls_positions is not None):
+    for slot in find_slots(model, told=cls_positions is not None):
         if reason := reason_not_chosen(slot, only, where) or reason_to_leave(slot, also, positions):
             skipped[slot.name] = reason
         else:
@@ -219,23 +224,24 @@ def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...
     return positions
 
 
-def find_slots(model: nn.Module, several_known: bool) -> list[Slot]:
+def find_slots(model: nn.Module, told: bool) -> list[Slot]:
     """All norms of ``model`` in order; those of a layer used in several places once."""
     slots: dict[tuple[int, str], Slot] = {}
-    for slot in walk(model, "", "", several_known):
+    for slot in walk(model, "", (), "", told):
         slots.setdefault((id(slot.owner), slot.attribute), slot)
     homes = Counter(id(slot.norm) for slot in slots.values())
     shared = "one norm in several layers"
     return [replace(slot, doubt=shared) if homes[id(slot.norm)] > 1 else slot for slot in slots.values()]
 
 
-def walk(module: nn.Module, prefix: str, doubt: str, several_known: bool) -> Iterator[Slot]:
-    doubt = doubt or doubt_within(module, several_known)
+def walk(module: nn.Module, prefix: str, within: tuple[nn.Module, ...], doubt: str, told: bool) -> Iterator[Slot]:
+    within = (*within, module)
+    doubt = doubt or doubt_within(within, told)
     for attribute, child in module._modules.items():
         if child is not None and is_norm(child):
             yield Slot(prefix + attribute, module, attribute, child, doubt)
         elif child is not None:
-            yield from walk(child, f"{prefix}{attribute}.", doubt, several_known)
+            yield from walk(child, f"{prefix}{attribute}.", within, doubt, told)
 
 
 def is_norm(module: nn.Module) -> bool:
@@ -249,17 +255,38 @@ def class_names(module: nn.Module) -> dict[str, type]:
     return {f"{base.__module__}.{base.__qualname__}": base for base in type(module).__mro__}
 
 
-def doubt_within(module: nn.Module, several_known: bool) -> str:
-    """Why all norms inside ``module`` must be left alone; empty if they need not."""
-    names = class_names(module)
+def doubt_within(within: tuple[nn.Module, ...], told: bool) -> str:
+    """Why all norms inside the last of nested modules must be left alone; empty if they need not.
+
+    Args:
+        within: modules from the whole model inwards.
+        told: whether the caller says where the special tokens are.
+    """
+    names = class_names(within[-1])
     if GPS_CONV in names:
         return "GPSConv normalizes packed node rows, which have no position for a CLS"
-    if f"{TIMM_VIT}.VisionTransformer" in names:
-        if not module.has_class_token:
-            return "this VisionTransformer has no CLS token"
-        if module.num_prefix_tokens > 1 and not several_known:
-            return f"{module.num_prefix_tokens} special tokens in front: say with cls_positions which to separate"
+    if VISION_TRANSFORMER in names:
+        return doubt_in_vision_transformer(within[-1], told)
+    if not told and TIMM_BLOCKS & names.keys() and not any(map(puts_one_cls_in_front, within)):
+        return "nothing around this block has one cls_token: say with cls_positions where its CLS is"
     return ""
+
+
+def doubt_in_vision_transformer(module: nn.Module, told: bool) -> str:
+    """Why the norms of timm's VisionTransformer or of a class derived from it must be left alone."""
+    base = class_names(module)[VISION_TRANSFORMER]
+    if not module.has_class_token:
+        return "this VisionTransformer has no CLS token"
+    if not told and module.num_prefix_tokens > 1:
+        return f"{module.num_prefix_tokens} special tokens in front: say with cls_positions which to separate"
+    if not told and any(getattr(type(module), name) is not getattr(base, name) for name in VIT_TOKENS):
+        return "this VisionTransformer puts its tokens together itself: say with cls_positions where its CLS is"
+    return ""
+
+
+def puts_one_cls_in_front(module: nn.Module) -> bool:
+    token = getattr(module, "cls_token", None)
+    return isinstance(token, Tensor) and token.dim() == 3 and token.shape[1] == 1
 
 
 def reason_not_chosen(slot: Slot, only: str, where: Callable[[str, nn.Module], bool] | None) -> str:

@@ -10,26 +10,31 @@ import json
 import os
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 from tqdm import tqdm
 
-from graphormer_sepnorm.config import config_to_json
+from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.files import write_atomically
+from graphormer_sepnorm.files import check_output, rename_durably, write_atomically
 from graphormer_sepnorm.parallel import CHUNK
 from graphormer_sepnorm.prediction import Predictions, Predictor, compute_chunks
 from graphormer_sepnorm.signals import advising
 from graphormer_sepnorm.store import sha256_of_file
-from graphormer_sepnorm.tables import STANDARD_INPUT, Row, Table, free_name, open_table, smiles_of_rows
+from graphormer_sepnorm.tables import Row, Table, is_file, open_table, smiles_of_rows, with_free_names
 
+SUFFIXES = (".csv", ".tsv")
 ENCODING = {"encoding": "utf-8", "errors": "surrogateescape"}
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-@dataclass
+@dataclass(config=STRICT)
 class Progress:
     """How far a table has come: what ``OUT.partial.json`` holds.
 
@@ -40,9 +45,9 @@ class Progress:
     """
 
     job: str
-    rows: int = 0
-    unreadable: int = 0
-    bytes: int = 0
+    rows: Count = 0
+    unreadable: Count = 0
+    bytes: Count = 0
 
 
 class PartialFile:
@@ -95,7 +100,7 @@ class PartialFile:
 
     def finish(self) -> None:
         """Gives the output its name."""
-        os.replace(self.path, self.out)
+        rename_durably(self.path, self.out)
         self.record.unlink()
 
     def discard(self) -> None:
@@ -117,7 +122,7 @@ def predict_table(
     Args:
         predictor: the models.
         source, smiles_column, delimiter: as ``open_table``.
-        out: CSV to write, with tabs if it is named ``.tsv``.
+        out: CSV to write, named ``.csv``, or ``.tsv`` for tabs.
         strict: stop at the first row that cannot be read.
         resume: go on with what an interrupted call left.
 
@@ -128,10 +133,11 @@ def predict_table(
         InputError: an unusable table, an unreadable row if ``strict``, an output that cannot be written, or nothing
             that fits to resume. Nothing is left half-written.
     """
-    if source != STANDARD_INPUT and out.exists() and out.samefile(source):
-        raise InputError(f"{out} is the input: choose another output")
-    if resume and source == STANDARD_INPUT:
-        raise InputError("standard input cannot be resumed: save it in a file first")
+    if out.suffix.lower() not in SUFFIXES:
+        raise InputError(f"predictions are written as {' or '.join(SUFFIXES)}, not as {out.suffix or out.name!r}")
+    check_output(out, source)
+    if resume and not is_file(source):
+        raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     with open_table(source, smiles_column, delimiter) as table:
         job = job_digest(predictor, source, smiles_column, delimiter, out.suffix)
         try:
@@ -143,9 +149,9 @@ def predict_table(
 
 
 def job_digest(predictor: Predictor, source: str, *settings: str | None) -> str:
-    """A digest of weights, configs, input and settings."""
+    """A digest of weights, configs, input and settings; a pipe is not read for it."""
     digest = hashlib.sha256(json.dumps(settings).encode())
-    if source != STANDARD_INPUT:
+    if is_file(source):
         digest.update(sha256_of_file(Path(source)).encode())
     for model, config in predictor.models:
         digest.update(config_to_json(config).encode())
@@ -189,7 +195,7 @@ def refuse_errors(reasons: list[str], rows_before: int) -> None:
     """Raises InputError with the first reason, if there is one."""
     for row, reason in enumerate(reasons, rows_before + 1):
         if reason:
-            raise InputError(f"row {row} cannot be read: {reason}")
+            raise InputError(f"row {row} (counted from 1) cannot be read: {reason}")
 
 
 def output_columns(columns: list[str], predictor: Predictor) -> list[str]:
@@ -197,7 +203,7 @@ def output_columns(columns: list[str], predictor: Predictor) -> list[str]:
     added = list(predictor.targets)
     if len(predictor.models) > 1:
         added += [f"{target}_std" for target in predictor.targets]
-    return [*columns, *(free_name(name, columns, "_predicted") for name in [*added, "error"])]
+    return [*columns, *with_free_names([*added, "error"], columns)]
 
 
 def output_rows(

@@ -22,8 +22,8 @@ from rdkit import Chem, rdBase
 from graphormer_sepnorm.errors import InputError
 
 STANDARD_INPUT = "-"
-MAX_LINE = 1_000_000
-MAX_RECORD_LINES = 100_000
+MAX_RECORD = 1_000_000
+TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf")
 DELIMITERS = ",\t;|"
 UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 SDF_NAME = re.compile(r">.*?<([^<>]*)>")
@@ -78,11 +78,13 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
 
     Raises:
         InputError: no such file, a damaged gzip file, UTF-16, no header, no such column, a line of more than
-            ``MAX_LINE`` characters or a quote that is not closed; also while rows are read.
+            ``MAX_RECORD`` characters, a record of more, or a quote that is not closed; also while rows are read.
     """
     kind = kind_of(path)
     with contextlib.closing(text_lines(path)) as lines:
         if kind == ".sdf":
+            if Path(path).exists() and not is_file(path):
+                raise InputError(f"{path} can be read only once, but an SDF is read twice: save it in a file first")
             yield read_sdf(lines, str(path))
         elif kind == ".smi":
             yield read_smi(lines)
@@ -96,12 +98,22 @@ def kind_of(path: str | Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether a table can be read again: not standard input, nor another pipe."""
+    return str(path) != STANDARD_INPUT and Path(path).is_file()
+
+
 def free_name(name: str, taken: Iterable[str], ending: str) -> str:
     """``name``, followed by ``ending`` for as long as it is taken."""
     taken = set(taken)
     while name in taken:
         name += ending
     return name
+
+
+def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
+    """Names of columns to add to those that are ``taken``; one that is among them is made another."""
+    return [free_name(name, taken, "_predicted") for name in names]
 
 
 @contextlib.contextmanager
@@ -120,10 +132,10 @@ def text_lines(path: str | Path) -> Iterator[str]:
         with open_binary(path) as binary:
             text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")
             number = 0
-            while line := text.readline(MAX_LINE + 1):
+            while line := text.readline(MAX_RECORD + 1):
                 number += 1
-                if len(line) > MAX_LINE:
-                    raise InputError(f"line {number} of {path} has more than {MAX_LINE:,} characters: is it a table?")
+                if len(line) > MAX_RECORD:
+                    raise InputError(f"line {number} of {path} has more than {MAX_RECORD:,} characters: is it a table?")
                 if number == 1 and line.startswith(UTF16_MARKS):
                     raise InputError(f"{path} is UTF-16: save it as UTF-8")
                 yield line
@@ -140,6 +152,8 @@ def read_csv(lines: Iterator[str], source: str, smiles_column: str | None, delim
         raise InputError(f"{source} is empty: it should begin with a line of column names")
     records = csv_records(itertools.chain([first], lines), source, delimiter or likely_delimiter(first))
     columns = next(records)
+    if isinstance(columns, BrokenLine):
+        raise InputError(f"line 1 of {source}: {columns.reason}")
     place = find_column(columns, smiles_column, source)
     return Table(columns, (csv_row(record, len(columns), place) for record in without_last_blanks(records)))
 
@@ -149,19 +163,60 @@ def likely_delimiter(header: str) -> str:
     return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter))))
 
 
+class BrokenLine(list):
+    """What could be made out of the fields of a line, and the reason why they are not to be trusted."""
+
+    def __init__(self, fields: list[str], reason: str):
+        super().__init__(fields)
+        self.reason = reason
+
+
 def csv_records(lines: Iterator[str], source: str, delimiter: str) -> Iterator[list[str]]:
-    """The fields of each record; raises InputError where the quotes leave it open what a record is."""
+    """The fields of each record, a ``BrokenLine`` for one line with stray quotes.
+
+    Raises:
+        InputError: quotes leave it open which of several lines are one record.
+    """
+    record: list[str] = []
+
+    def remembered() -> Iterator[str]:
+        size = 0
+        for line in lines:
+            size = size + len(line) if record else len(line)
+            if size > MAX_RECORD:
+                raise InputError(
+                    f"the record that goes on in line {reader.line_num + 1} of {source} has more than {MAX_RECORD:,} "
+                    "characters: close its quotes"
+                )
+            record.append(line)
+            yield line
+
     try:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        reader = csv.reader(remembered(), delimiter=delimiter, strict=True)
     except TypeError:
         raise InputError(f"a delimiter is one character, not {delimiter!r}") from None
+    while True:
+        record.clear()
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if len(record) > 1:
+                raise InputError(
+                    f"line {reader.line_num} of {source} cannot be split into columns ({error}): close its quotes, or "
+                    "double those inside a quoted field"
+                ) from None
+            fields = BrokenLine(without_quotes(record, delimiter), f"the line cannot be split into columns ({error})")
+        yield fields
+
+
+def without_quotes(lines: list[str], delimiter: str) -> list[str]:
+    """The fields of a line if quotes are characters like others; an empty one where even so one is too long."""
     try:
-        yield from reader
-    except csv.Error as error:
-        raise InputError(
-            f"line {reader.line_num} of {source} cannot be split into columns ({error}): close its quotes, or double "
-            "those inside a quoted field"
-        ) from None
+        return next(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE))
+    except csv.Error:
+        return [""]
 
 
 def find_column(columns: list[str], name: str | None, source: str) -> int:
@@ -192,9 +247,11 @@ def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:
 
 def csv_row(record: list[str], num_columns: int, smiles_place: int) -> Row:
     """A record as a row; one with too few or too many fields is kept as far as there are columns, with an error."""
-    if len(record) == num_columns:
+    if len(record) == num_columns and not isinstance(record, BrokenLine):
         return Row(record, record[smiles_place])
     fields = (record + [""] * num_columns)[:num_columns]
+    if isinstance(record, BrokenLine):
+        return Row(fields, "", record.reason)
     if not record:
         return Row(fields, "", "the line is empty")
     return Row(fields, "", f"the row has {len(record)} fields, the header has {num_columns}")
@@ -219,16 +276,18 @@ def read_sdf(lines: Iterator[str], source: str) -> Table:
 
 
 def sdf_records(lines: Iterator[str], source: str) -> Iterator[list[str]]:
-    """The lines of each record; raises InputError for one of more than ``MAX_RECORD_LINES``."""
+    """The lines of each record; raises InputError for one of more than ``MAX_RECORD`` characters."""
     record: list[str] = []
+    size = 0
     for number, line in enumerate(lines, 1):
         if line.startswith("$$$$"):
             yield record
-            record = []
+            record, size = [], 0
         else:
             record.append(line.rstrip("\r\n"))
-        if len(record) > MAX_RECORD_LINES:
-            raise InputError(f"line {number} of {source}: a record has more than {MAX_RECORD_LINES:,} lines")
+            size += len(line)
+        if size > MAX_RECORD:
+            raise InputError(f"line {number} of {source}: a record has more than {MAX_RECORD:,} characters")
     if any(line.strip() for line in record):
         yield record
 

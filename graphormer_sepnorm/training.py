@@ -21,7 +21,7 @@ from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.config import STRICT, Config, TrainConfig, config_to_json, first_problem
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.files import remove_leftovers, write_atomically
-from graphormer_sepnorm.inference import predict_dataset
+from graphormer_sepnorm.inference import predict_together
 from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.norms import batch_statistics
 from graphormer_sepnorm.plots import plot_curves
@@ -262,7 +262,7 @@ class Trainer:
         """The metric on the validation split, with BatchNorm statistics of today's weights."""
         reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))
         self.evaluated.eval()
-        prediction = predict_dataset(self.evaluated, self.val, self.task)
+        prediction = predict_together(self.evaluated, self.val, self.task)
         wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
         if len(wrong):
             raise InputError(
@@ -280,7 +280,10 @@ class Trainer:
         """Adds a line to the metrics, in place of lines of this epoch or later ones from an interrupted run."""
         path = self.out / METRICS_FILE
         before = path.read_text().splitlines() if path.exists() else []
-        kept = [text for text in before if json.loads(text)["epoch"] < line["epoch"]]
+        try:
+            kept = [text for text in before if json.loads(text)["epoch"] < line["epoch"]]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(f"{path} is damaged: remove it, and the run goes on without its earlier epochs") from None
         write_atomically(path, "".join(f"{text}\n" for text in [*kept, json.dumps(line)]).encode())
 
     def save_state(self) -> None:

@@ -80,6 +80,10 @@ def test_a_finished_run_is_not_overwritten(finished):
         (["--seed", "-1"], "seed"),
         (["--root"], "unexpected argument"),
         (["--depth", "3"], "depth"),
+        (["--split", "random"], "belong to --csv"),
+        (["--delimiter", ";"], "belong to --csv"),
+        (["--dataset", "zinc", "--csv", "README.md", "--target-columns", "a"], "exclude each other"),
+        (["--csv", "README.md", "--target-columns", "a", "--ensemble", "0"], "--ensemble"),
         (["--dataset", "zinc", "--root", "/nowhere"], "--root"),
         (["--dataset", "ogbg-molhiv", "--root", "/nowhere"], "--root"),
     ],
@@ -92,7 +96,15 @@ def test_bad_options_end_with_one_sentence_and_nothing_written(tmp_path, monkeyp
         run_alone(train)
     assert stopped.value.code == 2
     assert problem in capsys.readouterr().err
-    assert not out.exists()
+    assert not out.exists() and not Path("/nowhere").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["--norm", "sharenorm"], ["--freeze", "99"]])
+def test_what_a_start_from_another_model_decides_is_refused(finished, tmp_path, options):
+    start = run("train.py", "--epochs", 1, "--from", finished[0], "--out", tmp_path / "run", *options)
+    assert start.returncode == 2 and ("leave --norm out" in start.stderr or "cannot freeze 99" in start.stderr)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty folder", "text file", "truncated"])

@@ -44,7 +44,9 @@ def test_a_target_by_name(saved, tmp_path):
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "molecules.csv"
-    path.write_text("\ufeffname,smiles\r\nethanol,CCO\r\nbroken,C(C\r\n,\r\n'a, b',c1ccccc1\r\n".replace("'", '"'))
+    path.write_text(
+        "\ufeffname,smiles\r\nethanol,CCO\r\nbroken,C(C\r\n,\r\nCCC\r\n'a, b',c1ccccc1\r\n".replace("'", '"')
+    )
     return path
 
 
@@ -56,7 +58,7 @@ def test_a_table_into_a_grid(saved, table, tmp_path):
 
 def test_a_table_into_a_folder(saved, table, tmp_path):
     explain(saved, table, "-o", tmp_path / "pictures")
-    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00000.svg", "00003.svg"]
+    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00000.svg", "00004.svg"]
 
 
 def test_the_rows_left_out_are_named(saved, table, tmp_path):
@@ -64,13 +66,15 @@ def test_the_rows_left_out_are_named(saved, table, tmp_path):
     assert result.exit_code == 0
     assert "row 1 (counted from 0): 'C(C' is not a valid SMILES." in result.stderr
     assert "row 2 (counted from 0): The SMILES is empty" in result.stderr
-    assert "2 of 4 molecules" in result.stdout
+    assert "row 3 (counted from 0): the row has 1 fields, the header has 2" in result.stderr
+    assert "2 of 5 molecules" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         (["C(C", "-o", "x.svg"], "'C(C' is not a valid SMILES"),
+        (["typo.csv", "-o", "x.svg"], "cannot read typo.csv: No such file"),
         (["C", "-o", "x.pdf"], "must end in .svg or .png"),
         (["C", "-o", "x.svg", "--method", "y"], "choose one of gradients, attention"),
         (["C", "-o", "x.svg", "--target", "y"], "choose one of a, b"),

@@ -131,7 +131,7 @@ def test_columns_of_the_input_keep_their_names(command, model, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--strict"], "row 2 cannot be read: 'C[C' is not a valid SMILES"),
+        (["--strict"], "row 2 (counted from 1) cannot be read: 'C[C' is not a valid SMILES"),
         (["--smiles-column", "mol"], "no column 'mol' (its columns: smiles, x)"),
         (["--resume"], "nothing to resume"),
     ],
@@ -145,16 +145,49 @@ def test_errors_are_one_sentence_and_leave_nothing(command, model, tmp_path, arg
 
 def test_a_quote_that_is_never_closed_leaves_nothing(command, model, tmp_path, monkeypatch):
     monkeypatch.setattr(streaming, "CHUNK", 2)
-    (tmp_path / "in.csv").write_text("smiles,x\n" + "C,1\n" * 9 + 'C,"2\n')
+    (tmp_path / "in.csv").write_text("smiles,x\n" + "C,1\n" * 9 + 'C,"2\nC,3\n')
     code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
     assert code == 2 and "close its quotes" in messages
     assert {path.name for path in tmp_path.iterdir()} == {"in.csv"}
 
 
-def test_the_input_is_not_overwritten(command, model, tmp_path):
+@pytest.mark.parametrize("name", ["predict", "embed"])
+def test_the_input_is_not_overwritten(command, model, tmp_path, name):
     (tmp_path / "in.csv").write_text("smiles\nC\n")
-    code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "in.csv")
+    code, _, messages = command(name, model, tmp_path / "in.csv", "-o", tmp_path / "in.csv")
     assert code == 2 and "is the input" in messages and (tmp_path / "in.csv").read_text() == "smiles\nC\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "message"),
+    [
+        ("typo.csv", "there.csv", "No such file"),
+        ("in.csv", "folder.csv", "is a folder"),
+        ("in.csv", "out.csv.gz", "written as .csv or .tsv"),
+        ("in.csv", "out.parquet", "written as .csv or .tsv"),
+    ],
+)
+def test_places_that_cannot_be_are_named_before_anything_is_computed(command, model, tmp_path, source, out, message):
+    (tmp_path / "in.csv").write_text("smiles\nC\n")
+    (tmp_path / "there.csv").write_text("of an earlier run")
+    (tmp_path / "folder.csv").mkdir()
+    before = sorted(tmp_path.iterdir())
+    code, _, messages = command("predict", model, tmp_path / source, "-o", tmp_path / out)
+    assert code == 2 and message in messages and messages.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before and (tmp_path / "there.csv").read_text() == "of an earlier run"
+
+
+def test_a_pipe_is_read_to_its_end(model, tmp_path):
+    """1,500 rows, of which a pipe holds but a part at a time."""
+    rows = "".join(f"CCO,{number}\n" for number in range(1500))
+    (tmp_path / "in.csv").write_text("smiles,number\n" + rows)
+    predict = f"{sys.executable} -c 'from graphormer_sepnorm.cli import main; main()' predict {model}"
+    line = f"{predict} <(cat {tmp_path}/in.csv) -o {tmp_path}/out.csv"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [row["number"] for row in read(tmp_path / "out.csv")] == [str(number) for number in range(1500)]
+    done = subprocess.run(["bash", "-c", f"{line} --resume"], capture_output=True, text=True)
+    assert done.returncode == 2 and "cannot be resumed" in done.stderr
 
 
 def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(command, model, tmp_path, monkeypatch):
@@ -206,20 +239,21 @@ def test_embed(command, model, tmp_path, suffix, monkeypatch):
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
     monkeypatch.setattr(parallel, "CHUNK", 2)
-    (tmp_path / "in.csv").write_text("smiles,x\nCCO,1\nC[C,2\nCCN,3\n")
+    (tmp_path / "in.csv").write_text("smiles,error\nCCO,1\nC[C,2\nCCN,3\n")
     out = tmp_path / f"out{suffix}"
     code, result, _ = command("embed", model, tmp_path / "in.csv", "-o", out)
     assert code == 0 and (result["rows"], result["unreadable"], result["width"]) == (3, 1, 16)
     if suffix == ".npz":
         found = np.load(out)
-        columns, values = {name: found[name].tolist() for name in ("row", "smiles", "error")}, found["embeddings"]
+        smiles, errors, values = found["smiles"].tolist(), found["error"].tolist(), found["embeddings"]
+        assert found["row"].tolist() == [0, 1, 2]
     else:
-        table = pd.read_csv(out, keep_default_na=False) if suffix == ".csv" else pd.read_parquet(out)
-        columns = table[["row", "smiles", "error"]].to_dict("list")
+        table = pd.read_csv(out, keep_default_na=False, dtype=str) if suffix == ".csv" else pd.read_parquet(out)
+        smiles, errors = table.smiles.tolist(), table.error_predicted.tolist()
         cells = table.iloc[:, 3:].replace("", "nan") if suffix == ".csv" else np.stack(table.embedding)
         values = np.asarray(cells, float)
-    assert columns["row"] == [0, 1, 2] and columns["smiles"] == ["CCO", "C[C", "CCN"]
-    assert [bool(error) for error in columns["error"]] == [False, True, False]
+        assert table.error.tolist() == ["1", "2", "3"]
+    assert smiles == ["CCO", "C[C", "CCN"] and [bool(error) for error in errors] == [False, True, False]
     assert values.shape == (3, 16) and np.isnan(values).all(axis=1).tolist() == [False, True, False]
     assert {path.name for path in tmp_path.iterdir()} == {"in.csv", out.name}
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from rdkit import Chem
 
-from graphormer_sepnorm.separate import SequenceSepNorm
+from graphormer_sepnorm.datasets import load_split
+from graphormer_sepnorm.norms import ShareNorm
 
 
 @pytest.fixture(scope="module")
@@ -30,38 +30,31 @@ def test_loss_tells_partners_apart(example):
     assert example.nt_xent(x, x) < example.nt_xent(x, x.flip(0))
 
 
-def test_views_are_spellings_of_the_same_molecule(example):
-    molecules = [Chem.MolFromSmiles(smiles) for smiles in ("CC(=O)Oc1ccccc1C(=O)O", "C")]
-    rows = [example.spellings(molecules, seed) for seed in range(4)]
-    assert all(row[:, 0].eq(example.CLS).all() for row in rows)
-    aspirin = {"".join(chr(t - example.FIRST_CHARACTER) for t in row[0, 1:].tolist() if t > 1) for row in rows}
-    assert len(aspirin) > 1
-    assert {Chem.CanonSmiles(smiles) for smiles in aspirin} == {Chem.MolToSmiles(molecules[0])}
-    assert rows[0][1, 2:].eq(example.PAD).all()
-
-
-def test_padding_does_not_change_an_embedding(example):
+def test_views_are_the_same_molecules_with_a_fifth_of_the_atoms_masked(example):
     torch.manual_seed(0)
-    model = example.Encoder().eval()
-    tokens = example.spellings([Chem.MolFromSmiles("CCO")], 0)
-    padded = torch.nn.functional.pad(tokens, (0, 5), value=example.PAD)
-    torch.testing.assert_close(model(padded), model(tokens))
+    molecules = load_split("sample", "val", ()).batch(range(200))
+    first, second = example.view(molecules), example.view(molecules)
+    assert molecules.x.max() < example.MASK
+    for view in (first, second):
+        masked = view.x == example.MASK
+        assert 0.18 < masked.float().mean() < 0.22
+        assert torch.equal(view.x[~masked], molecules.x[~masked])
+        assert torch.equal(view.ptr, molecules.ptr)
+    assert not torch.equal(first.x, second.x)
 
 
-def test_norms_of_the_encoder_are_separated(example):
-    model = example.separate_norms(example.Encoder())
-    assert len(model.separated_norms.replaced) == 4
-    assert isinstance(model.encoder.layers[0].norm1, SequenceSepNorm)
+def test_norms_are_separate_or_shared(example):
+    assert example.make_model(True).blocks[0].ffn_norm.cls_norm_layer.weight.shape == (80,)
+    assert isinstance(example.make_model(False).blocks[0].ffn_norm, ShareNorm)
 
 
 def test_one_seed_gives_one_result(example):
-    molecules = example.load_molecules(24)
-    assert example.run(True, 0, molecules, epochs=1) == example.run(True, 0, molecules, epochs=1)
+    assert example.run(True, 0, 128, epochs=1) == example.run(True, 0, 128, epochs=1)
 
 
 @pytest.mark.slow
 def test_training_finds_partners_and_prints_a_table(example, monkeypatch, capsys):
-    arguments = ["contrastive.py", "--molecules", "100", "--epochs", "6", "--seeds", "1"]
+    arguments = ["contrastive.py", "--molecules", "256", "--epochs", "3", "--seeds", "1"]
     monkeypatch.setattr("sys.argv", arguments)
     example.main()
     header, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
@@ -70,4 +63,4 @@ def test_training_finds_partners_and_prints_a_table(example, monkeypatch, capsys
     for _, _, spread, distance, found in rows:
         assert -4.2 < float(spread) < 0
         assert 0 < float(distance) < 4
-        assert float(found.rstrip("%")) > 10  # 4% by chance
+        assert float(found.rstrip("%")) > 10  # half a per cent by chance

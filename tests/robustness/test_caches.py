@@ -125,10 +125,7 @@ def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, datase
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"]).returncode:
         pytest.skip("mounting is not permitted")
     raw = tmp_path / "root" / folder
-    raw.mkdir(parents=True)
-    for path in (root / folder).iterdir():
-        if path.name not in ("processed", "subset", "full"):
-            (raw / path.name).symlink_to(path.resolve())
+    link_raw(root / folder, raw)
     code = (
         "from graphormer_sepnorm.datasets import load_split; from graphormer_sepnorm.encodings import Centrality;"
         f"print(len(load_split({dataset!r}, 'val', (Centrality(),), {str(tmp_path / 'root')!r})))"
@@ -143,3 +140,35 @@ def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, datase
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) in (1000, 4113)
     assert not any(path.name in ("processed", "subset") for path in raw.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.real
+@pytest.mark.parametrize("place", ["the root", "the mirror"])
+@pytest.mark.parametrize("dataset, folder", [("zinc-subset", "ZINC"), ("ogbg-molhiv", "ogbg_molhiv")])
+def test_damaged_files_of_pyg_are_made_anew_from_the_raw_ones(root, cache, tmp_path, dataset, folder, place):
+    """As a process leaves them that was killed while it wrote them. The root is not touched."""
+    own_root = tmp_path / "root"
+    link_raw(root / folder, own_root / folder)
+    expected = load_split(dataset, "val", (Centrality(),), own_root)
+    (mirror,) = cache.glob("mirror-*")
+    (processed, *_) = mirror.rglob("processed")
+    if place == "the root":
+        shutil.copytree(processed, own_root / processed.relative_to(mirror))
+        processed = own_root / processed.relative_to(mirror)
+        shutil.rmtree(mirror)
+    for path in processed.glob("*.pt"):
+        if not path.name.startswith("pre_"):
+            os.truncate(path, path.stat().st_size // 2)
+    before = {path: path.stat().st_mtime_ns for path in own_root.rglob("*")}
+    again = load_split(dataset, "val", (Spatial(),), own_root)
+    assert np.array_equal(again.y, expected.y) and np.array_equal(again.num_atoms, expected.num_atoms)
+    assert {path: path.stat().st_mtime_ns for path in own_root.rglob("*")} == before
+
+
+def link_raw(source: Path, target: Path) -> None:
+    """A data folder with the raw files alone."""
+    target.mkdir(parents=True)
+    for path in source.iterdir():
+        if path.name not in ("processed", "subset", "full"):
+            (target / path.name).symlink_to(path.resolve())

@@ -13,16 +13,16 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from graphormer_sepnorm import checkpoint
-from graphormer_sepnorm.datasets import CACHE_VARIABLE, load_split
+from graphormer_sepnorm import Graphormer, checkpoint
+from graphormer_sepnorm.datasets import CACHE_VARIABLE, load_split, sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference import predict_dataset
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.inference import predict_together
 from graphormer_sepnorm.norms import SyncedBatchNorm
 from graphormer_sepnorm.tasks import Task, fit_scale
 from graphormer_sepnorm.training import Trainer
 from tests.robustness import processes, tiny_run
 from tests.robustness.test_interruption import assert_complete, losses
+from tests.tiny import save_tiny
 
 SCRIPT = "tests/robustness/tiny_run.py"
 
@@ -78,7 +78,7 @@ def predict_share(rank: int, size: int, folder: Path) -> None:
     model = Graphormer(config.model).eval()
     seen = []
     model.embedding.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
-    prediction = predict_dataset(model, data, Task(fit_scale(config.task, data.y)))
+    prediction = predict_together(model, data, Task(fit_scale(config.task, data.y)))
     np.savez(folder / f"{size}-{rank}.npz", prediction=prediction, atoms=sum(seen))
 
 
@@ -92,6 +92,40 @@ def test_predictions_are_complete_ordered_and_made_once(tmp_path):
         shares = [np.load(tmp_path / f"{size}-{rank}.npz") for rank in range(size)]
         assert all(np.array_equal(share["prediction"], alone["prediction"]) for share in shares)
         assert sum(int(share["atoms"]) for share in shares) == int(alone["atoms"])
+
+
+def predict_own_molecules(rank: int, size: int, folder: Path) -> None:
+    """Each process asks for other molecules, and only the first for a third time."""
+    model = Graphormer.from_pretrained(folder)
+    smiles = [["CCO", "c1ccccc1O"], ["CC(=O)O", "CCN"]]
+    own = model.predict(smiles[rank])
+    if rank == 0:
+        np.savez(folder / "predicted.npz", own=own, other=model.predict(smiles[1]), embedded=model.embed(smiles[0]))
+
+
+@pytest.mark.slow
+def test_processes_predict_what_each_is_asked_for(tmp_path):
+    save_tiny(tmp_path)
+    in_group(predict_own_molecules, tmp_path, 2)
+    found, model = np.load(tmp_path / "predicted.npz"), Graphormer.from_pretrained(tmp_path)
+    np.testing.assert_array_equal(found["own"], model.predict(["CCO", "c1ccccc1O"]))
+    np.testing.assert_array_equal(found["other"], model.predict(["CC(=O)O", "CCN"]))
+    np.testing.assert_array_equal(found["embedded"], model.embed(["CCO", "c1ccccc1O"]))
+
+
+@pytest.mark.slow
+def test_the_predict_command_writes_its_output_once(tmp_path):
+    """In order and complete: one process computes, as without torchrun."""
+    save_tiny(tmp_path / "model")
+    sample_table()[:50].to_csv(tmp_path / "in.csv")
+    script = tmp_path / "predict.py"
+    script.write_text("from graphormer_sepnorm.cli import main; main()")
+    for number in (0, 2):
+        arguments = [script, "predict", tmp_path / "model", tmp_path / "in.csv", "-o", tmp_path / f"out{number}.csv"]
+        done = processes.command(*arguments, processes=number)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[-1])["rows"] == 50
+    assert (tmp_path / "out2.csv").read_bytes() == (tmp_path / "out0.csv").read_bytes()
 
 
 def trained(folder: Path, number: int) -> dict:

@@ -9,6 +9,7 @@ import pickle
 import resource
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,17 @@ from safetensors.torch import load_file, save_file
 
 from graphormer_sepnorm import Graphormer, checkpoint
 from graphormer_sepnorm.config import config_from_json, config_to_json
-from graphormer_sepnorm.datasets import load_split
+from graphormer_sepnorm.datasets import TABLE, load_split
 from graphormer_sepnorm.encodings import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.info import describe_model
+from graphormer_sepnorm.runs import evaluate_run
+from graphormer_sepnorm.streaming import PartialFile
 from graphormer_sepnorm.tables import open_table
-from graphormer_sepnorm.training import Trainer
+from graphormer_sepnorm.training import METRICS_FILE, Trainer
 from tests.robustness import processes, tiny_run
+from tests.tiny import save_tiny
 
 FUZZ = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 GIGABYTE = 10**9
@@ -46,6 +51,7 @@ def good(tmp_path_factory) -> Path:
     """A checkpoint with random weights."""
     path = tmp_path_factory.mktemp("good") / checkpoint.WEIGHTS
     config = tiny_run.tiny_config()
+    config = replace(config, task=replace(config.task, mean=(0.0, 0.0), std=(1.0, 1.0)))
     checkpoint.save_model(path, Graphormer(config.model), config, {"epoch": 1, "val_metric": 0.5})
     return path
 
@@ -99,6 +105,7 @@ def test_the_forger_makes_readable_checkpoints(good, tmp_path):
         ("task.metric", "../../etc/passwd", "unknown metric"),
         ("featurizer", "../ogb", "unknown featurizer"),
         ("format_version", 2, "install a newer"),
+        ("format_version", "2", "valid integer"),
         ("format_version", 10**30, "install a newer"),
     ],
 )
@@ -109,6 +116,12 @@ def test_configs_that_ask_for_the_impossible_are_refused(good, tmp_path, path, v
         checkpoint.load_model(forged)
     assert time.perf_counter() - started < 20
     assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < GIGABYTE
+
+
+def test_a_newer_format_is_named_before_what_is_new_in_it(good):
+    config = {**config_of(good), "format_version": 2, "novelty": 1}
+    with pytest.raises(InputError, match="install a newer"):
+        config_from_json(json.dumps(config), "newer")
 
 
 @pytest.mark.parametrize(
@@ -320,7 +333,15 @@ def zip_bomb() -> bytes:
     return packed.getvalue()
 
 
-@pytest.mark.parametrize("name, content", [("a.csv.gz", gzip_bomb(b"C" * 10**7)), ("a.csv", zip_bomb())])
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.csv.gz", gzip_bomb(b"C" * 10**7)),
+        ("a.csv.gz", gzip_bomb(b'"C\n' + b"C\n" * 10**6)),
+        ("a.sdf.gz", gzip_bomb(b"C" * 900_000 + b"\n")),
+        ("a.csv", zip_bomb()),
+    ],
+)
 def test_bombs_end_early(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -334,3 +355,52 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / checkpoint.WEIGHTS)
     with pytest.raises(InputError, match="not a file"):
         checkpoint.load_model(tmp_path)
+
+
+@pytest.fixture
+def table_run(tmp_path) -> Path:
+    """A run folder of a table, never trained: a checkpoint, the table, a score."""
+    model, config, facts = checkpoint.load_model(save_tiny(tmp_path / "tiny"))
+    run = tmp_path / "run"
+    checkpoint.save_model(run / checkpoint.WEIGHTS, model, replace(config, dataset=TABLE), facts)
+    (run / TABLE).write_text("smiles,split,target logp\nCCO,test,1\nCCN,test,2\n")
+    facts = {"task": {"kind": "regression", "metric": "mae", "targets": ["logp"]}, "featurizer": config.featurizer}
+    (run / "table.json").write_text(json.dumps(facts))
+    (run / "test.json").write_text('{"value": 0.5}')
+    assert evaluate_run(run)["n"] == 2 and describe_model(run)["test"] == 0.5
+    return run
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[]", b"null", b'{"value": []}', b"\xff\xfe", b"[" * 10**5])
+@pytest.mark.parametrize("name, use", [("test.json", describe_model), ("table.json", evaluate_run)])
+def test_damaged_json_beside_a_checkpoint_is_named(table_run, name, use, content):
+    (table_run / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{name} is (missing or )?damaged"):
+        use(table_run)
+
+
+@pytest.mark.parametrize("content", [b"", b"smiles\n", b"\xff\xfe\x00", b"smiles,split\nCCO,test\n", b'smiles,"sp'])
+def test_a_damaged_table_of_a_run_is_named(table_run, content):
+    (table_run / TABLE).write_bytes(content)
+    with pytest.raises(InputError, match=r"table\.csv is damaged"):
+        evaluate_run(table_run)
+
+
+@pytest.mark.parametrize("content", [b"{", b"null\n", b'{"loss": 1}\n', b"[" * 10**5])
+def test_damaged_metrics_are_named_when_the_run_goes_on(tmp_path, content):
+    config = tiny_run.tiny_config()
+    data = load_split("tiny", "train", config.model.encodings)
+    Trainer(config, data, data, tmp_path, verbose=False).run_epoch(1)
+    (tmp_path / METRICS_FILE).write_bytes(content)
+    resumed = Trainer(config, data, data, tmp_path, verbose=False)
+    resumed.resume()
+    with pytest.raises(InputError, match=r"metrics\.jsonl is damaged"):
+        resumed.run_epoch(2)
+
+
+@pytest.mark.parametrize("rows", [-5, 10**30, "a", None, 1.5])
+def test_a_damaged_record_of_predictions_is_named(tmp_path, rows):
+    record = {"job": "x", "rows": rows, "unreadable": 0, "bytes": 0}
+    (tmp_path / "out.csv.partial.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="is damaged"):
+        PartialFile(tmp_path / "out.csv", "x", resume=True)

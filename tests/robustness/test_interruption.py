@@ -6,12 +6,14 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 import torch
 
 from graphormer_sepnorm import checkpoint
+from graphormer_sepnorm.datasets import sample_table
 from graphormer_sepnorm.training import METRICS_FILE
 from tests.robustness import processes, tiny_run
 
@@ -39,9 +41,9 @@ def assert_same_end(run: Path, whole: Path) -> None:
     assert losses(run) == losses(whole)
 
 
-def assert_complete(run: Path) -> None:
+def assert_complete(run: Path, more: Collection[str] = ()) -> None:
     names = {path.name for path in run.iterdir()}
-    assert names >= RUN_FILES
+    assert names >= RUN_FILES | {*more}
     assert not any(name.startswith(".") for name in names)
 
 
@@ -149,3 +151,23 @@ def test_weights_whose_state_is_gone_are_not_overwritten(tmp_path, whole):
     before = (tmp_path / "run" / checkpoint.WEIGHTS).read_bytes()
     assert processes.finish(tiny_run.run, tmp_path / "run", tmp_path / "cache", resume=True) == 2
     assert (tmp_path / "run" / checkpoint.WEIGHTS).read_bytes() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("member", [0, 1])
+def test_an_ensemble_on_a_table_that_is_killed_before_its_first_state_goes_on(tmp_path, member):
+    """Killed when the config of one of its models is there, and no state of that model yet."""
+    sample_table()[:300].to_csv(tmp_path / "mols.csv", index=False)
+    folders = [tmp_path / "run" / f"model-{number}" for number in range(2)]
+    train = ["train.py", "--csv", tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--epochs", 1]
+    train += ["--ensemble", 2, "--out", tmp_path / "run"]
+    process = subprocess.Popen(processes.command_line(*train), **processes.surroundings())
+    while not (folders[member] / checkpoint.CONFIG).exists():
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    assert not (folders[member] / checkpoint.STATE).exists()
+    done = processes.command(*train, "--resume")
+    assert done.returncode == 0, done.stderr
+    for folder in folders:
+        assert_complete(folder, {"parity.png"})

@@ -1,6 +1,8 @@
 import copy
 import dataclasses
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -479,6 +481,37 @@ def test_timm_with_further_special_tokens_is_left_alone_until_told_which():
 def test_timm_without_a_cls_is_left_alone():
     assert "no CLS token" in refusal(timm_vit(class_token=False, global_pool="avg"))
     assert "no CLS token" in refusal(timm_vit(class_token=False, reg_tokens=1, global_pool="avg"))
+
+
+def test_timm_blocks_whose_cls_is_not_known_are_left_alone_until_told_where():
+    """Without a CLS in front, with two special tokens in one parameter, and a class that puts its tokens together."""
+    Block = timm_block("Block")
+
+    class OwnTokens(type(timm_vit())):
+        def forward_features(self, x: Tensor) -> Tensor:
+            return self.norm(self.blocks(self.patch_embed(x)))
+
+    def two_tokens() -> nn.Module:
+        model = nn.Sequential(Block(WIDTH, 2))
+        model.cls_token = nn.Parameter(torch.zeros(1, 2, WIDTH))
+        return model
+
+    assert "has one cls_token" in refusal(nn.Sequential(Block(WIDTH, 2)))
+    assert "has one cls_token" in refusal(two_tokens())
+    own = OwnTokens(img_size=32, embed_dim=WIDTH, depth=1, num_heads=2, num_classes=3)
+    assert "puts its tokens together itself" in refusal(own)
+    assert separate_norms(two_tokens(), cls_positions=(0, 1))[0].norm1.positions == (0, 1)
+
+
+def test_no_library_of_other_models_is_imported():
+    code = """
+import sys
+from torch import nn
+from graphormer_sepnorm import separate_norms
+separate_norms(nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 1))
+sys.exit(any(name in sys.modules for name in ("timm", "transformers")))
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_one_tower_is_converted_and_the_ambiguous_one_reported():

@@ -1,4 +1,5 @@
 import gzip
+import os
 
 import pytest
 from rdkit import Chem
@@ -117,9 +118,28 @@ def test_sdf(tmp_path):
 
 
 def test_a_record_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "MAX_RECORD_LINES", 10)
-    with pytest.raises(InputError, match="more than 10 lines"):
+    monkeypatch.setattr(tables, "MAX_RECORD", 10)
+    with pytest.raises(InputError, match=r"line 6 of .* more than 10 characters"):
         read(write(tmp_path, "a.sdf", "x\n" * 20))
+    with pytest.raises(InputError, match=r"in line 4 of .* more than 10 characters"):
+        read(write(tmp_path, "a.csv", 'smiles\n"CCC\nCCC\nCCC\n"\n'))
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [('CCN,"b"c', ["CCN", '"b"c']), ('"CCN"O,1', ['"CCN"O', "1"]), ("C" * 200_000 + ",1", ["", ""])],
+)
+def test_a_line_with_stray_quotes_costs_no_other_row(tmp_path, line, fields):
+    rows = read(write(tmp_path, "a.csv", f'smiles,x\nC,1\n{line}\n"CC","2"\n'))[1]
+    assert [row.fields for row in rows] == [["C", "1"], fields, ["CC", "2"]]
+    assert [bool(row.error) for row in rows] == [False, True, False]
+    assert "cannot be split into columns" in rows[1].error
+
+
+def test_an_sdf_that_can_be_read_only_once_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "a.sdf")
+    with open(os.open(tmp_path / "a.sdf", os.O_RDWR)), pytest.raises(InputError, match="can be read only once"):
+        read(tmp_path / "a.sdf")
 
 
 def test_chunks_are_lists_of_rows_in_order(tmp_path):
