@@ -137,7 +137,7 @@ def zinc_bond_type(bond: Chem.Bond) -> list[int]:
     """Bond order; raises InputError for one that the ZINC benchmark does not have."""
     index = ZINC_BOND_INDEX.get(bond.GetBondType())
     if index is None:
-        raise InputError(f"a {bond.GetBondType().name.lower()} bond is not in this model's vocabulary")
+        raise InputError(f"bond type {bond.GetBondType().name.lower()} is not in this model's vocabulary")
     return [index]
 
 

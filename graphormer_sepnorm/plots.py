@@ -105,10 +105,13 @@ def plot_cls_geometry(results: list[dict], picture: Path) -> None:
     spectrum.set(title="singular values of the CLS embeddings", xlabel="number", ylabel="share of the largest")
     spectrum.set_ylim(bottom=1e-4)
     spectrum.legend(frameon=False)
-    rank.bar(labels, [result["effective_rank"] for result in results], color=colors)
-    rank.set_title("effective rank (higher: less collapse)")
-    spread.bar(labels, [result["uniformity"] for result in results], color=colors)
-    spread.set_title("uniformity (lower: more even)")
-    for axis in (rank, spread):
+    for axis, measure, meaning in (
+        (rank, "effective_rank", "higher: less collapse"),
+        (spread, "uniformity", "lower: more even"),
+    ):
+        bars = axis.bar(labels, [result[measure] for result in results], color=colors)
+        axis.bar_label(bars, fmt="%.3g", padding=2)
+        axis.margins(y=0.1)
+        axis.set_title(f"{measure.replace('_', ' ')} ({meaning})")
         axis.set_xticks([])
     save_png(figure, picture)

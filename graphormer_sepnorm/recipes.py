@@ -1,9 +1,10 @@
-"""Recipes: an architecture with the optimisation that suits it, by name or from the config of an earlier run."""
+"""Recipes: an architecture with the optimisation that suits it, by name or from an earlier run or shipped weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from graphormer_sepnorm.checkpoint import load_tensors, shipped_models
 from graphormer_sepnorm.config import ModelConfig, TrainConfig, base, best, config_from_json, slim
 from graphormer_sepnorm.errors import InputError
 
@@ -31,15 +32,20 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe of that name, or the one that the ``config.json`` of a run holds; raises InputError for neither."""
+    """The recipe of that name, of shipped weights or of the ``config.json`` of a run; raises InputError for none."""
     if name in RECIPES:
         return RECIPES[name]
-    if not Path(name).is_file():
-        raise InputError(f"unknown recipe {name!r}, choose one of {', '.join(RECIPES)} or the config.json of a run")
-    try:
-        config = config_from_json(Path(name).read_bytes(), name)
-    except OSError as error:
-        raise InputError(f"cannot read {name}: {error.strerror}") from None
+    shipped = shipped_models()
+    if name in shipped:
+        _, config, _ = load_tensors(shipped[name])
+    elif Path(name).is_file():
+        try:
+            config = config_from_json(Path(name).read_bytes(), name)
+        except OSError as error:
+            raise InputError(f"cannot read {name}: {error.strerror}") from None
+    else:
+        known = ", ".join([*RECIPES, *shipped])
+        raise InputError(f"unknown recipe {name!r}, choose one of {known} or the config.json of a run")
 
     def architecture(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
         if (atom_sizes, bond_sizes) != (config.model.atom_sizes, config.model.bond_sizes):

@@ -10,12 +10,13 @@ import torch
 from torch_geometric.loader import DataLoader
 
 from graphormer_sepnorm import Graphormer, runs
-from graphormer_sepnorm.checkpoint import load_model, start_from
+from graphormer_sepnorm.checkpoint import load_model, resolve_model, shipped_models, start_from
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, paper_encodings
 from graphormer_sepnorm.datasets import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.norms import ShareNorm
+from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.store import LabelledGraphs, in_memory
 from graphormer_sepnorm.training import Trainer
 from tests.conftest import random_graph
@@ -233,3 +234,13 @@ def test_named_data_of_other_features(saved, tmp_path):
     molhiv = runs.dataset_config("ogbg-molhiv", TrainConfig())
     with pytest.raises(InputError, match="reads 'zinc' features, ogbg-molhiv has 'ogb' ones"):
         runs.train_run(runs.starting_from(molhiv, saved), tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_shipped_weights_load_by_name_with_their_card(name):
+    model = Graphormer.from_pretrained(name)
+    assert model.predict(["CCO"]).shape == (1, 1)
+    assert model.facts["licence"] and model.facts["test"]
+    card = resolve_model(name).with_suffix(".md").read_text()
+    assert f"{model.facts['test']:.4f}" in card and f"{model.facts['val_metric']:.4f}" in card
+    assert find_recipe(name).train == model.run_config.train
