@@ -225,13 +225,13 @@ def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 
 def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim with random-walk encodings, a bias network, and BatchNorm on the atoms too."""
+    """Graphormer-slim with random-walk encodings, a bias network, LayerNorm on the CLS and BatchNorm on the atoms."""
     published = slim(atom_sizes, bond_sizes, num_tasks)
     return replace(
         published,
         encodings=(*published.encodings, RandomWalk()),
         bias_hidden=32,
-        norm="sepnorm-batchnorm",
+        norm="sepnorm-layernorm-batchnorm",
     )
 
 

@@ -152,6 +152,7 @@ NORMS: dict[str, NormLayer] = {
     "sepnorm": SepNorm,
     "sepnorm-layernorm": partial(SepNorm, cls_norm=nn.LayerNorm),
     "sepnorm-batchnorm": partial(SepNorm, tok_norm=nn.BatchNorm1d),
+    "sepnorm-layernorm-batchnorm": partial(SepNorm, cls_norm=nn.LayerNorm, tok_norm=nn.BatchNorm1d),
     "sharenorm": ShareNorm,
     "sharenorm-batchnorm": partial(ShareNorm, norm=nn.BatchNorm1d),
 }

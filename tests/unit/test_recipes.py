@@ -27,5 +27,6 @@ def test_a_recipe_for_other_features_is_refused(tmp_path):
 
 
 def test_the_norm_is_the_recipes_unless_another_is_named():
-    assert dataset_config("zinc", TrainConfig(), None, RECIPES["best"].architecture).model.norm == "sepnorm-batchnorm"
-    assert dataset_config("zinc", TrainConfig(), "sharenorm", RECIPES["best"].architecture).model.norm == "sharenorm"
+    best = RECIPES["best"].architecture
+    assert dataset_config("zinc", TrainConfig(), None, best).model.norm == "sepnorm-layernorm-batchnorm"
+    assert dataset_config("zinc", TrainConfig(), "sharenorm", best).model.norm == "sharenorm"
