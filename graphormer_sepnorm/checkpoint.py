@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from graphormer_sepnorm.config import Config, config_from_json, config_to_json, num_bond_types
+from graphormer_sepnorm.config import Config, ModelConfig, config_from_json, config_to_json, num_bond_types
 from graphormer_sepnorm.encodings import EdgePath
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
@@ -125,11 +125,16 @@ def check_usable(config: Config, path: Path) -> None:
 
 def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> None:
     """Raises InputError if a config asks for more parameters than there are numbers, before any is allocated."""
-    with torch.device("meta"):
-        wanted = sum(parameter.numel() for parameter in Graphormer(config.model).parameters())
+    wanted = sum(parameter.numel() for parameter in skeleton(config).parameters())
     present = sum(tensor.numel() for tensor in tensors.values())
     if wanted > present:
         raise InputError(f"{path}: its config asks for {wanted:,} parameters, its tensors have {present:,}")
+
+
+def skeleton(config: Config) -> Graphormer:
+    """The model of a config with names and shapes alone: no memory for its parameters."""
+    with torch.device("meta"):
+        return Graphormer(config.model)
 
 
 def save_model(path: Path, model: Graphormer, config: Config, facts: dict) -> None:
@@ -204,8 +209,7 @@ def start_from(model: Graphormer, path: Path, frozen_layers: int = 0) -> None:
     Raises:
         InputError: as ``load_model``, another architecture, or more frozen layers than the model has.
     """
-    if frozen_layers > len(model.blocks):
-        raise InputError(f"cannot freeze {frozen_layers} layers, the model has {len(model.blocks)}")
+    check_frozen_layers(frozen_layers, model.config)
     path = weights_file(path)
     tensors, _, _ = load_tensors(path)
     body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEAD)}
@@ -216,6 +220,12 @@ def start_from(model: Graphormer, path: Path, frozen_layers: int = 0) -> None:
             frozen.requires_grad_(False)
         model.cls.requires_grad_(False)
         model.cls_bias.requires_grad_(False)
+
+
+def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
+    """Raises InputError if more layers are to be frozen than a model has."""
+    if frozen_layers > config.layers:
+        raise InputError(f"cannot freeze {frozen_layers} layers, the model has {config.layers}")
 
 
 def load_into(model: Graphormer, tensors: dict[str, Tensor], path: Path) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -118,9 +117,7 @@ class Graphormer(
 
     def _save_pretrained(self, save_directory: Path) -> None:
         config = self.known_run()
-        with torch.device("meta"):
-            expected = model.Graphormer(config.model).state_dict()
-        if self.state_dict().keys() != expected.keys():
+        if self.state_dict().keys() != checkpoint.skeleton(config).state_dict().keys():
             raise InputError("the model has other norms or layers than its config, from which it could not be rebuilt")
         checkpoint.save_model(save_directory / checkpoint.WEIGHTS, self, config, self.facts)
         write_atomically(save_directory / checkpoint.CONFIG, config_to_json(config).encode())

@@ -57,8 +57,7 @@ def starting_from(config: Config, source: Path, frozen_layers: int = 0) -> Confi
         InputError: not a checkpoint, or more frozen layers than it has.
     """
     _, found, _ = checkpoint.load_tensors(checkpoint.weights_file(source))
-    if frozen_layers > found.model.layers:
-        raise InputError(f"cannot freeze {frozen_layers} layers, {source} has {found.model.layers}")
+    checkpoint.check_frozen_layers(frozen_layers, found.model)
     return replace(
         config,
         featurizer=found.featurizer,

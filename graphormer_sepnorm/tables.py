@@ -247,14 +247,15 @@ def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:
 
 def csv_row(record: list[str], num_columns: int, smiles_place: int) -> Row:
     """A record as a row; one with too few or too many fields is kept as far as there are columns, with an error."""
-    if len(record) == num_columns and not isinstance(record, BrokenLine):
-        return Row(record, record[smiles_place])
-    fields = (record + [""] * num_columns)[:num_columns]
     if isinstance(record, BrokenLine):
-        return Row(fields, "", record.reason)
-    if not record:
-        return Row(fields, "", "the line is empty")
-    return Row(fields, "", f"the row has {len(record)} fields, the header has {num_columns}")
+        error = record.reason
+    elif not record:
+        error = "the line is empty"
+    elif len(record) != num_columns:
+        error = f"the row has {len(record)} fields, the header has {num_columns}"
+    else:
+        return Row(record, record[smiles_place])
+    return Row((record + [""] * num_columns)[:num_columns], "", error)
 
 
 def read_smi(lines: Iterator[str]) -> Table:
