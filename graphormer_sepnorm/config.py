@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from graphormer_sepnorm.encodings import Centrality, EdgePath, Encoding, RandomWalk, Spatial
+from graphormer_sepnorm.encodings import Bonds, Centrality, EdgePath, Encoding, RandomWalk, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.readouts import READOUTS
@@ -74,6 +74,11 @@ class ModelConfig:
         if len(set(names)) < len(names):
             raise ValueError(f"an encoding is named twice: {', '.join(names)}")
 
+    @property
+    def bonds(self) -> Bonds | None:
+        """The encoding that lets blocks pass messages along bonds, if there is one."""
+        return next((encoding for encoding in self.encodings if isinstance(encoding, Bonds)), None)
+
 
 @dataclass(frozen=True, config=STRICT)
 class TrainConfig:
@@ -84,7 +89,8 @@ class TrainConfig:
         batch_size: molecules per update, over all processes.
         lr: peak learning rate, reached after ``warmup`` and followed by a cosine to zero.
         warmup: fraction of all updates in which the rate rises linearly.
-        weight_decay: AdamW's, on weight matrices only.
+        optimizer: a name in ``OPTIMIZERS``.
+        weight_decay: the optimizer's decoupled one, on weight matrices only.
         clip_norm: largest norm of the gradient.
         averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: none.
         seed: of split, initialisation, order and dropout.
@@ -98,6 +104,7 @@ class TrainConfig:
     batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
     lr: Rate = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
+    optimizer: Literal["adamw", "muon"] = "adamw"
     weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.01
     clip_norm: Rate = 5.0
     averaging: Probability = 0.0
@@ -225,13 +232,18 @@ def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 
 def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim with random-walk encodings, a bias network, LayerNorm on the CLS and BatchNorm on the atoms."""
+    """Graphormer-slim of 10 layers with messages along bonds, random-walk encodings and a bias network.
+
+    LayerNorm on the CLS, BatchNorm on the atoms.
+    """
     published = slim(atom_sizes, bond_sizes, num_tasks)
     return replace(
         published,
-        encodings=(*published.encodings, RandomWalk()),
+        layers=10,
+        encodings=(*published.encodings, RandomWalk(), Bonds(num_bond_types=num_bond_types(bond_sizes) + 1)),
         bias_hidden=32,
         norm="sepnorm-layernorm-batchnorm",
+        attention_dropout=0.1,
     )
 
 

@@ -6,8 +6,8 @@ An encoding is a frozen dataclass of its hyperparameters with
     precompute(graphs)          those arrays for packed molecules, per atom [T, ...] or per ordered pair [P, ...]
     module(width, channels)     an ``nn.Module`` from GraphBatch to ``Terms``
 
-A new one is a class here and a line in ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, D width, C channels
-of the pair terms (the heads, or the hidden width of the bias network), K steps or basis functions.
+A new one is a class here and a line in ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, E directed bonds,
+D width, C channels of the pair terms (the heads, or the hidden width of the bias network), K steps or basis functions.
 """
 
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -32,11 +32,30 @@ STRICT = ConfigDict(extra="forbid", strict=True)
 BOND_TYPES = 256
 
 
+class Edges(NamedTuple):
+    """The directed bonds of a batch.
+
+    Attributes:
+        edge_index: int64 [2, E], source and target.
+        bond: int64 [E] bond type, from 1 on.
+    """
+
+    edge_index: Tensor
+    bond: Tensor
+
+
 class Terms(NamedTuple):
-    """What an encoding adds: to the atoms' embedding [T, D], to the features of atom pairs [P, C], or to both."""
+    """What an encoding adds.
+
+    Attributes:
+        atom: [T, D], to the atoms' embedding.
+        pair: [P, C], to the features of atom pairs.
+        edges: bonds along which every block passes messages.
+    """
 
     atom: Tensor | None = None
     pair: Tensor | None = None
+    edges: Edges | None = None
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -234,13 +253,53 @@ class ResistanceModule(nn.Module):
         return Terms(pair=self.pair(gaussians))
 
 
-Encoding = Centrality | Spatial | EdgePath | RandomWalk | Resistance
+@dataclass(frozen=True, config=STRICT)
+class Bonds:
+    """The bonds themselves, for messages between bonded atoms in every block, beside attention.
+
+    Source: Rampasek et al., "Recipe for a General, Powerful, Scalable Graph Transformer", NeurIPS 2022 (GraphGPS).
+
+    Attributes:
+        num_bond_types: size of the vocabulary of bond types, ``NO_BOND`` included.
+    """
+
+    name: Literal["bonds"] = "bonds"
+    num_bond_types: Annotated[int, Field(ge=2, le=BOND_TYPES)] = 4
+    arrays: ClassVar[tuple[str, ...]] = ("bond",)
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``bond``: uint8 [P], type of the bond from the first atom of the pair to the second, 0 for none."""
+        molecule = np.repeat(np.arange(len(graphs)), np.diff(graphs.edge_ptr))
+        source, target = graphs.edge_index
+        bond = np.zeros(graphs.pair_ptr[-1], np.uint8)
+        bond[graphs.pair_ptr[molecule] + source * graphs.num_atoms[molecule] + target] = graphs.bond
+        return {"bond": bond}
+
+    def module(self, width: int, channels: int) -> nn.Module:
+        return BondsModule()
+
+
+class BondsModule(nn.Module):
+    def forward(self, batch: GraphBatch) -> Terms:
+        bond = batch.arrays["bond"]
+        num_atoms = batch.ptr.diff()
+        pair_end = (num_atoms**2).cumsum(0)
+        pair = bond.nonzero().squeeze(1)
+        molecule = torch.bucketize(pair, pair_end, right=True)
+        size = num_atoms[molecule]
+        place = pair - pair_end[molecule] + size**2
+        edge_index = batch.ptr[molecule] + torch.stack([place // size, place % size])
+        return Terms(edges=Edges(edge_index, bond[pair].long()))
+
+
+Encoding = Centrality | Spatial | EdgePath | RandomWalk | Resistance | Bonds
 ENCODINGS: dict[str, type[Encoding]] = {
     "centrality": Centrality,
     "spatial": Spatial,
     "edge": EdgePath,
     "rrwp": RandomWalk,
     "resistance": Resistance,
+    "bonds": Bonds,
 }
 
 

@@ -15,11 +15,12 @@ from torch import Tensor
 
 from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.datasets import sample_table
-from graphormer_sepnorm.encodings import Encoding
+from graphormer_sepnorm.encodings import Edges, Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.graphs import PackedGraphs
 from graphormer_sepnorm.inference import ATOMS_PER_BATCH
+from graphormer_sepnorm.model import find_edges
 from graphormer_sepnorm.ops import Attention, DenseAttention, make_attention
 from graphormer_sepnorm.pretrained import Graphormer, pack_smiles
 from graphormer_sepnorm.store import LabelledGraphs, in_memory
@@ -126,6 +127,7 @@ class EmbeddedMolecule:
             terms = [encoding(batch) for encoding in model.encodings]
             self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)
             self.pair_bias = model.pair_bias(batch, terms)
+            self.edges = find_edges(terms)
 
     def outputs(self, atoms: Tensor, attention: Callable[..., Attention] = make_attention) -> Tensor:
         """Model outputs [S, tasks] for S copies of the molecule with the atom embeddings [S, n, D]."""
@@ -133,8 +135,16 @@ class EmbeddedMolecule:
         ptr = torch.arange(copies + 1, device=atoms.device) * num_atoms
         attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach())
         rows = torch.cat([self.model.cls.expand(copies, -1), atoms.flatten(0, 1)])
-        embeddings = self.model.run_blocks(rows, copies, attend)
+        embeddings = self.model.run_blocks(rows, copies, attend, self.repeated_edges(copies))
         return self.model.head(self.model.readout.read(*embeddings, ptr))
+
+    def repeated_edges(self, copies: int) -> Edges | None:
+        """The bonds of so many copies, one after another."""
+        if self.edges is None:
+            return None
+        edge_index, bond = self.edges
+        first = torch.arange(copies, device=bond.device) * self.atoms.shape[1]
+        return Edges((edge_index.unsqueeze(1) + first.unsqueeze(1)).flatten(1), bond.repeat(copies))
 
 
 def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:

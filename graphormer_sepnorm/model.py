@@ -2,7 +2,7 @@
 
 Every token-wise operation runs on packed rows [N, D], N = B + T: the CLS rows of the B molecules, then the T atoms.
 
-Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, H heads, D width, F feature columns.
+Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bonds, H heads, D width, F feature columns.
 """
 
 import torch
@@ -11,7 +11,7 @@ from torch_geometric.data import Batch
 
 from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.encodings import GraphormerTransform, Terms
+from graphormer_sepnorm.encodings import Edges, GraphormerTransform, Terms
 from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.ops import Attention, bias_gelu, embedding_sum, make_attention
 from graphormer_sepnorm.readouts import READOUTS
@@ -57,6 +57,23 @@ class SelfAttention(nn.Module):
         return self.out(out_t.t())
 
 
+class BondMessages(nn.Module):
+    """What atoms receive along their bonds: the sum of relu(atom + bond) over the neighbours, through a linear map.
+
+    Source: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020 (GINE), without the atom itself.
+    """
+
+    def __init__(self, width: int, num_bond_types: int):
+        super().__init__()
+        self.bond = nn.Embedding(num_bond_types, width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, atoms: Tensor, edges: Edges) -> Tensor:
+        source, target = edges.edge_index
+        messages = torch.relu(atoms.index_select(0, source) + self.bond(edges.bond))  # [E, D]
+        return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
+
+
 class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -68,30 +85,44 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each with a residual connection and a norm."""
+    """Attention, with messages along bonds where the config has them, and feed-forward, each with residual and norm."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.attention = SelfAttention(config)
+        self.messages = BondMessages(config.width, config.bonds.num_bond_types) if config.bonds else None
         self.attention_norm = NORMS[config.norm](config.width)
         self.ffn = FeedForward(config)
         self.ffn_norm = NORMS[config.norm](config.width)
         self.dropout = nn.Dropout(config.dropout)
 
+    def receive(self, x: Tensor, num_cls: int, attend: Attention, edges: Edges | None) -> Tensor:
+        """What each row of x [N, D] gets from the others."""
+        received = self.attention(x, attend)
+        if self.messages is None:
+            return received
+        cls, atoms = received.split([num_cls, len(x) - num_cls])
+        return torch.cat([cls, atoms + self.messages(x[num_cls:], edges)])
+
 
 class PostNormBlock(Block):
-    def forward(self, x: Tensor, num_cls: int, attend: Attention) -> Tensor:
-        x = self.attention_norm.packed(x + self.dropout(self.attention(x, attend)), num_cls)
+    def forward(self, x: Tensor, num_cls: int, attend: Attention, edges: Edges | None) -> Tensor:
+        x = self.attention_norm.packed(x + self.dropout(self.receive(x, num_cls, attend, edges)), num_cls)
         return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
 
 
 class PreNormBlock(Block):
-    def forward(self, x: Tensor, num_cls: int, attend: Attention) -> Tensor:
-        x = x + self.dropout(self.attention(self.attention_norm.packed(x, num_cls), attend))
+    def forward(self, x: Tensor, num_cls: int, attend: Attention, edges: Edges | None) -> Tensor:
+        x = x + self.dropout(self.receive(self.attention_norm.packed(x, num_cls), num_cls, attend, edges))
         return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls)))
 
 
 BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
+
+
+def find_edges(terms: list[Terms]) -> Edges | None:
+    """The bonds that messages go along, None if no encoding gives them."""
+    return next((term.edges for term in terms if term.edges is not None), None)
 
 
 class Graphormer(nn.Module):
@@ -147,12 +178,13 @@ class Graphormer(nn.Module):
         terms = [encoding(batch) for encoding in self.encodings]
         num_cls = batch.num_graphs
         x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
-        return self.run_blocks(x, num_cls, make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias))
+        attend = make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias)
+        return self.run_blocks(x, num_cls, attend, find_edges(terms))
 
-    def run_blocks(self, x: Tensor, num_cls: int, attend: Attention) -> tuple[Tensor, Tensor]:
+    def run_blocks(self, x: Tensor, num_cls: int, attend: Attention, edges: Edges | None) -> tuple[Tensor, Tensor]:
         """From embedded rows [N, D] to the final embeddings of the CLS tokens [B, D] and of the atoms [T, D]."""
         for block in self.blocks:
-            x = block(x, num_cls, attend)
+            x = block(x, num_cls, attend, edges)
         if self.last_norm is not None:
             x = self.last_norm.packed(x, num_cls)
         return x[:num_cls], x[num_cls:]

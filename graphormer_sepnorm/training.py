@@ -13,6 +13,7 @@ import torch
 from pydantic import Field, ValidationError
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
@@ -24,6 +25,7 @@ from graphormer_sepnorm.files import remove_leftovers, write_atomically
 from graphormer_sepnorm.inference import predict_together
 from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.norms import batch_statistics
+from graphormer_sepnorm.optimizers import MOMENTS, OPTIMIZERS
 from graphormer_sepnorm.plots import plot_curves
 from graphormer_sepnorm.store import MoleculeDataset
 from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
@@ -32,18 +34,6 @@ METRICS_FILE = "metrics.jsonl"
 CURVES = "curves.png"
 TEST = "test.json"
 REESTIMATE_BATCHES = 32
-
-
-def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
-    """Weight matrices of linear layers with decay; norms, biases and embeddings without."""
-    matrices = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    groups = {"decay": [], "no_decay": []}
-    for name, parameter in model.named_parameters():
-        groups["decay" if name in matrices else "no_decay"].append(parameter)
-    return [
-        {"name": "decay", "params": groups["decay"], "weight_decay": weight_decay},
-        {"name": "no_decay", "params": groups["no_decay"], "weight_decay": 0.0},
-    ]
 
 
 def learning_rate(config: TrainConfig, progress: float) -> float:
@@ -140,10 +130,8 @@ class Trainer:
         distributed.synchronize_batch_norms(self.model)
         if config.train.start_from is not None:
             checkpoint.start_from(self.model, Path(config.train.start_from), config.train.frozen_layers)
-        self.optimizer = torch.optim.AdamW(
-            parameter_groups(self.model, config.train.weight_decay), lr=config.train.lr, fused=True
-        )
-        self.forward, self.optimizer = self.fabric.setup(self.model, self.optimizer)
+        optimizers = OPTIMIZERS[config.train.optimizer](self.model, config.train)
+        self.forward, *self.optimizers = self.fabric.setup(self.model, *optimizers)
         self.average = None
         if config.train.averaging:
             self.average = AveragedModel(
@@ -239,16 +227,16 @@ class Trainer:
 
     def update(self, molecules: np.ndarray, lr: float) -> tuple[float, float]:
         """One optimiser step; returns the loss and the norm of the gradient before clipping, over all processes."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = lr
         batch = self.batch(molecules)
         loss = self.task.loss(self.forward(batch), batch.y) * self.weight_of_share(molecules)
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
         self.fabric.backward(loss)
-        gradient_norm = self.fabric.clip_gradients(
-            self.forward, self.optimizer, max_norm=self.config.train.clip_norm, error_if_nonfinite=False
-        )
-        self.optimizer.step()
+        gradient_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
+        for optimizer in self.optimizers:
+            optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.model)
         return distributed.mean(loss).item(), gradient_norm.item()
@@ -289,11 +277,7 @@ class Trainer:
     def save_state(self) -> None:
         """Writes everything that ``resume`` needs."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        names = [name for name, _ in self.model.named_parameters()]
-        by_parameter = dict(zip(map(id, self.model.parameters()), names, strict=True))
-        for parameter, moments in self.optimizer.state.items():
-            for moment, value in moments.items():
-                tensors[f"optimizer.{by_parameter[id(parameter)]}.{moment}"] = value
+        tensors |= {name: optimizer.state[parameter][moment] for name, moment, parameter, optimizer in self.moments()}
         if self.average is not None:
             tensors |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
         checkpoint.save_tensors(self.out / checkpoint.STATE, tensors, self.config, asdict(self.progress))
@@ -318,11 +302,8 @@ class Trainer:
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
         self.model.load_state_dict(parts["model"])
-        for name, parameter in self.trained_parameters():
-            self.optimizer.state[parameter] = {
-                moment: parts["optimizer"][f"{name}.{moment}"].to(parameter.device if moment != "step" else "cpu")
-                for moment in ("step", "exp_avg", "exp_avg_sq")
-            }
+        for name, moment, parameter, optimizer in self.moments():
+            optimizer.state[parameter][moment] = tensors[name].to(parameter.device if moment != "step" else "cpu")
         if self.average is not None:
             self.average.load_state_dict(parts["average"])
         try:
@@ -330,16 +311,20 @@ class Trainer:
         except ValidationError as error:
             raise InputError(f"{path}: {first_problem(error)}") from None
 
-    def trained_parameters(self) -> list[tuple[str, nn.Parameter]]:
-        """Parameters that are not frozen, with their names."""
-        return [(name, parameter) for name, parameter in self.model.named_parameters() if parameter.requires_grad]
+    def moments(self) -> Iterator[tuple[str, str, nn.Parameter, Optimizer]]:
+        """What the optimizers remember of parameters that are not frozen: where it is saved, its name, of which."""
+        names = {id(parameter): name for name, parameter in self.model.named_parameters()}
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                for parameter in filter(lambda parameter: parameter.requires_grad, group["params"]):
+                    for moment in MOMENTS[type(optimizer.optimizer)]:
+                        yield f"optimizer.{names[id(parameter)]}.{moment}", moment, parameter, optimizer
 
     def state_layout(self) -> dict[str, Tensor]:
         """Tensors of the names, shapes and types that ``save_state`` writes."""
         layout = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for name, parameter in self.trained_parameters():
-            layout[f"optimizer.{name}.step"] = torch.zeros(())
-            layout[f"optimizer.{name}.exp_avg"] = layout[f"optimizer.{name}.exp_avg_sq"] = parameter
+        for name, moment, parameter, _ in self.moments():
+            layout[name] = parameter if moment != "step" else torch.zeros(())
         if self.average is not None:
             layout |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
         return layout

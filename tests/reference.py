@@ -61,6 +61,18 @@ def attention(p, prefix, x, bias, heads):
     return torch.cat(outputs, dim=1) @ p[f"{prefix}.out.weight"].t() + p[f"{prefix}.out.bias"]
 
 
+def messages(p, prefix, x, bonds):
+    """What each token x [L, D] receives along its bonds, nothing for the CLS; empty without such parameters."""
+    received = torch.zeros_like(x)
+    if f"{prefix}.bond.weight" not in p:
+        return received
+    weight, bias = p[f"{prefix}.out.weight"], p[f"{prefix}.out.bias"]
+    for target in range(len(x) - 1):
+        terms = [torch.relu(x[i + 1] + p[f"{prefix}.bond.weight"][b]) for (i, j), b in bonds.items() if j == target]
+        received[target + 1] = weight @ sum(terms, torch.zeros_like(x[0])) + bias
+    return received
+
+
 def feed_forward(p, prefix, x):
     hidden = gelu(x @ p[f"{prefix}.up.weight"].t() + p[f"{prefix}.up.bias"])
     return hidden @ p[f"{prefix}.down.weight"].t() + p[f"{prefix}.down.bias"]
@@ -95,9 +107,10 @@ def graphormer(p, molecules, config):
     Args:
         p: parameters by the names of ``Graphormer.state_dict()``, float64.
         molecules: pairs of atom types and a dict from (i, j) to bond type, both directions.
-        config: ModelConfig with the three encodings of the paper in their order.
+        config: ModelConfig with the three encodings of the paper in their order, and perhaps that of the bonds.
     """
-    centrality, spatial, edge = config.encodings
+    centrality, spatial, edge = config.encodings[:3]
+    bonds = [bonds for _, bonds in molecules]
     tokens, biases = zip(
         *(embed(p, m, centrality.max_degree, spatial.max_distance, edge.max_hops) for m in molecules), strict=True
     )
@@ -105,12 +118,17 @@ def graphormer(p, molecules, config):
     for layer in range(config.layers):
         at = f"blocks.{layer}"
         sublayers = (
-            (f"{at}.attention_norm", lambda x, b, at=at: attention(p, f"{at}.attention", x, b, config.heads)),
-            (f"{at}.ffn_norm", lambda x, b, at=at: feed_forward(p, f"{at}.ffn", x)),
+            (
+                f"{at}.attention_norm",
+                lambda x, bias, bonds, at=at: (
+                    attention(p, f"{at}.attention", x, bias, config.heads) + messages(p, f"{at}.messages", x, bonds)
+                ),
+            ),
+            (f"{at}.ffn_norm", lambda x, bias, bonds, at=at: feed_forward(p, f"{at}.ffn", x)),
         )
         for name, sublayer in sublayers:
             inner = norm(p, name, tokens) if config.norm_position == "pre" else tokens
-            tokens = [x + sublayer(y, b) for x, y, b in zip(tokens, inner, biases, strict=True)]
+            tokens = [x + sublayer(*known) for x, *known in zip(tokens, inner, biases, bonds, strict=True)]
             if config.norm_position == "post":
                 tokens = norm(p, name, tokens)
     if config.norm_position == "pre":

@@ -17,10 +17,12 @@ import pandas as pd
 import torch
 
 from graphormer_sepnorm import Graphormer, ModelConfig, slim
+from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.encodings import precompute
 from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.optimizers import adamw
 from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, in_memory, open_or_write
-from graphormer_sepnorm.training import epoch_batches, parameter_groups
+from graphormer_sepnorm.training import epoch_batches
 
 FEATURIZER = FEATURIZERS["zinc"]
 
@@ -39,7 +41,7 @@ def read(csv: Path, count: int | None) -> LabelledGraphs:
 
 def make_step(model: Graphormer):
     """One update as the peer makes it: L1 loss, AdamW, no clipping."""
-    optimizer = torch.optim.AdamW(parameter_groups(model, 0.01), lr=1e-4, fused=True)
+    (optimizer,) = adamw(model, TrainConfig(lr=1e-4))
 
     def step(batch) -> None:
         loss = torch.nn.functional.l1_loss(model(batch), batch.y)

@@ -12,8 +12,9 @@ from graphormer_sepnorm.encodings import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.inference import predict_dataset
+from graphormer_sepnorm.optimizers import OPTIMIZERS, muon, parameter_groups
 from graphormer_sepnorm.tasks import Task
-from graphormer_sepnorm.training import Trainer, epoch_batches, learning_rate, parameter_groups
+from graphormer_sepnorm.training import Trainer, epoch_batches, learning_rate
 
 
 @pytest.fixture
@@ -52,7 +53,9 @@ def test_overfits_sixteen_molecules(run_config, tmp_path):
     assert lines[-1]["val_metric"] < 0.1
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(run_config, tmp_path):
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_resumed_run_equals_an_uninterrupted_one(run_config, tmp_path, optimizer):
+    run_config = replace(run_config, train=replace(run_config.train, optimizer=optimizer))
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
     Trainer(run_config, train, val, tmp_path / "whole").run()
 
@@ -160,6 +163,27 @@ def test_only_weight_matrices_decay(run_config):
     assert {"cls", "cls_bias", "embedding.table", "blocks.0.ffn.up.bias"} <= rest
     assert not any("norm" in name or name.startswith("encodings") for name in decay)
     assert decay | rest == set(names.values())
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_update_every_parameter_once(run_config, name):
+    model = training.Graphormer(run_config.model)
+    groups = [group for optimizer in OPTIMIZERS[name](model, run_config.train) for group in optimizer.param_groups]
+    updated = [id(parameter) for group in groups for parameter in group["params"]]
+    assert sorted(updated) == sorted(id(parameter) for parameter in model.parameters())
+
+
+def test_muon_turns_a_gradient_into_an_orthogonal_step(run_config):
+    """A gradient of rank 16 with singular values over three decades; its step has them all near 0.2 * sqrt(48) * lr."""
+    model = training.Graphormer(run_config.model)
+    weight = model.blocks[0].attention.qkv.weight  # [48, 16]
+    before = weight.detach().clone()
+    left, right = (torch.linalg.qr(torch.randn(n, 16, generator=torch.Generator().manual_seed(n)))[0] for n in (48, 16))
+    weight.grad = left @ torch.diag(torch.logspace(-1.5, 0, 16)) @ right
+    first, _ = muon(model, TrainConfig(lr=0.1, weight_decay=0.0))
+    first.step()
+    singular_values = torch.linalg.svdvals(before - weight.detach()) / (0.2 * 48**0.5 * 0.1)
+    assert singular_values.min() > 0.6 and singular_values.max() < 1.3
 
 
 def test_one_training_molecule_is_refused(run_config, tmp_path):

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from graphormer_sepnorm import paths
-from graphormer_sepnorm.encodings import ENCODINGS, precompute
+from graphormer_sepnorm.batching import GraphBatch
+from graphormer_sepnorm.encodings import ENCODINGS, GraphormerTransform, precompute
 from graphormer_sepnorm.graphs import bond_types, pack_data
 from tests.conftest import random_graph
 from tests.reference import distances, smallest_path
@@ -75,6 +76,20 @@ def test_paths_equal_a_search_over_all_shortest_paths(seed):
             assert spd[10 * i + j] == d[i][j]
             expected = (*smallest_path(i, j, d, bonds), 0, 0, 0, 0)[:4]
             assert tuple(path_bonds[10 * i + j]) == expected
+
+
+def test_bonds_by_hand():
+    bonds = ENCODINGS["bonds"](num_bond_types=4)
+    ethene, one_way = (
+        Data(x=torch.zeros(n, 1, dtype=torch.long), edge_index=torch.tensor(ends), edge_attr=torch.tensor(kinds))
+        for n, ends, kinds in ((2, [[0, 1], [1, 0]], [1, 1]), (3, [[2, 0], [1, 2]], [0, 2]))
+    )
+    transformed = [GraphormerTransform((bonds,), (3,))(graph) for graph in (ethene, one_way)]
+    assert [graph.bond.tolist() for graph in transformed] == [[0, 2, 2, 0], [0, 0, 3, 0, 0, 0, 0, 1, 0]]
+    batch = GraphBatch.from_pyg(Batch.from_data_list(transformed), ["bond"])
+    edges = bonds.module(8, 4)(batch).edges
+    assert edges.edge_index.tolist() == [[0, 1, 2, 4], [1, 0, 4, 3]]
+    assert edges.bond.tolist() == [2, 2, 3, 1]
 
 
 def test_random_walks_by_hand():

@@ -5,8 +5,8 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from graphormer_sepnorm import GraphBatch, Graphormer, base, ops, slim
-from graphormer_sepnorm.encodings import ENCODINGS
+from graphormer_sepnorm import GraphBatch, Graphormer, base, best, ops, slim
+from graphormer_sepnorm.encodings import ENCODINGS, Bonds
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.readouts import READOUTS
 from tests.reference import graphormer
@@ -53,11 +53,12 @@ def gradients(model):
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 @pytest.mark.parametrize("norm", ["sepnorm", "sepnorm-layernorm", "sharenorm"])
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
-def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_position, dtype, tolerance):
+@pytest.mark.parametrize("further", [(), (Bonds(num_bond_types=4),)], ids=["paper", "messages"])
+def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_position, further, dtype, tolerance):
     """In float32 through the compiled operations, in float64 through the plain ones."""
     if (norm, norm_position, dtype) == ("sepnorm", "pre", torch.float32):
         pytest.skip("the first BatchNorm divides the rounding of identical CLS rows by sqrt(eps); float64 checks it")
-    config = replace(config, norm=norm, norm_position=norm_position)
+    config = replace(config, norm=norm, norm_position=norm_position, encodings=(*config.encodings, *further))
     model = make_model(config).to(dtype)
     state = {name: value.detach().double().requires_grad_() for name, value in model.state_dict().items()}
     weights = torch.linspace(-1, 1, len(graphs)).unsqueeze(1)
@@ -178,6 +179,12 @@ def test_slim_stays_under_half_a_million_parameters_on_zinc():
     model = Graphormer(slim(featurizer.atom_sizes, featurizer.bond_sizes))
     assert sum(p.numel() for p in model.parameters()) < 500_000
     assert (len(model.blocks), model.config.width, model.config.ffn_width, model.config.heads) == (12, 80, 80, 8)
+
+
+def test_best_stays_under_half_a_million_parameters_on_zinc():
+    featurizer = FEATURIZERS["zinc"]
+    model = Graphormer(best(featurizer.atom_sizes, featurizer.bond_sizes))
+    assert sum(p.numel() for p in model.parameters()) < 500_000
 
 
 def test_base_has_the_sizes_of_the_paper():
