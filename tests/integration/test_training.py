@@ -12,7 +12,7 @@ from graphormer_sepnorm.encodings import Centrality, EdgePath, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.inference import predict_dataset
-from graphormer_sepnorm.optimizers import OPTIMIZERS, muon, parameter_groups
+from graphormer_sepnorm.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
 from graphormer_sepnorm.tasks import Task
 from graphormer_sepnorm.training import Trainer, epoch_batches, learning_rate
 
@@ -173,17 +173,34 @@ def test_optimizers_update_every_parameter_once(run_config, name):
     assert sorted(updated) == sorted(id(parameter) for parameter in model.parameters())
 
 
-def test_muon_turns_a_gradient_into_an_orthogonal_step(run_config):
-    """A gradient of rank 16 with singular values over three decades; its step has them all near 0.2 * sqrt(48) * lr."""
-    model = training.Graphormer(run_config.model)
-    weight = model.blocks[0].attention.qkv.weight  # [48, 16]
-    before = weight.detach().clone()
-    left, right = (torch.linalg.qr(torch.randn(n, 16, generator=torch.Generator().manual_seed(n)))[0] for n in (48, 16))
-    weight.grad = left @ torch.diag(torch.logspace(-1.5, 0, 16)) @ right
-    first, _ = muon(model, TrainConfig(lr=0.1, weight_decay=0.0))
-    first.step()
-    singular_values = torch.linalg.svdvals(before - weight.detach()) / (0.2 * 48**0.5 * 0.1)
-    assert singular_values.min() > 0.6 and singular_values.max() < 1.3
+def test_muon_turns_a_gradient_into_an_orthogonal_step():
+    """Gradients with singular values over one and a half decades; the step has them all near 0.2 * sqrt(48) * lr."""
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.linalg.qr(torch.randn(2, n, 16, generator=generator))[0] for n in (48, 16))
+    weights = [torch.nn.Parameter(torch.zeros(48, 16)), torch.nn.Parameter(torch.zeros(16, 48))]
+    gradients = left @ torch.diag(torch.logspace(-1.5, 0, 16)) @ right
+    weights[0].grad, weights[1].grad = gradients[0], gradients[1].t()
+    BatchedMuon(weights, lr=0.1).step()
+    for weight in weights:
+        singular_values = torch.linalg.svdvals(weight.detach()) / (0.2 * 48**0.5 * 0.1)
+        assert singular_values.min() > 0.6 and singular_values.max() < 1.3
+
+
+def test_muon_in_batches_equals_that_of_pytorch():
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(48, 16), (16, 16), (48, 16), (16, 32)]
+    ours, theirs = ([torch.nn.Parameter(torch.ones(shape)) for shape in shapes] for _ in range(2))
+    optimizers = (
+        BatchedMuon(ours, lr=0.1, weight_decay=0.5),
+        torch.optim.Muon(theirs, lr=0.1, weight_decay=0.5, adjust_lr_fn="match_rms_adamw"),
+    )
+    for _ in range(3):
+        for mine, other in zip(ours, theirs, strict=True):
+            mine.grad = other.grad = torch.randn(mine.shape, generator=generator)
+        for optimizer in optimizers:
+            optimizer.step()
+    for mine, other in zip(ours, theirs, strict=True):
+        assert (mine - other).norm() < 2**-7 * (mine - 1).norm()  # bfloat16 has 8 bits
 
 
 def test_one_training_molecule_is_refused(run_config, tmp_path):
