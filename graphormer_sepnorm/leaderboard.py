@@ -39,8 +39,8 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
         root: folder of the downloaded datasets, for those.
 
     Returns:
-        ``dataset, norm, metric, test_mean, test_std, val_mean, val_std, runs, seeds, parameters, hardware``; standard
-        deviations with n - 1, and ``None`` for one run.
+        ``dataset, norm, metric, test_mean, test_std, test, val_mean, val_std, runs, seeds, parameters, hardware``;
+        ``test`` has the score of each seed; standard deviations with n - 1, and ``None`` for one run.
 
     Raises:
         InputError: not a run, runs that differ in more than their seed, or a seed twice.
@@ -62,12 +62,38 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
         "metric": first.task.metric,
         "test_mean": statistics.mean(tests),
         "test_std": spread(tests),
+        "test": tests,
         "val_mean": statistics.mean(validations),
         "val_std": spread(validations),
         "runs": len(runs),
         "seeds": seeds,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "hardware": torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_name(),
+    }
+
+
+def paired_difference(row: dict, other: dict) -> dict:
+    """How much better or worse the test scores of one leaderboard row are than those of another, seed by seed.
+
+    Args:
+        row, other: from ``leaderboard``, with the same seeds in the same order.
+
+    Returns:
+        ``norm, minus, mean, low, high``: the two norms, the mean of the differences of the test scores, and its 95 %
+        confidence interval by Student's t, ``None`` for one seed.
+    """
+    from scipy import stats  # its import takes seconds
+
+    differences = [a - b for a, b in zip(row["test"], other["test"], strict=True)]
+    interval = (None, None)
+    if len(differences) > 1:
+        interval = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    return {
+        "norm": row["norm"],
+        "minus": other["norm"],
+        "mean": statistics.mean(differences),
+        "low": interval[0],
+        "high": interval[1],
     }
 
 

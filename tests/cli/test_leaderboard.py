@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from graphormer_sepnorm.config import TrainConfig, slim
+from graphormer_sepnorm.leaderboard import paired_difference
 from graphormer_sepnorm.recipes import RECIPES, Recipe
 
 
@@ -32,7 +33,11 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
     first, second = (json.loads((folder / "test.json").read_text())["value"] for folder in folders)
     assert rows[0]["test_mean"] == pytest.approx((first + second) / 2)
     assert rows[0]["test_std"] == pytest.approx(abs(first - second) / 2**0.5)
-    assert rows[0]["seeds"] == [0, 1] and rows[0]["runs"] == 2
+    assert rows[0]["seeds"] == [0, 1] and rows[0]["runs"] == 2 and rows[0]["test"] == [first, second]
+    difference = rows[1]["difference"]
+    assert (difference["norm"], difference["minus"]) == ("sepnorm", "sharenorm")
+    assert difference["mean"] == pytest.approx(rows[0]["test_mean"] - rows[1]["test_mean"])
+    assert "difference" not in rows[0]
 
     before = {folder: (folder / "model.safetensors").stat().st_mtime_ns for folder in tmp_path.iterdir()}
     unfinished = tmp_path / "sample-sharenorm-1"
@@ -57,3 +62,18 @@ def test_unknown_names_are_refused_before_anything_is_trained(sweep, tmp_path):
     code, _, messages = sweep("--norm", "sepnorm", "--norm", "batch")
     assert code == 2 and "unknown norm 'batch'" in messages
     assert not list(tmp_path.iterdir())
+
+
+def test_paired_difference_by_hand():
+    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3); Student's t of 2 degrees of freedom is 4.302653."""
+    row, other = {"norm": "a", "test": [2.0, 4.0, 6.0]}, {"norm": "b", "test": [1.0, 2.0, 3.0]}
+    found = paired_difference(row, other)
+    assert found == {
+        "norm": "a",
+        "minus": "b",
+        "mean": 2.0,
+        "low": pytest.approx(2 - 4.302653 / 3**0.5, abs=1e-5),
+        "high": pytest.approx(2 + 4.302653 / 3**0.5, abs=1e-5),
+    }
+    alone = paired_difference({"norm": "a", "test": [2.0]}, {"norm": "b", "test": [1.0]})
+    assert (alone["mean"], alone["low"], alone["high"]) == (1.0, None, None)
