@@ -2,12 +2,13 @@
 
 An encoding is a frozen dataclass of its hyperparameters with
 
-    arrays                      names of the arrays it needs in a batch
-    precompute(graphs)          those arrays for packed molecules, per atom [T, ...] or per ordered pair [P, ...]
-    module(width, channels)     an ``nn.Module`` from GraphBatch to ``Terms``
+    arrays                            names of the arrays it needs in a batch
+    precompute(graphs)                those arrays for packed molecules, per atom [T, ...] or per ordered pair [P, ...]
+    module(width, channels, heads)    an ``nn.Module`` from GraphBatch to ``Terms``
 
 A new one is a class here and a line in ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, E directed bonds,
-D width, C channels of the pair terms (the heads, or the hidden width of the bias network), K steps or basis functions.
+D width, H heads, C channels of the pair terms (the heads, or the hidden width of the bias network), K steps or basis
+functions.
 """
 
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -50,11 +51,13 @@ class Terms(NamedTuple):
     Attributes:
         atom: [T, D], to the atoms' embedding.
         pair: [P, C], to the features of atom pairs.
+        factor: [P, H], what multiplies the attention weights of atom pairs.
         edges: bonds along which every block passes messages.
     """
 
     atom: Tensor | None = None
     pair: Tensor | None = None
+    factor: Tensor | None = None
     edges: Edges | None = None
 
 
@@ -81,7 +84,7 @@ class Centrality:
         )
         return {"degree": np.stack([target, source], axis=1).astype(np.uint8)}
 
-    def module(self, width: int, channels: int) -> nn.Module:
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
         return CentralityModule(width, self.max_degree)
 
 
@@ -117,7 +120,7 @@ class Spatial:
         far = np.where(spd == paths.UNREACHABLE, self.max_distance + 1, self.max_distance)
         return {"spd": np.minimum(spd, far).astype(np.uint8)}
 
-    def module(self, width: int, channels: int) -> nn.Module:
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
         return SpatialModule(channels, self.max_distance)
 
 
@@ -153,7 +156,7 @@ class EdgePath:
         )
         return {"path_bonds": path_bonds}
 
-    def module(self, width: int, channels: int) -> nn.Module:
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
         return EdgePathModule(channels, self.max_hops, self.num_bond_types)
 
 
@@ -194,7 +197,7 @@ class RandomWalk:
         walks = walks.astype(np.float16)
         return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
 
-    def module(self, width: int, channels: int) -> nn.Module:
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
         return RandomWalkModule(width, channels, self.steps)
 
 
@@ -214,17 +217,21 @@ class RandomWalkModule(nn.Module):
 class Resistance:
     """Effective resistances of pairs, in a Gaussian basis with learned centres and widths.
 
-    Source: Zhang et al., "Rethinking the Expressive Power of GNNs via Graph Biconnectivity", ICLR 2023 (Graphormer-GD);
-    its additive part.
+    A linear map of the basis is added to the attention scores; another one, plus 1, multiplies the attention weights.
+
+    Source: Zhang et al., "Rethinking the Expressive Power of GNNs via Graph Biconnectivity", ICLR 2023 (Graphormer-GD),
+    section 4.
 
     Attributes:
         basis: number of Gaussians.
         cap: largest resistance, in bonds; that of unconnected atoms too.
+        multiplies: whether attention weights are multiplied.
     """
 
     name: Literal["resistance"] = "resistance"
     basis: Annotated[int, Field(ge=1, le=256)] = 32
     cap: Annotated[float, Field(gt=0, le=254)] = 24.0
+    multiplies: bool = True
     arrays: ClassVar[tuple[str, ...]] = ("resistance",)
 
     def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
@@ -232,25 +239,26 @@ class Resistance:
         found = paths.resistances(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.cap)
         return {"resistance": found.astype(np.float16)}
 
-    def module(self, width: int, channels: int) -> nn.Module:
-        return ResistanceModule(channels, self.basis, self.cap)
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
+        return ResistanceModule(channels, heads if self.multiplies else 0, self.basis, self.cap)
 
 
 class ResistanceModule(nn.Module):
     """Centres start evenly over 0 to the cap, widths at a tenth of it; both learn a correction."""
 
-    def __init__(self, channels: int, basis: int, cap: float):
+    def __init__(self, channels: int, factors: int, basis: int, cap: float):
         super().__init__()
         self.cap = cap
         self.register_buffer("grid", torch.linspace(0, 1, basis), persistent=False)
         self.shift = nn.Parameter(torch.empty(basis))
         self.stretch = nn.Parameter(torch.empty(basis))
         self.pair = nn.Linear(basis, channels)
+        self.factor = nn.Linear(basis, factors) if factors else None
 
     def forward(self, batch: GraphBatch) -> Terms:
         relative = batch.arrays["resistance"].to(self.grid.dtype).unsqueeze(1) / self.cap
         gaussians = torch.exp(-50 * ((relative - self.grid - self.shift) * self.stretch.exp()) ** 2)  # [P, K]
-        return Terms(pair=self.pair(gaussians))
+        return Terms(pair=self.pair(gaussians), factor=None if self.factor is None else 1 + self.factor(gaussians))
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -275,7 +283,7 @@ class Bonds:
         bond[graphs.pair_ptr[molecule] + source * graphs.num_atoms[molecule] + target] = graphs.bond
         return {"bond": bond}
 
-    def module(self, width: int, channels: int) -> nn.Module:
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
         return BondsModule()
 
 

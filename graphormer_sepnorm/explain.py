@@ -20,7 +20,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.graphs import PackedGraphs
 from graphormer_sepnorm.inference import ATOMS_PER_BATCH
-from graphormer_sepnorm.model import find_edges
+from graphormer_sepnorm.model import find_edges, find_factor
 from graphormer_sepnorm.ops import Attention, DenseAttention, make_attention
 from graphormer_sepnorm.pretrained import Graphormer, pack_smiles
 from graphormer_sepnorm.store import LabelledGraphs, in_memory
@@ -116,6 +116,8 @@ class EmbeddedMolecule:
     Attributes:
         atoms: [1, n, D] embeddings of its atoms, what structural encodings add to them included.
         pair_bias: [n * n, H].
+        pair_factor: [n * n, H] or None.
+        edges: its bonds, if the model passes messages along them.
     """
 
     def __init__(self, model: Graphormer, smiles: str):
@@ -126,14 +128,15 @@ class EmbeddedMolecule:
         with torch.no_grad():
             terms = [encoding(batch) for encoding in model.encodings]
             self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)
-            self.pair_bias = model.pair_bias(batch, terms)
+            self.pair_bias, self.pair_factor = model.pair_bias(batch, terms), find_factor(terms)
             self.edges = find_edges(terms)
 
     def outputs(self, atoms: Tensor, attention: Callable[..., Attention] = make_attention) -> Tensor:
         """Model outputs [S, tasks] for S copies of the molecule with the atom embeddings [S, n, D]."""
         copies, num_atoms, _ = atoms.shape
         ptr = torch.arange(copies + 1, device=atoms.device) * num_atoms
-        attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach())
+        factor = None if self.pair_factor is None else self.pair_factor.repeat(copies, 1)
+        attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach(), factor)
         rows = torch.cat([self.model.cls.expand(copies, -1), atoms.flatten(0, 1)])
         embeddings = self.model.run_blocks(rows, copies, attend, self.repeated_edges(copies))
         return self.model.head(self.model.readout.read(*embeddings, ptr))
@@ -197,8 +200,8 @@ class RecordedAttention(DenseAttention):
         weights: of each layer [L, L], the mean over the heads; a row reads, a column is read.
     """
 
-    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor):
-        super().__init__(ptr, pair_bias, cls_bias)
+    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
+        super().__init__(ptr, pair_bias, cls_bias, pair_factor)
         self.weights: list[Tensor] = []
 
     def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
@@ -214,7 +217,8 @@ def attention_rollout(model: Graphormer, smiles: str, target: str | None = None)
 
     Each layer's attention, the mean over its heads, is averaged with the identity for the residual connection, and the
     layers are multiplied. The contributions are the row of the CLS without its own share, scaled to the sum 1. They
-    have no sign and are the same for all targets.
+    have no sign and are the same for all targets. What messages along bonds carry, and factors of the attention
+    weights, are not in them.
 
     Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
 
@@ -224,8 +228,8 @@ def attention_rollout(model: Graphormer, smiles: str, target: str | None = None)
     molecule = EmbeddedMolecule(model, smiles)
     recorded: list[RecordedAttention] = []
 
-    def record(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor) -> Attention:
-        recorded.append(RecordedAttention(ptr, pair_bias, cls_bias))
+    def record(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None) -> Attention:
+        recorded.append(RecordedAttention(ptr, pair_bias, cls_bias, pair_factor))
         return recorded[0]
 
     with torch.no_grad():

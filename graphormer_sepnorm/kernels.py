@@ -4,8 +4,8 @@ Axis letters: B molecules, T atoms, N = B + T tokens (the CLS of every molecule,
 P ordered atom pairs, H heads, D width, d = D / H. A molecule of n atoms has L = n + 1 tokens, the CLS first.
 
 Attention works on one molecule and one head at a time, with LANES queries in the lanes of a vector: the L x L scores of
-a head are tiles of LANES queries, every tile L rows of one key each. The bias, its gradient and the probabilities that
-the backward pass needs share this layout.
+a head are tiles of LANES queries, every tile L rows of one key each. The bias, the factor of the probabilities, their
+gradients and the probabilities that the backward pass needs share this layout.
 """
 
 import math
@@ -39,7 +39,7 @@ class Layout:
         heads: H.
         tokens: N.
         pairs: P.
-        scores: length of the flat bias.
+        scores: their number, with those of the padded queries.
         queries: padded queries of all heads.
         longest: largest L.
     """
@@ -74,9 +74,9 @@ class Layout:
 
 
 class _GradientSum:
-    """The gradient of one bias, summed in place over the attention calls that a backward pass goes through.
+    """The gradient of values of all scores, summed in place over the attention calls that a backward pass goes through.
 
-    Autograd would hand on a gradient of the whole bias from every call and add them up. Every backward pass has a sum
+    Autograd would hand on a gradient of all of them from every call and add them up. Every backward pass has a sum
     of its own, so that what an interrupted pass leaves behind is never used.
     """
 
@@ -96,8 +96,8 @@ class _GradientSum:
 
 
 @dataclass(frozen=True)
-class FlatBias:
-    """The attention bias of a batch in the order of the scores; gradients flow through `lay_out_bias` only."""
+class ScoreValues:
+    """A value for each score of a batch, its bias or its factor; gradients flow through `lay_out` only."""
 
     values: Tensor
     gradient: _GradientSum
@@ -152,16 +152,21 @@ def _write_scores(q, keys, bias, scores, length, d):
 def _weigh_values(a, top, values, scores, length, like, d, position):
     """Turn a tile's scores [L, LANES] into unscaled probabilities, negative where dropped.
 
-    Returns one over the sum of the probabilities, and the sum of the values that the kept ones weigh.
+    Returns one over the sum of the probabilities, and the sum of the values that the kept ones, times their factors,
+    weigh.
     """
     total, out = simd.spread(np.float32(0)), like
+    factors = simd.shifted(simd.pointer(a.factor), position)
     for j in range(length):
         p = simd.exp2(simd.load(scores, j * LANES) - top)
         total = total + p
         if a.threshold > 0:
             p = simd.negate_random(p, position + j * LANES, a.key, a.salt, a.threshold)
         simd.store(scores, j * LANES, p)
-        out = simd.add_outer(out, values, _place(j, d), LANES, simd.larger(p, simd.spread(np.float32(0))))
+        weight = simd.larger(p, simd.spread(np.float32(0)))
+        if a.factor != 0:
+            weight = weight * simd.load(factors, j * LANES)
+        out = simd.add_outer(out, values, _place(j, d), LANES, weight)
     return simd.inverse(total), out
 
 
@@ -197,26 +202,36 @@ def _attention_forward(d: int) -> Loop:
                 simd.store(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start, inverse)
                 simd.store_tokens(target, stride, first, others, count, out * (inverse * a.kept_scale))
 
-    fields = dict.fromkeys(("qkv", "bias", "scores", "inverses", "out", "molecules", "heads", "longest", "stride"), "q")
+    fields = dict.fromkeys(("qkv", "bias", "factor", "scores", "inverses", "out"), "q")
+    fields |= dict.fromkeys(("molecules", "heads", "longest", "stride"), "q")
     fields |= {"scale": "f", "kept_scale": "f", "key": "I", "salt": "I", "threshold": "I"}
     return Loop(body, fields)
 
 
 @njit(forceinline=True)
 def _change_scores(a, g, mean, values, keys, kept, changes, length, like, d, position):
-    """Write a tile's kept probabilities and score gradients, both [L, LANES], and add the latter to the bias gradient.
+    """Write a tile's weights of the values and score gradients, both [L, LANES].
 
-    Returns the sum of the keys that the score gradients weigh, the gradient of the queries.
+    Adds to the gradients of bias and factor. Returns the sum of the keys that the score gradients weigh, the gradient
+    of the queries.
     """
     zero, out = simd.spread(np.float32(0)), like
     scores = simd.shifted(simd.pointer(a.scores), position)
     bias_gradient = simd.shifted(simd.pointer(a.bias_gradient), position)
+    factors = simd.shifted(simd.pointer(a.factor), position)
+    factor_gradient = simd.shifted(simd.pointer(a.factor_gradient), position)
     for j in range(length):
         cell = j * LANES
         p = simd.load(scores, cell)
-        change = simd.where_positive(p, simd.dot(zero, values, _place(j, d), LANES, g), zero) - mean
-        change = change * simd.magnitude(p)
-        simd.store(kept, cell, simd.larger(p, zero))
+        weight = simd.larger(p, zero)
+        change = simd.where_positive(p, simd.dot(zero, values, _place(j, d), LANES, g), zero)
+        if a.factor != 0:
+            factor = simd.load(factors, cell)
+            if a.factor_gradient != 0:
+                simd.store(factor_gradient, cell, simd.load(factor_gradient, cell) + change * weight)
+            change, weight = change * factor, weight * factor
+        change = (change - mean) * simd.magnitude(p)
+        simd.store(kept, cell, weight)
         simd.store(changes, cell, change)
         if a.bias_gradient != 0:
             simd.store(bias_gradient, cell, simd.load(bias_gradient, cell) + change)
@@ -298,45 +313,57 @@ def _attention_backward(d: int) -> Loop:
                 tile = simd.load_transposed(like, value_gradients, start * width, width)
                 simd.store_tokens(simd.shifted(query_gradient, 2 * third), stride, first, others, count, tile)
 
-    names = ("qkv", "scores", "inverses", "out", "out_gradient", "gradient", "bias_gradient")
-    fields = dict.fromkeys((*names, "molecules", "heads", "longest", "stride"), "q")
+    names = ("qkv", "factor", "scores", "inverses", "out", "out_gradient")
+    gradients = ("gradient", "bias_gradient", "factor_gradient")
+    fields = dict.fromkeys((*names, *gradients, "molecules", "heads", "longest", "stride"), "q")
     return Loop(body, fields | {"scale": "f", "kept_scale": "f"})
 
 
 class _Attention(Function):
     @staticmethod
-    def forward(ctx, qkv_t, bias, gradient, layout, dropout):
+    def forward(ctx, qkv_t, bias, factor, bias_sum, factor_sum, layout, dropout):
         width = qkv_t.shape[0] // 3
         d = width // layout.heads
         out = qkv_t.new_empty(width, layout.tokens)
         scores, inverses = qkv_t.new_empty(layout.scores), qkv_t.new_empty(layout.queries)
         seed = int(torch.randint(2**63 - 1, ())) if dropout > 0 else 0
         ctx.common = (layout.molecules.ctypes.data, layout.heads, layout.longest, layout.tokens)
-        ctx.factors = (1 / math.sqrt(d), 1 / (1 - dropout))
+        ctx.scales = (1 / math.sqrt(d), 1 / (1 - dropout))
         random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
         items = layout.batch * layout.heads
-        _attention_forward(d)(items, qkv_t, bias, scores, inverses, out, *ctx.common, *ctx.factors, *random)
-        ctx.save_for_backward(qkv_t, bias, scores, inverses, out)
-        ctx.gradient, ctx.layout, ctx.items, ctx.d = gradient, layout, items, d
+        tensors = (qkv_t, bias, _or_null(factor), scores, inverses, out)
+        _attention_forward(d)(items, *tensors, *ctx.common, *ctx.scales, *random)
+        ctx.save_for_backward(qkv_t, bias, factor, scores, inverses, out)
+        ctx.sums, ctx.layout, ctx.items, ctx.d = (bias_sum, factor_sum), layout, items, d
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, out_gradient):
-        qkv_t, bias, scores, inverses, out = ctx.saved_tensors
+        qkv_t, bias, factor, scores, inverses, out = ctx.saved_tensors
         gradient = torch.empty_like(qkv_t)
-        total = ctx.gradient.buffer(bias) if ctx.needs_input_grad[1] else 0
-        tensors = (qkv_t, scores, inverses, out, out_gradient.contiguous(), gradient, total)
-        _attention_backward(ctx.d)(ctx.items, *tensors, *ctx.common, *ctx.factors)
-        return gradient, None, None, None, None
+        sums = (
+            total.buffer(bias) if needed else 0
+            for total, needed in zip(ctx.sums, ctx.needs_input_grad[1:3], strict=True)
+        )
+        tensors = (qkv_t, _or_null(factor), scores, inverses, out, out_gradient.contiguous(), gradient, *sums)
+        _attention_backward(ctx.d)(ctx.items, *tensors, *ctx.common, *ctx.scales)
+        return gradient, None, None, None, None, None, None
 
 
-def attention(qkv_t: Tensor, bias: FlatBias, layout: Layout, dropout: float = 0.0) -> Tensor:
+def _or_null(tensor: Tensor | None) -> Tensor | int:
+    return 0 if tensor is None else tensor
+
+
+def attention(
+    qkv_t: Tensor, bias: ScoreValues, layout: Layout, dropout: float = 0.0, factor: ScoreValues | None = None
+) -> Tensor:
     """Multi-head attention within each molecule, out_t [D, N].
 
     qkv_t [3 * D, N] holds the queries, keys and values, D rows each, head h in rows h * d .. (h + 1) * d - 1. The
     probabilities softmax_j(q_i . k_j / sqrt(d) + bias_hij) are dropped with probability `dropout`, by a hash seeded
-    from PyTorch's default generator, and the kept ones scaled by 1 / (1 - dropout).
+    from PyTorch's default generator, and the kept ones scaled by 1 / (1 - dropout); then they are multiplied by
+    factor_hij, where there is one.
     """
     rows = qkv_t.shape[0]
     if rows % (3 * layout.heads):
@@ -345,10 +372,11 @@ def attention(qkv_t: Tensor, bias: FlatBias, layout: Layout, dropout: float = 0.
         raise ValueError(f"dropout must be in [0, 1), got {dropout}")
     check_tensor("qkv_t", qkv_t, (rows, layout.tokens))
     check_tensor("bias", bias.values, (layout.scores,))
-    return _Attention.apply(qkv_t.contiguous(), bias.values, bias.gradient, layout, dropout)
+    factors, factor_sum = (None, None) if factor is None else (factor.values, factor.gradient)
+    return _Attention.apply(qkv_t.contiguous(), bias.values, factors, bias.gradient, factor_sum, layout, dropout)
 
 
-# --------------------------------------------------------------------------------------------------------------- bias
+# ------------------------------------------------------------------------------------------------------------ lay out
 
 
 @lru_cache
@@ -408,7 +436,7 @@ def _bias_backward(heads: int) -> Loop:
     return Loop(body, dict.fromkeys(("pair_gradient", "cls_partial", "bias_gradient", "molecules"), "q"))
 
 
-class _LayOutBias(Function):
+class _LayOut(Function):
     @staticmethod
     def forward(ctx, pair_bias, cls_bias, gradient, layout):
         ctx.set_materialize_grads(False)
@@ -431,9 +459,9 @@ class _LayOutBias(Function):
         return pairs, torch.from_numpy(cls.numpy().sum((0, 2))), None, None
 
 
-def lay_out_bias(pair_bias: Tensor, cls_bias: Tensor, layout: Layout) -> FlatBias:
-    """The bias of all scores: pair_bias [P, H] between atoms, cls_bias [H] for every pair with the CLS."""
-    check_tensor("pair_bias", pair_bias, (layout.pairs, layout.heads))
-    check_tensor("cls_bias", cls_bias, (layout.heads,))
+def lay_out(pairs: Tensor, cls: Tensor, layout: Layout) -> ScoreValues:
+    """The values of all scores: pairs [P, H] between atoms, cls [H] for every pair with the CLS."""
+    check_tensor("pairs", pairs, (layout.pairs, layout.heads))
+    check_tensor("cls", cls, (layout.heads,))
     gradient = _GradientSum()
-    return FlatBias(_LayOutBias.apply(pair_bias.contiguous(), cls_bias.contiguous(), gradient, layout), gradient)
+    return ScoreValues(_LayOut.apply(pairs.contiguous(), cls.contiguous(), gradient, layout), gradient)

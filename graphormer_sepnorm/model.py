@@ -5,6 +5,8 @@ Every token-wise operation runs on packed rows [N, D], N = B + T: the CLS rows o
 Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bonds, H heads, D width, F feature columns.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
@@ -125,6 +127,12 @@ def find_edges(terms: list[Terms]) -> Edges | None:
     return next((term.edges for term in terms if term.edges is not None), None)
 
 
+def find_factor(terms: list[Terms]) -> Tensor | None:
+    """The product of the factors [P, H] of the attention weights, None if no encoding gives one."""
+    factors = [term.factor for term in terms if term.factor is not None]
+    return math.prod(factors[1:], start=factors[0]) if factors else None
+
+
 class Graphormer(nn.Module):
     """Graph transformer that reads its prediction off a virtual graph token, the CLS.
 
@@ -138,7 +146,8 @@ class Graphormer(nn.Module):
         self.cls = nn.Parameter(torch.empty(1, config.width))
         self.cls_bias = nn.Parameter(torch.empty(config.heads))
         channels = config.bias_hidden or config.heads
-        self.encodings = nn.ModuleList(encoding.module(config.width, channels) for encoding in config.encodings)
+        sizes = (config.width, channels, config.heads)
+        self.encodings = nn.ModuleList(encoding.module(*sizes) for encoding in config.encodings)
         self.bias_network = BiasNetwork(channels, config.heads) if config.bias_hidden else nn.Identity()
         self.blocks = nn.ModuleList(BLOCKS[config.norm_position](config) for _ in range(config.layers))
         self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
@@ -178,7 +187,7 @@ class Graphormer(nn.Module):
         terms = [encoding(batch) for encoding in self.encodings]
         num_cls = batch.num_graphs
         x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
-        attend = make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias)
+        attend = make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias, find_factor(terms))
         return self.run_blocks(x, num_cls, attend, find_edges(terms))
 
     def run_blocks(self, x: Tensor, num_cls: int, attend: Attention, edges: Edges | None) -> tuple[Tensor, Tensor]:

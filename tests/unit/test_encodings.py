@@ -87,7 +87,7 @@ def test_bonds_by_hand():
     transformed = [GraphormerTransform((bonds,), (3,))(graph) for graph in (ethene, one_way)]
     assert [graph.bond.tolist() for graph in transformed] == [[0, 2, 2, 0], [0, 0, 3, 0, 0, 0, 0, 1, 0]]
     batch = GraphBatch.from_pyg(Batch.from_data_list(transformed), ["bond"])
-    edges = bonds.module(8, 4)(batch).edges
+    edges = bonds.module(8, 4, 4)(batch).edges
     assert edges.edge_index.tolist() == [[0, 1, 2, 4], [1, 0, 4, 3]]
     assert edges.bond.tolist() == [2, 2, 3, 1]
 
@@ -120,6 +120,31 @@ def test_resistances_by_hand():
         ]
     )
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_terms_of_resistances_by_hand():
+    """With one Gaussian, of centre 0: exp(-50 * (resistance / cap)^2), a bond of 1 and a cap of 10 give exp(-0.5)."""
+    ethene = Data(
+        x=torch.zeros(2, 1, dtype=torch.long), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_attr=torch.tensor([0, 0])
+    )
+    encoding = ENCODINGS["resistance"](basis=1, cap=10.0)
+    batch = Batch.from_data_list([GraphormerTransform((encoding,), (3,))(ethene)])
+    module = encoding.module(8, 4, 2)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.zero_()
+        module.pair.weight.fill_(2.0)
+        module.factor.weight.fill_(3.0)
+    batch = GraphBatch.from_pyg(batch, ["resistance"])
+    terms = module(batch)
+    bonded = np.exp(-0.5)
+    for found, expected in ((terms.pair, [2, 2 * bonded] * 4), (terms.factor, [4, 1 + 3 * bonded] * 2)):
+        columns = torch.tensor(expected, dtype=torch.float32).view(-1, 2).t()  # [pair kind, channel]
+        torch.testing.assert_close(found, columns[[0, 1, 1, 0]], rtol=1e-3, atol=1e-3)  # float16 resistances
+    assert (
+        ENCODINGS["resistance"](multiplies=False).module(8, 4, 2)(GraphBatch.from_pyg(batch, ["resistance"])).factor
+        is None
+    )
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, gelu
 
-from graphormer_sepnorm.kernels import FlatBias, Layout, attention, lay_out_bias
+from graphormer_sepnorm.kernels import Layout, ScoreValues, attention, lay_out
 from graphormer_sepnorm.row_kernels import bias_gelu, embedding_sum
 
 SIZES = {"mixed": [1, 17, 2, 16, 15, 33, 7, 1], "one atom": [1], "large": [3, 200, 31], "one": [22]}
@@ -33,22 +33,25 @@ def assert_close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5) -> N
 class Case:
     """Random inputs of attention with leaves that collect gradients."""
 
-    def __init__(self, sizes: list[int], heads: int, d: int, layers: int = 1):
+    def __init__(self, sizes: list[int], heads: int, d: int, layers: int = 1, with_factor: bool = False):
         self.sizes, self.ptr, self.heads = sizes, pointers(sizes), heads
         self.layout = Layout.from_ptr(self.ptr, heads)
         tokens, pairs = len(sizes) + sum(sizes), sum(n * n for n in sizes)
         self.qkv = [torch.randn(3 * heads * d, tokens).requires_grad_() for _ in range(layers)]
         self.pair_bias = torch.randn(pairs, heads).requires_grad_()
         self.cls_bias = torch.randn(heads).requires_grad_()
-        self.leaves = [*self.qkv, self.pair_bias, self.cls_bias]
+        self.pair_factor = torch.randn(pairs, heads).requires_grad_() if with_factor else None
+        self.leaves = [*self.qkv, self.pair_bias, self.cls_bias, *([self.pair_factor] if with_factor else [])]
         self.weights = [torch.randn(heads * d, tokens) for _ in range(layers)]
 
-    def bias(self) -> FlatBias:
-        return lay_out_bias(self.pair_bias, self.cls_bias, self.layout)
+    def bias(self) -> ScoreValues:
+        return lay_out(self.pair_bias, self.cls_bias, self.layout)
 
     def run(self, dropout: float = 0.0) -> list[Tensor]:
-        bias = self.bias()
-        return [attention(qkv, bias, self.layout, dropout) for qkv in self.qkv]
+        bias, factor = self.bias(), None
+        if self.pair_factor is not None:
+            factor = lay_out(self.pair_factor, torch.ones(self.heads), self.layout)
+        return [attention(qkv, bias, self.layout, dropout, factor) for qkv in self.qkv]
 
     def loss(self, outs: list[Tensor]) -> Tensor:
         return sum((out * weight).sum() for out, weight in zip(outs, self.weights, strict=True))
@@ -61,7 +64,7 @@ def tokens_of(case: Case, molecule: int) -> Tensor:
 
 def reference(case: Case, leaves: list[Tensor], masks: list[list[Tensor]] | None = None) -> list[Tensor]:
     """Attention molecule by molecule; `masks` [layer][molecule] [H, L, L] are factors of the probabilities."""
-    *layers, pair_bias, cls_bias = leaves
+    layers, (pair_bias, cls_bias, *factors) = leaves[: len(case.qkv)], leaves[len(case.qkv) :]
     outs = []
     for layer, qkv in enumerate(layers):
         out, first_pair = torch.zeros(len(qkv) // 3, qkv.shape[1], dtype=qkv.dtype), 0
@@ -72,6 +75,10 @@ def reference(case: Case, leaves: list[Tensor], masks: list[list[Tensor]] | None
             bias[:, 1:, 1:] = pair_bias[first_pair : first_pair + n * n].view(n, n, -1).permute(2, 0, 1)
             scores = q.mT @ k / math.sqrt(q.shape[1]) + bias
             probabilities = scores.softmax(-1) * (1 if masks is None else masks[layer][molecule])
+            for pair_factor in factors:
+                factor = torch.ones_like(bias)
+                factor[:, 1:, 1:] = pair_factor[first_pair : first_pair + n * n].view(n, n, -1).permute(2, 0, 1)
+                probabilities = probabilities * factor
             out[:, columns] = (v @ probabilities.mT).flatten(0, 1)
             first_pair += n * n
         outs.append(out)
@@ -109,8 +116,9 @@ def kept_factors(case: Case, dropout: float, seed: int) -> list[Tensor]:
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize(("heads", "d"), [(8, 10), (3, 8), (2, 16), (1, 24), (2, 32), (4, 1)])
-def test_attention_matches_reference(sizes, heads, d):
-    case = Case(sizes, heads, d)
+@pytest.mark.parametrize("with_factor", [False, True])
+def test_attention_matches_reference(sizes, heads, d, with_factor):
+    case = Case(sizes, heads, d, with_factor=with_factor)
     outs = case.run()
     expected_outs, expected = reference_gradients(case)
     assert_close(outs[0], expected_outs[0])
@@ -130,8 +138,9 @@ def test_large_scores_do_not_overflow():
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.6])
-def test_dropout_matches_reference_with_the_same_mask(dropout):
-    case = Case(SIZES["mixed"], 4, 10)
+@pytest.mark.parametrize("with_factor", [False, True])
+def test_dropout_matches_reference_with_the_same_mask(dropout, with_factor):
+    case = Case(SIZES["mixed"], 4, 10, with_factor=with_factor)
     torch.manual_seed(5)
     outs = case.run(dropout)
     factors = kept_factors(case, dropout, 5)
@@ -175,8 +184,8 @@ def test_dropout_follows_the_generator():
     assert torch.equal(state, torch.get_rng_state())
 
 
-def test_bias_shared_by_layers_gets_the_sum():
-    case = Case(SIZES["mixed"], 2, 10, layers=3)
+def test_bias_and_factor_shared_by_layers_get_the_sum():
+    case = Case(SIZES["mixed"], 2, 10, layers=3, with_factor=True)
     _, expected = reference_gradients(case)
     actual = torch.autograd.grad(case.loss(case.run()), case.leaves)
     for got, wanted in zip(actual, expected, strict=True):
@@ -282,8 +291,8 @@ def test_inputs_are_checked():
         attention(qkv[1:], bias, case.layout, 0.0)
     with pytest.raises(ValueError, match=r"in \[0, 1\)"):
         attention(qkv, bias, case.layout, 1.0)
-    with pytest.raises(ValueError, match="pair_bias must have the shape"):
-        lay_out_bias(case.pair_bias[1:], case.cls_bias, case.layout)
+    with pytest.raises(ValueError, match="pairs must have the shape"):
+        lay_out(case.pair_bias[1:], case.cls_bias, case.layout)
     with pytest.raises(ValueError, match="at least one atom"):
         Layout.from_ptr(torch.tensor([0, 3, 3]), 2)
     with pytest.raises(TypeError, match="integer type"):
