@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from graphormer_sepnorm.config import Config, ModelConfig, config_from_json, config_to_json, num_bond_types
-from graphormer_sepnorm.encodings import EdgePath
+from graphormer_sepnorm.encodings import Bonds, EdgePath
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.files import write_atomically
@@ -119,8 +119,10 @@ def check_usable(config: Config, path: Path) -> None:
             f"{config.featurizer!r}, {featurizer.atom_sizes} and {featurizer.bond_sizes}"
         )
     for encoding in model.encodings:
-        if isinstance(encoding, EdgePath) and encoding.num_bond_types != num_bond_types(model.bond_sizes) + 1:
-            raise InputError(f"{path}: the edge encoding has {encoding.num_bond_types} bond types, its bonds do not")
+        if isinstance(encoding, EdgePath | Bonds) and encoding.num_bond_types != num_bond_types(model.bond_sizes) + 1:
+            raise InputError(
+                f"{path}: the {encoding.name} encoding has {encoding.num_bond_types} bond types, its bonds do not"
+            )
 
 
 def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> None:
@@ -198,8 +200,8 @@ def member_paths(path: Path) -> list[Path]:
 def start_from(model: Graphormer, path: Path, frozen_layers: int = 0) -> None:
     """Gives a model the weights of a checkpoint, all but the head's, which stay fresh, and freezes the first blocks.
 
-    With frozen blocks the embeddings before them are frozen too. BatchNorm's statistics are no weights: training
-    estimates them anew on its own molecules in frozen blocks as well.
+    With frozen blocks the embeddings and the bias network before them are frozen too. BatchNorm's statistics are no
+    weights: training estimates them anew on its own molecules in frozen blocks as well.
 
     Args:
         model: of the checkpoint's architecture; ``num_tasks`` may differ.
@@ -216,7 +218,7 @@ def start_from(model: Graphormer, path: Path, frozen_layers: int = 0) -> None:
     head = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(HEAD)}
     load_into(model, body | head, path)
     if frozen_layers:
-        for frozen in (model.embedding, model.encodings, model.blocks[:frozen_layers]):
+        for frozen in (model.embedding, model.encodings, model.bias_network, model.blocks[:frozen_layers]):
             frozen.requires_grad_(False)
         model.cls.requires_grad_(False)
         model.cls_bias.requires_grad_(False)

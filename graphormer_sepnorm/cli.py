@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from graphormer_sepnorm import distributed, runs
 from graphormer_sepnorm.checkpoint import resolve_model
-from graphormer_sepnorm.config import first_problem
+from graphormer_sepnorm.config import OptimizerName, first_problem
 from graphormer_sepnorm.csvdata import TableOptions, table_task, train_table
 from graphormer_sepnorm.datasets import DATASETS, ROOT_VARIABLE, TABLE
 from graphormer_sepnorm.errors import InputError
@@ -56,7 +56,7 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; paper's: 20.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Molecules per update; by default the recipe's.")] = None,
     lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the recipe's.")] = None,
-    optimizer: Annotated[Literal["adamw", "muon"] | None, typer.Option(help="By default the recipe's.")] = None,
+    optimizer: Annotated[OptimizerName | None, typer.Option(help="By default the recipe's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement before the end; 0: never.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
@@ -166,7 +166,7 @@ def sweep(
     for row in rows:
         first = next(other for other in rows if other["dataset"] == row["dataset"])
         if row is not first:
-            row["difference"] = paired_difference(first, row)
+            row["difference"] = paired_difference(row, first)
     print(json.dumps(rows))
 
 

@@ -19,6 +19,7 @@ STRICT = ConfigDict(extra="forbid", strict=True)
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
+OptimizerName = Literal["adamw", "muon"]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
 
 
@@ -45,7 +46,7 @@ class ModelConfig:
         layers, width, ffn_width, heads: as in the paper's tables; ``width`` is a multiple of ``heads``.
         norm: a name in ``NORMS``.
         norm_position: "post" normalizes after each residual sum, "pre" before each sublayer.
-        encodings: structural encodings whose terms are summed.
+        encodings: structural encodings; what they add to atoms and pairs is summed.
         bias_hidden: hidden width of the network from pair features to the attention bias; 0: the sum is the bias.
         readout: a name in ``READOUTS``, what the head sees.
         dropout: on the output of each sublayer.
@@ -104,7 +105,7 @@ class TrainConfig:
     batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
     lr: Rate = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
-    optimizer: Literal["adamw", "muon"] = "adamw"
+    optimizer: OptimizerName = "adamw"
     weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.01
     clip_norm: Rate = 5.0
     averaging: Probability = 0.0

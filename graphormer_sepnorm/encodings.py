@@ -217,7 +217,7 @@ class RandomWalkModule(nn.Module):
 class Resistance:
     """Effective resistances of pairs, in a Gaussian basis with learned centres and widths.
 
-    A linear map of the basis is added to the attention scores; another one, plus 1, multiplies the attention weights.
+    A linear map of the basis is added to the attention scores; another one, plus 1, can multiply the attention weights.
 
     Source: Zhang et al., "Rethinking the Expressive Power of GNNs via Graph Biconnectivity", ICLR 2023 (Graphormer-GD),
     section 4.
@@ -231,7 +231,7 @@ class Resistance:
     name: Literal["resistance"] = "resistance"
     basis: Annotated[int, Field(ge=1, le=256)] = 32
     cap: Annotated[float, Field(gt=0, le=254)] = 24.0
-    multiplies: bool = True
+    multiplies: bool = False
     arrays: ClassVar[tuple[str, ...]] = ("resistance",)
 
     def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
@@ -276,11 +276,16 @@ class Bonds:
     arrays: ClassVar[tuple[str, ...]] = ("bond",)
 
     def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
-        """``bond``: uint8 [P], type of the bond from the first atom of the pair to the second, 0 for none."""
+        """``bond``: uint8 [P], type of the bond from the first atom of the pair to the second, 0 for none.
+
+        Of parallel bonds the smallest type counts, as along paths.
+        """
         molecule = np.repeat(np.arange(len(graphs)), np.diff(graphs.edge_ptr))
         source, target = graphs.edge_index
+        pair = graphs.pair_ptr[molecule] + source * graphs.num_atoms[molecule] + target
+        falling = np.argsort(graphs.bond)[::-1]
         bond = np.zeros(graphs.pair_ptr[-1], np.uint8)
-        bond[graphs.pair_ptr[molecule] + source * graphs.num_atoms[molecule] + target] = graphs.bond
+        bond[pair[falling]] = graphs.bond[falling]
         return {"bond": bond}
 
     def module(self, width: int, channels: int, heads: int) -> nn.Module:

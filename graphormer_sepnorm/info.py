@@ -48,7 +48,8 @@ def describe_model(path: Path) -> dict:
 def training_words(config: Config) -> str:
     train = config.train
     start = f", from {train.start_from}" if train.start_from else ""
-    return f"{train.epochs} epochs, batches of {train.batch_size}, learning rate {train.lr:g}, seed {train.seed}{start}"
+    rate = f"{train.optimizer} at {train.lr:g}"
+    return f"{train.epochs} epochs, batches of {train.batch_size}, {rate}, seed {train.seed}{start}"
 
 
 def as_text(facts: dict) -> str:

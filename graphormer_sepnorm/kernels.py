@@ -39,7 +39,7 @@ class Layout:
         heads: H.
         tokens: N.
         pairs: P.
-        scores: their number, with those of the padded queries.
+        scores: number of scores of all heads, those of padded queries included.
         queries: padded queries of all heads.
         longest: largest L.
     """
@@ -372,7 +372,10 @@ def attention(
         raise ValueError(f"dropout must be in [0, 1), got {dropout}")
     check_tensor("qkv_t", qkv_t, (rows, layout.tokens))
     check_tensor("bias", bias.values, (layout.scores,))
-    factors, factor_sum = (None, None) if factor is None else (factor.values, factor.gradient)
+    factors, factor_sum = None, None
+    if factor is not None:
+        check_tensor("factor", factor.values, (layout.scores,))
+        factors, factor_sum = factor.values, factor.gradient
     return _Attention.apply(qkv_t.contiguous(), bias.values, factors, bias.gradient, factor_sum, layout, dropout)
 
 
@@ -380,7 +383,7 @@ def attention(
 
 
 @lru_cache
-def _bias_forward(heads: int) -> Loop:
+def _lay_out_forward(heads: int) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
         molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
@@ -408,7 +411,7 @@ def _bias_forward(heads: int) -> Loop:
 
 
 @lru_cache
-def _bias_backward(heads: int) -> Loop:
+def _lay_out_backward(heads: int) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
         molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
@@ -442,7 +445,7 @@ class _LayOut(Function):
         ctx.set_materialize_grads(False)
         ctx.gradient, ctx.layout = gradient, layout
         bias = pair_bias.new_empty(layout.scores)
-        _bias_forward(layout.heads)(layout.batch, pair_bias, cls_bias, bias, layout.molecules.ctypes.data)
+        _lay_out_forward(layout.heads)(layout.batch, pair_bias, cls_bias, bias, layout.molecules.ctypes.data)
         return bias
 
     @staticmethod
@@ -455,7 +458,7 @@ class _LayOut(Function):
             return None, None, None, None
         batch, heads = ctx.layout.batch, ctx.layout.heads
         pairs, cls = total.new_empty(ctx.layout.pairs, heads), total.new_empty(batch, heads, LANES)
-        _bias_backward(heads)(batch, pairs, cls, total, ctx.layout.molecules.ctypes.data)
+        _lay_out_backward(heads)(batch, pairs, cls, total, ctx.layout.molecules.ctypes.data)
         return pairs, torch.from_numpy(cls.numpy().sum((0, 2))), None, None
 
 

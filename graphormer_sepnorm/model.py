@@ -62,6 +62,7 @@ class SelfAttention(nn.Module):
 class BondMessages(nn.Module):
     """What atoms receive along their bonds: the sum of relu(atom + bond) over the neighbours, through a linear map.
 
+    They reach the CLS one block later, so those of the last block count only where atoms are read out.
     Source: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020 (GINE), without the atom itself.
     """
 
@@ -161,7 +162,10 @@ class Graphormer(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Xavier-uniform weights and zero biases in linear layers, N(0, 0.02) in embeddings; norms keep their own."""
+        """Xavier-uniform weights and zero biases in linear layers, N(0, 0.02) in embeddings of atoms and pairs.
+
+        Norms and the embeddings of bonds that messages pass keep PyTorch's.
+        """
         for parameter in (self.cls, self.cls_bias, *self.embedding.parameters(), *self.encodings.parameters()):
             nn.init.normal_(parameter, std=0.02)
         for module in self.modules():
@@ -205,7 +209,8 @@ class Graphormer(nn.Module):
         """The bias of ordered atom pairs [P, H], shared by all layers."""
         pairs = [term.pair for term in terms if term.pair is not None]
         if not pairs:
-            return self.cls_bias.new_zeros(int((batch.ptr.diff() ** 2).sum()), self.config.heads)
+            channels = self.config.bias_hidden or self.config.heads
+            pairs = [self.cls_bias.new_zeros(int((batch.ptr.diff() ** 2).sum()), channels)]
         return self.bias_network(sum(pairs[1:], pairs[0]))
 
     def forward(self, batch: Batch | GraphBatch) -> Tensor:

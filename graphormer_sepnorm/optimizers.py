@@ -1,4 +1,7 @@
-"""Optimizers: which parameters are updated how. A new one is a function here and a line in ``OPTIMIZERS``."""
+"""Optimizers: which parameters are updated how.
+
+A new one is a function and a line in ``OPTIMIZERS`` here, and its name in ``config.OptimizerName``.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -29,7 +32,10 @@ def adamw(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
 
 
 class BatchedMuon(Muon):
-    """PyTorch's Muon, with all matrices of one shape in one batch of matrix products: a third of the time."""
+    """PyTorch's Muon, with all matrices of one shape in one batch of matrix products: a third of the time.
+
+    Always with Nesterov's momentum and steps of the size of AdamW's (``adjust_lr_fn="match_rms_adamw"``).
+    """
 
     @torch.no_grad()
     def step(self) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -277,7 +278,8 @@ class Trainer:
     def save_state(self) -> None:
         """Writes everything that ``resume`` needs."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= {name: optimizer.state[parameter][moment] for name, moment, parameter, optimizer in self.moments()}
+        for name, moment, parameter, optimizer in self.moments():
+            tensors[f"optimizer.{name}"] = optimizer.state[parameter][moment]
         if self.average is not None:
             tensors |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
         checkpoint.save_tensors(self.out / checkpoint.STATE, tensors, self.config, asdict(self.progress))
@@ -297,13 +299,13 @@ class Trainer:
                 f"{path} was written by another configuration: resume with the same options, or use a new --out"
             )
         checkpoint.check_tensors(tensors, self.state_layout(), path)
-        parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "average": {}}
+        parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
         for name, tensor in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
         self.model.load_state_dict(parts["model"])
         for name, moment, parameter, optimizer in self.moments():
-            optimizer.state[parameter][moment] = tensors[name].to(parameter.device if moment != "step" else "cpu")
+            optimizer.state[parameter][moment] = parts["optimizer"][name].to(parameter.device)
         if self.average is not None:
             self.average.load_state_dict(parts["average"])
         try:
@@ -312,19 +314,20 @@ class Trainer:
             raise InputError(f"{path}: {first_problem(error)}") from None
 
     def moments(self) -> Iterator[tuple[str, str, nn.Parameter, Optimizer]]:
-        """What the optimizers remember of parameters that are not frozen: where it is saved, its name, of which."""
+        """What optimizers remember of parameters that are not frozen: its whole name, moment, parameter, optimizer."""
         names = {id(parameter): name for name, parameter in self.model.named_parameters()}
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                for parameter in filter(lambda parameter: parameter.requires_grad, group["params"]):
+                for parameter in group["params"]:
                     for moment in MOMENTS[type(optimizer.optimizer)]:
-                        yield f"optimizer.{names[id(parameter)]}.{moment}", moment, parameter, optimizer
+                        if parameter.requires_grad:
+                            yield f"{names[id(parameter)]}.{moment}", moment, parameter, optimizer
 
     def state_layout(self) -> dict[str, Tensor]:
         """Tensors of the names, shapes and types that ``save_state`` writes."""
         layout = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for name, moment, parameter, _ in self.moments():
-            layout[name] = parameter if moment != "step" else torch.zeros(())
+            layout[f"optimizer.{name}"] = parameter if moment != "step" else torch.zeros(())
         if self.average is not None:
             layout |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
         return layout

@@ -35,8 +35,8 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
     assert rows[0]["test_std"] == pytest.approx(abs(first - second) / 2**0.5)
     assert rows[0]["seeds"] == [0, 1] and rows[0]["runs"] == 2 and rows[0]["test"] == [first, second]
     difference = rows[1]["difference"]
-    assert (difference["norm"], difference["minus"]) == ("sepnorm", "sharenorm")
-    assert difference["mean"] == pytest.approx(rows[0]["test_mean"] - rows[1]["test_mean"])
+    assert (difference["norm"], difference["minus"]) == ("sharenorm", "sepnorm")
+    assert difference["mean"] == pytest.approx(rows[1]["test_mean"] - rows[0]["test_mean"])
     assert "difference" not in rows[0]
 
     before = {folder: (folder / "model.safetensors").stat().st_mtime_ns for folder in tmp_path.iterdir()}

@@ -98,6 +98,7 @@ def test_the_forger_makes_readable_checkpoints(good, tmp_path):
         ("model.norm", "__import__('os')", "unknown norm"),
         ("model.encodings", [{"name": "spatial"}, {"name": "spatial", "max_distance": 3}], "named twice"),
         ("model.encodings", [{"name": "edge", "num_bond_types": 200}], "bond types"),
+        ("model.encodings", [{"name": "bonds", "num_bond_types": 2}], "bond types"),
         ("model.encodings", [{"name": "pickle"}], "encodings"),
         ("model.num_tasks", 3, "3 tasks, but 2 names"),
         ("task.std", [0.0, 1.0], "greater than 0"),

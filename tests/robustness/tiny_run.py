@@ -11,7 +11,7 @@ import torch
 
 from graphormer_sepnorm import store
 from graphormer_sepnorm.cli import guarded
-from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.config import Config, OptimizerName, TrainConfig
 from graphormer_sepnorm.datasets import CACHE_VARIABLE, DATASETS, MAE, Dataset, sample_table
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.runs import dataset_config, evaluate_run, train_run
@@ -37,8 +37,9 @@ DATASETS["tiny"] = Dataset(replace(MAE, targets=("a", "b")), "zinc", read_tiny, 
 store.SHARD_MOLECULES = 8
 
 
-def tiny_config(epochs: int = 4, dropout: float = 0.1, seed: int = 0) -> Config:
-    config = dataset_config("tiny", TrainConfig(epochs=epochs, batch_size=8, lr=3e-3, averaging=0.9, seed=seed))
+def tiny_config(epochs: int = 4, dropout: float = 0.1, seed: int = 0, optimizer: OptimizerName = "adamw") -> Config:
+    train = TrainConfig(epochs=epochs, batch_size=8, lr=3e-3, optimizer=optimizer, averaging=0.9, seed=seed)
+    config = dataset_config("tiny", train)
     model = replace(config.model, layers=2, width=16, ffn_width=16, heads=4, attention_dropout=dropout)
     return replace(config, model=model)
 
@@ -63,6 +64,7 @@ if __name__ == "__main__":
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--optimizer", default="adamw")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--resume", action="store_true")
     run(**vars(parser.parse_args()))

@@ -92,6 +92,13 @@ def test_bonds_by_hand():
     assert edges.bond.tolist() == [2, 2, 3, 1]
 
 
+def test_of_parallel_bonds_the_smallest_type_counts():
+    for kinds in ([1, 2, 0], [0, 1, 2]):
+        ends = torch.tensor([[0, 0, 0], [1, 1, 1]])
+        doubled = Data(x=torch.zeros(2, 1, dtype=torch.long), edge_index=ends, edge_attr=torch.tensor(kinds))
+        assert arrays(ENCODINGS["bonds"](), doubled)["bond"].tolist() == [0, 1, 0, 0]
+
+
 def test_random_walks_by_hand():
     chain = Data(
         x=torch.zeros(3, 1, dtype=torch.long),
@@ -127,7 +134,7 @@ def test_terms_of_resistances_by_hand():
     ethene = Data(
         x=torch.zeros(2, 1, dtype=torch.long), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_attr=torch.tensor([0, 0])
     )
-    encoding = ENCODINGS["resistance"](basis=1, cap=10.0)
+    encoding = ENCODINGS["resistance"](basis=1, cap=10.0, multiplies=True)
     batch = Batch.from_data_list([GraphormerTransform((encoding,), (3,))(ethene)])
     module = encoding.module(8, 4, 2)
     with torch.no_grad():
@@ -141,10 +148,7 @@ def test_terms_of_resistances_by_hand():
     for found, expected in ((terms.pair, [2, 2 * bonded] * 4), (terms.factor, [4, 1 + 3 * bonded] * 2)):
         columns = torch.tensor(expected, dtype=torch.float32).view(-1, 2).t()  # [pair kind, channel]
         torch.testing.assert_close(found, columns[[0, 1, 1, 0]], rtol=1e-3, atol=1e-3)  # float16 resistances
-    assert (
-        ENCODINGS["resistance"](multiplies=False).module(8, 4, 2)(GraphBatch.from_pyg(batch, ["resistance"])).factor
-        is None
-    )
+    assert ENCODINGS["resistance"]().module(8, 4, 2)(batch).factor is None
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

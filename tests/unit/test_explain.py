@@ -12,6 +12,7 @@ from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, paper_encodings
 from graphormer_sepnorm.datasets import sample_table
 from graphormer_sepnorm.drawing import COLUMNS, PANEL_HEIGHT, PANEL_WIDTH, colour_scale, draw, write_pictures
+from graphormer_sepnorm.encodings import Bonds, Encoding, Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain import (
     COMPLETENESS,
@@ -29,9 +30,12 @@ from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.ops import DenseAttention
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+MESSAGES_AND_FACTORS = (Bonds(num_bond_types=61), Resistance(multiplies=True))
 
 
-def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: str = "post") -> Graphormer:
+def make_model(
+    norm: str = "sepnorm", kind: str = "regression", norm_position: str = "post", further: tuple[Encoding, ...] = ()
+) -> Graphormer:
     """A small model on OGB's vocabulary with two targets, its weights and statistics far from where they start."""
     torch.manual_seed(1)
     featurizer = FEATURIZERS["ogb"]
@@ -47,7 +51,7 @@ def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: s
             heads=2,
             norm=norm,
             norm_position=norm_position,
-            encodings=paper_encodings(60),
+            encodings=(*paper_encodings(60), *further),
         )
     )
     with torch.no_grad():
@@ -59,8 +63,9 @@ def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: s
 
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize("norm", NORMS)
-def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position):
-    model = make_model(norm, norm_position=norm_position)
+@pytest.mark.parametrize("further", [(), MESSAGES_AND_FACTORS], ids=["paper", "further"])
+def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position, further):
+    model = make_model(norm, norm_position=norm_position, further=further)
     for smiles in ("C", "CCO", ASPIRIN, "[Na+].CC(=O)[O-]"):
         prediction = model.predict([smiles])[0, 1]
         molecule = EmbeddedMolecule(model, smiles)
@@ -93,7 +98,7 @@ def test_contributions_to_a_probability_add_up_in_log_odds():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_contributions_follow_their_atoms(method):
-    model = make_model()
+    model = make_model(further=MESSAGES_AND_FACTORS)
     mol = Chem.MolFromSmiles(ASPIRIN)
     order = np.random.default_rng(0).permutation(mol.GetNumAtoms()).tolist()
     shuffled = Chem.MolToSmiles(Chem.RenumberAtoms(mol, order), canonical=False)
@@ -104,7 +109,7 @@ def test_contributions_follow_their_atoms(method):
 
 
 def test_recorded_attention_is_the_attention_of_the_model():
-    model = make_model()
+    model = make_model(further=MESSAGES_AND_FACTORS)
     molecule = EmbeddedMolecule(model, ASPIRIN)
     recorded = []
 

@@ -291,6 +291,8 @@ def test_inputs_are_checked():
         attention(qkv[1:], bias, case.layout, 0.0)
     with pytest.raises(ValueError, match=r"in \[0, 1\)"):
         attention(qkv, bias, case.layout, 1.0)
+    with pytest.raises(ValueError, match="factor must have"):
+        attention(qkv, bias, case.layout, 0.0, Case([3, 5], 2, 10).bias())
     with pytest.raises(ValueError, match="pairs must have the shape"):
         lay_out(case.pair_bias[1:], case.cls_bias, case.layout)
     with pytest.raises(ValueError, match="at least one atom"):

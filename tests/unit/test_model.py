@@ -6,7 +6,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from graphormer_sepnorm import GraphBatch, Graphormer, base, best, ops, slim
-from graphormer_sepnorm.encodings import ENCODINGS, Bonds
+from graphormer_sepnorm.encodings import ENCODINGS, Bonds, Resistance
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.readouts import READOUTS
 from tests.reference import graphormer
@@ -76,8 +76,8 @@ def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_p
             assert (parameter.grad - state[name].grad).abs().max() < tolerance * reference.norm(), name
 
 
-def test_compiled_and_plain_operations_agree(config, graphs, monkeypatch):
-    model = make_model(config)
+def test_compiled_and_plain_operations_agree(variant, graphs, monkeypatch):
+    model = make_model(variant)
     batch = collate(model, graphs)
     compiled = model(batch)
     compiled.sum().backward()
@@ -95,16 +95,18 @@ def variants(config):
     yield "paper", config
     for name, encoding in ENCODINGS.items():
         yield name, replace(config, encodings=(encoding(),))
+    factors = Resistance(multiplies=True)
+    yield "factors", replace(config, encodings=(factors,))
     for readout in READOUTS:
         yield readout, replace(config, readout=readout)
-    everything = tuple(encoding() for encoding in ENCODINGS.values())
+    everything = (*(encoding() for name, encoding in ENCODINGS.items() if name != factors.name), factors)
     yield (
         "everything",
         replace(config, encodings=everything, bias_hidden=8, readout="cls+sum", norm="sepnorm-batchnorm"),
     )
 
 
-@pytest.fixture(params=["paper", *ENCODINGS, *READOUTS, "everything"])
+@pytest.fixture(params=["paper", *ENCODINGS, "factors", *READOUTS, "everything"])
 def variant(request, config):
     return dict(variants(config))[request.param]
 
@@ -113,8 +115,20 @@ def test_every_encoding_parameter_learns(variant, graphs):
     model = make_model(variant)
     weights = torch.linspace(-1, 1, len(graphs)).unsqueeze(1)
     (model(collate(model, graphs)) * weights).sum().backward()
-    still = {name for name, p in model.encodings.named_parameters() if p.grad is None or not p.grad.any()}
+    read = (model.encodings, *(block.messages for block in model.blocks[:-1] if block.messages))
+    still = {name for part in read for name, p in part.named_parameters() if p.grad is None or not p.grad.any()}
     assert not still
+
+
+def test_half_precision_is_near_full_precision(config, graphs):
+    model = make_model(dict(variants(config))["everything"]).eval()
+    batch = collate(model, graphs)
+    full = model(batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(batch)
+    half.float().sum().backward()
+    assert gradients(model).isfinite().all()
+    assert relative_error(half.float(), full) < 0.05
 
 
 def test_renumbering_the_atoms_changes_nothing(variant, graphs):

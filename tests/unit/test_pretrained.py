@@ -16,6 +16,7 @@ from graphormer_sepnorm.datasets import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.norms import ShareNorm
+from graphormer_sepnorm.optimizers import OPTIMIZERS
 from graphormer_sepnorm.recipes import find_recipe
 from graphormer_sepnorm.store import LabelledGraphs, in_memory
 from graphormer_sepnorm.training import Trainer
@@ -205,10 +206,11 @@ def prepared(table: pd.DataFrame, config: Config):
     return in_memory(LabelledGraphs(graphs, table[["penalized_logp"]].to_numpy(np.float32)), config.model.encodings)
 
 
-def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path):
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
     unscaled = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
     config = runs.starting_from(replace(make_config(num_tasks=1), task=unscaled), saved, frozen_layers=1)
-    config = replace(config, train=replace(config.train, epochs=2))
+    config = replace(config, train=replace(config.train, epochs=2, optimizer=optimizer))
     assert config.model.num_tasks == 1
     table = sample_table()
     train, val = prepared(table[:40], config), prepared(table[40:60], config)
