@@ -23,6 +23,7 @@ from graphormer_sepnorm.tasks import METRICS
 
 SPLITS = {"train": "train", "val": "valid", "test": "test"}  # ours to OGB's names
 ROC_AUC = METRICS["rocauc"]
+MORGAN = GetMorganGenerator(radius=2, fpSize=2048)
 
 
 def fingerprint(smiles: str) -> np.ndarray:
@@ -30,7 +31,7 @@ def fingerprint(smiles: str) -> np.ndarray:
     mol = Chem.MolFromSmiles(smiles)
     if mol is None:
         return np.zeros(2048, np.uint8)
-    return GetMorganGenerator(radius=2, fpSize=2048).GetCountFingerprintAsNumPy(mol).clip(max=255).astype(np.uint8)
+    return MORGAN.GetCountFingerprintAsNumPy(mol).clip(max=255).astype(np.uint8)
 
 
 def read_split(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:

@@ -44,13 +44,15 @@ class BatchedMuon(Muon):
             for matrix in group["params"]:
                 if matrix.grad is not None:
                     of_shape[matrix.shape].append(matrix)
+                    if not self.state[matrix]:
+                        self.state[matrix]["momentum_buffer"] = torch.zeros_like(matrix)
             for matrices in of_shape.values():
                 self.update(matrices, group)
 
     def update(self, matrices: list[nn.Parameter], group: dict) -> None:
         """Moves matrices of one shape, with Nesterov momentum and a step of the size of AdamW's."""
         gradients = [matrix.grad for matrix in matrices]
-        momenta = [self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix)) for matrix in matrices]
+        momenta = [self.state[matrix]["momentum_buffer"] for matrix in matrices]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         directions = torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))
         changes = orthogonalized(directions, group["ns_coefficients"], group["ns_steps"], group["eps"])

@@ -1,5 +1,6 @@
 """The training loop, on Lightning Fabric, and the run folder that it leaves behind."""
 
+import itertools
 import json
 import math
 import time
@@ -317,11 +318,10 @@ class Trainer:
         """What optimizers remember of parameters that are not frozen: its whole name, moment, parameter, optimizer."""
         names = {id(parameter): name for name, parameter in self.model.named_parameters()}
         for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    for moment in MOMENTS[type(optimizer.optimizer)]:
-                        if parameter.requires_grad:
-                            yield f"{names[id(parameter)]}.{moment}", moment, parameter, optimizer
+            parameters = itertools.chain.from_iterable(group["params"] for group in optimizer.param_groups)
+            for parameter, moment in itertools.product(parameters, MOMENTS[type(optimizer.optimizer)]):
+                if parameter.requires_grad:
+                    yield f"{names[id(parameter)]}.{moment}", moment, parameter, optimizer
 
     def state_layout(self) -> dict[str, Tensor]:
         """Tensors of the names, shapes and types that ``save_state`` writes."""

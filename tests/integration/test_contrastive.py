@@ -1,21 +1,16 @@
-import importlib.util
 import math
-from pathlib import Path
 
 import pytest
 import torch
 
 from graphormer_sepnorm.datasets import load_split
 from graphormer_sepnorm.norms import ShareNorm
+from tests.examples import load_example
 
 
 @pytest.fixture(scope="module")
 def example():
-    path = Path(__file__).parents[2] / "examples" / "contrastive.py"
-    spec = importlib.util.spec_from_file_location("contrastive", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_example("contrastive")
 
 
 def test_loss_of_orthogonal_pairs(example):

@@ -1,18 +1,13 @@
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
+from tests.examples import load_example
+
 
 @pytest.fixture(scope="module")
 def example():
-    path = Path(__file__).parents[2] / "examples" / "fingerprints.py"
-    spec = importlib.util.spec_from_file_location("fingerprints", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_example("fingerprints")
 
 
 def test_counts_of_environments(example):
