@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from graphormer_sepnorm.encodings import Bonds, Centrality, EdgePath, Encoding, RandomWalk, Spatial
+from graphormer_sepnorm.encodings import Bonds, Centrality, EdgePath, Encoding, RandomWalk, Rings, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.readouts import READOUTS
@@ -233,18 +233,19 @@ def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 
 def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim of 10 layers with messages along bonds, random-walk encodings and a bias network.
+    """Graphormer-slim of 10 layers with messages along bonds, encodings of random walks and rings, and a bias network.
 
     LayerNorm on the CLS, BatchNorm on the atoms.
     """
     published = slim(atom_sizes, bond_sizes, num_tasks)
+    bonds = Bonds(num_bond_types=num_bond_types(bond_sizes) + 1)
     return replace(
         published,
         layers=10,
-        encodings=(*published.encodings, RandomWalk(), Bonds(num_bond_types=num_bond_types(bond_sizes) + 1)),
+        encodings=(*published.encodings, RandomWalk(), bonds, Rings()),
         bias_hidden=32,
         norm="sepnorm-layernorm-batchnorm",
-        attention_dropout=0.1,
+        attention_dropout=0.4,
     )
 
 

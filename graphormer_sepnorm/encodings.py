@@ -25,6 +25,7 @@ from graphormer_sepnorm import paths
 from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.graphs import PackedGraphs, pack_data
 from graphormer_sepnorm.ops import embedding_sum
+from graphormer_sepnorm.rings import smallest_rings
 
 # Part of every cache key: raise it when a precomputation or a featurizer changes.
 PRECOMPUTE_VERSION = 1
@@ -305,7 +306,60 @@ class BondsModule(nn.Module):
         return Terms(edges=Edges(edge_index, bond[pair].long()))
 
 
-Encoding = Centrality | Spatial | EdgePath | RandomWalk | Resistance | Bonds
+@dataclass(frozen=True, config=STRICT)
+class Rings:
+    """Rings through atoms and pairs: how many of each size, and the size of the smallest that a pair shares.
+
+    An atom gets a linear map of its numbers of rings with at least 3, 4, ... atoms, so that a ring of a size never seen
+    is taken for a larger one; a pair gets a learned value per channel for the size.
+
+    Sources: Bouritsas et al., "Improving Graph Neural Network Expressivity via Subgraph Isomorphism Counting", TPAMI
+    2022 (GSN), for counts of cycles as features; Bodnar et al., "Weisfeiler and Lehman Go Cellular", NeurIPS 2021
+    (CIN), for exchange within rings.
+
+    Attributes:
+        max_size: larger rings count as rings of this size.
+    """
+
+    name: Literal["rings"] = "rings"
+    max_size: Annotated[int, Field(ge=3, le=254)] = 16
+    arrays: ClassVar[tuple[str, ...]] = ("ring_counts", "shared_ring")
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """The rings of ``rings.smallest_rings``.
+
+        ``ring_counts``: uint8 [T, max_size - 2], numbers of rings through the atom with at least 3, 4, ... atoms, at
+        most 255; ``shared_ring``: uint8 [P], size of the smallest ring through both atoms, 0 for none.
+        """
+        counts = np.zeros((graphs.atom_ptr[-1], self.max_size - 2), np.int64)
+        pair_ptr = graphs.pair_ptr
+        shared = np.zeros(pair_ptr[-1], np.uint8)
+        for m, n in enumerate(graphs.num_atoms):
+            bonds = graphs.edge_index[:, graphs.edge_ptr[m] : graphs.edge_ptr[m + 1]]
+            pairs = shared[pair_ptr[m] : pair_ptr[m + 1]].reshape(n, n)
+            for ring in sorted(smallest_rings(int(n), bonds), key=len, reverse=True):
+                size = min(len(ring), self.max_size)
+                counts[graphs.atom_ptr[m] + np.array(ring), : size - 2] += 1
+                pairs[np.ix_(ring, ring)] = size
+        return {"ring_counts": counts.clip(max=255).astype(np.uint8), "shared_ring": shared}
+
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
+        return RingsModule(width, channels, self.max_size)
+
+
+class RingsModule(nn.Module):
+    def __init__(self, width: int, channels: int, max_size: int):
+        super().__init__()
+        self.atom = nn.Linear(max_size - 2, width)
+        self.pair = nn.Parameter(torch.empty(max_size + 1, channels))
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        counts = batch.arrays["ring_counts"].to(self.atom.weight.dtype)
+        shared = embedding_sum(batch.arrays["shared_ring"].unsqueeze(1), self.pair)
+        return Terms(atom=self.atom(counts), pair=shared)
+
+
+Encoding = Centrality | Spatial | EdgePath | RandomWalk | Resistance | Bonds | Rings
 ENCODINGS: dict[str, type[Encoding]] = {
     "centrality": Centrality,
     "spatial": Spatial,
@@ -313,6 +367,7 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "rrwp": RandomWalk,
     "resistance": Resistance,
     "bonds": Bonds,
+    "rings": Rings,
 }
 
 

@@ -151,6 +151,62 @@ def test_terms_of_resistances_by_hand():
     assert ENCODINGS["resistance"]().module(8, 4, 2)(batch).factor is None
 
 
+def skeleton(*ends: tuple[int, int]) -> Data:
+    """A graph of single bonds, given in one direction each."""
+    num_atoms = max(map(max, ends)) + 1
+    return Data(
+        x=torch.zeros(num_atoms, 1, dtype=torch.long),
+        edge_index=torch.tensor(ends).t(),
+        edge_attr=torch.zeros(len(ends), dtype=torch.long),
+    )
+
+
+def test_rings_by_hand():
+    """A triangle 0-1-2 and a square 1-3-4-2 share the bond 1-2; atom 5 hangs on atom 4."""
+    found = arrays(ENCODINGS["rings"](max_size=5), skeleton((0, 1), (0, 2), (1, 2), (1, 3), (3, 4), (4, 2), (4, 5)))
+    at_least_3_4_5 = [[1, 0, 0], [2, 1, 0], [2, 1, 0], [1, 1, 0], [1, 1, 0], [0, 0, 0]]
+    assert found["ring_counts"].tolist() == at_least_3_4_5
+    assert found["shared_ring"].reshape(6, 6).tolist() == [
+        [3, 3, 3, 0, 0, 0],
+        [3, 3, 3, 4, 4, 0],
+        [3, 3, 3, 4, 4, 0],
+        [0, 4, 4, 4, 4, 0],
+        [0, 4, 4, 4, 4, 0],
+        [0, 0, 0, 0, 0, 0],
+    ]
+
+
+def test_large_rings_count_as_the_largest_size():
+    found = arrays(ENCODINGS["rings"](max_size=7), skeleton(*((i, (i + 1) % 9) for i in range(9))))
+    assert found["ring_counts"].tolist() == [[1, 1, 1, 1, 1]] * 9
+    assert set(found["shared_ring"]) == {7}
+
+
+def test_no_ring_of_a_symmetric_cage_is_left_out():
+    """Any five faces of a cube are a smallest set; that one of the six is left to chance must not show."""
+    cube = [(i, i ^ bit) for i in range(8) for bit in (1, 2, 4) if i < i ^ bit]
+    found = arrays(ENCODINGS["rings"](max_size=4), skeleton(*cube))
+    assert found["ring_counts"].tolist() == [[3, 3]] * 8
+
+
+def test_loops_and_parallel_bonds_are_no_rings():
+    found = arrays(ENCODINGS["rings"](), skeleton((0, 0), (0, 1), (1, 0), (0, 1)))
+    assert not found["ring_counts"].any() and not found["shared_ring"].any()
+
+
+def test_terms_of_rings_by_hand():
+    encoding = ENCODINGS["rings"](max_size=5)
+    triangle = GraphormerTransform((encoding,), (3,))(skeleton((0, 1), (1, 2), (2, 0), (2, 3)))
+    module = encoding.module(1, 1, 1)
+    with torch.no_grad():
+        module.atom.weight.copy_(torch.tensor([[1.0, 10.0, 100.0]]))
+        module.pair.copy_(torch.arange(6.0).unsqueeze(1))
+        module.atom.bias.zero_()
+    terms = module(GraphBatch.from_pyg(Batch.from_data_list([triangle]), encoding.arrays))
+    assert terms.atom.flatten().tolist() == [1, 1, 1, 0]
+    assert terms.pair.view(4, 4).tolist() == [[3, 3, 3, 0], [3, 3, 3, 0], [3, 3, 3, 0], [0, 0, 0, 0]]
+
+
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_packed_molecules_equal_single_ones(name, graphs):
     encoding = ENCODINGS[name]()
