@@ -27,7 +27,7 @@ class Recipe:
 RECIPES = {
     "paper": Recipe(slim, TrainConfig()),
     "paper-base": Recipe(base, TrainConfig(lr=2e-4)),
-    "best": Recipe(best, TrainConfig(epochs=50, clip_norm=1.0, optimizer="muon", weight_decay=0.3)),
+    "best": Recipe(best, TrainConfig(epochs=50, clip_norm=1.0, optimizer="muon", weight_decay=0.15)),
 }
 
 
