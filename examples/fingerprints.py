@@ -19,9 +19,9 @@ from scipy.stats import rankdata
 from sklearn.ensemble import RandomForestClassifier
 
 from graphormer_sepnorm import runs
+from graphormer_sepnorm.datasets import load_molhiv
 from graphormer_sepnorm.tasks import METRICS
 
-SPLITS = {"train": "train", "val": "valid", "test": "test"}  # ours to OGB's names
 ROC_AUC = METRICS["rocauc"]
 MORGAN = GetMorganGenerator(radius=2, fpSize=2048)
 
@@ -32,14 +32,6 @@ def fingerprint(smiles: str) -> np.ndarray:
     if mol is None:
         return np.zeros(2048, np.uint8)
     return MORGAN.GetCountFingerprintAsNumPy(mol).clip(max=255).astype(np.uint8)
-
-
-def read_split(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
-    """Fingerprints [M, 2048] and labels [M] of a split in OGB's download, in the order of OGB's loader."""
-    table = pd.read_csv(folder / "mapping" / "mol.csv.gz")
-    index = pd.read_csv(folder / "split" / "scaffold" / f"{SPLITS[split]}.csv.gz", header=None)[0]
-    rows = table.iloc[index]
-    return np.stack([fingerprint(smiles) for smiles in rows.smiles]), rows.HIV_active.to_numpy(np.float32)
 
 
 def together(first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
@@ -60,15 +52,18 @@ def main() -> None:
     options = parser.parse_args()
     RDLogger.DisableLog("rdApp.*")
 
-    splits = {split: read_split(options.root / "ogbg_molhiv", split) for split in SPLITS}
+    molecules, index = load_molhiv(options.root)
+    table = pd.read_csv(options.root / "ogbg_molhiv" / "mapping" / "mol.csv.gz")
+    counts, y = np.stack([fingerprint(smiles) for smiles in table.smiles]), molecules.y[:, 0]
     forest = RandomForestClassifier(options.trees, min_samples_leaf=2, n_jobs=-1, random_state=options.seed)
-    forest.fit(*splits["train"])
-    by_forest, by_network = {}, {}
+    forest.fit(counts[index["train"]], y[index["train"]])
+    labels, by_forest, by_network = {}, {}, {}
     for split in ("val", "test"):
-        by_forest[split] = forest.predict_proba(splits[split][0])[:, 1]
+        labels[split] = y[index[split]]
+        by_forest[split] = forest.predict_proba(counts[index[split]])[:, 1]
         by_network[split] = runs.score_runs([options.run], split, options.root).prediction[:, 0]
     weights = np.linspace(0, 1, 11)
-    weight = max(weights, key=lambda w: score(splits["val"][1], together(by_forest["val"], by_network["val"], w)))
+    weight = max(weights, key=lambda w: score(labels["val"], together(by_forest["val"], by_network["val"], w)))
 
     both = {split: together(by_forest[split], by_network[split], weight) for split in by_forest}
     print(f"{'model':40} validation  test")
@@ -77,7 +72,7 @@ def main() -> None:
         ("Graphormer", by_network),
         (f"both, {weight:.0%} of it the forest", both),
     ):
-        val, test = (score(splits[split][1], predictions[split]) for split in ("val", "test"))
+        val, test = (score(labels[split], predictions[split]) for split in ("val", "test"))
         print(f"{name:40} {val:.4f}      {test:.4f}")
 
 
