@@ -310,8 +310,8 @@ class BondsModule(nn.Module):
 class Rings:
     """Rings through atoms and pairs: how many of each size, and the size of the smallest that a pair shares.
 
-    An atom gets a linear map of its numbers of rings with at least 3, 4, ... atoms, so that a ring of a size never seen
-    is taken for a larger one; a pair gets a learned value per channel for the size.
+    An atom gets a linear map of its numbers of rings with at least 3, 4, ... atoms, so that what was learnt of smaller
+    rings carries over to sizes that are rare; a pair gets a learned value per channel for the size.
 
     Sources: Bouritsas et al., "Improving Graph Neural Network Expressivity via Subgraph Isomorphism Counting", TPAMI
     2022 (GSN), for counts of cycles as features; Bodnar et al., "Weisfeiler and Lehman Go Cellular", NeurIPS 2021
