@@ -67,11 +67,21 @@ def kill_at_random(process, seconds: float) -> None:
     process.join()
 
 
+def temporary_files(folder: Path) -> set[str]:
+    """Unlike Path.rglob, os.walk passes over what vanishes under its hands."""
+    return {
+        os.path.join(parent, name)
+        for parent, folders, files in os.walk(folder)
+        for name in (*folders, *files)
+        if name.startswith(".") and name.endswith(".tmp")
+    }
+
+
 def kill_in_write(process, folder: Path, writes: int) -> None:
     """Kills a process when it has begun its ``writes``-th temporary file below ``folder``."""
     seen: set[str] = set()
     while process.is_alive() and len(seen) < writes:
-        seen |= {str(path) for path in folder.rglob(".*.tmp")}
+        seen |= temporary_files(folder)
     process.kill()
     process.join()
 
