@@ -22,6 +22,16 @@ def cyclopropane_with_tail() -> Data:
     )
 
 
+def skeleton(*ends: tuple[int, int]) -> Data:
+    """A graph of these directed bonds, all of type 0."""
+    num_atoms = max(map(max, ends)) + 1
+    return Data(
+        x=torch.zeros(num_atoms, 1, dtype=torch.long),
+        edge_index=torch.tensor(ends).t(),
+        edge_attr=torch.zeros(len(ends), dtype=torch.long),
+    )
+
+
 def arrays(encoding, graph):
     return encoding.precompute(pack_data([graph], (3,)))
 
@@ -100,13 +110,7 @@ def test_of_parallel_bonds_the_smallest_type_counts():
 
 
 def test_random_walks_by_hand():
-    chain = Data(
-        x=torch.zeros(3, 1, dtype=torch.long),
-        edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
-        edge_attr=torch.zeros(4, dtype=torch.long),
-        num_nodes=3,
-    )
-    packed = pack_data([chain], (3,))
+    packed = pack_data([skeleton((0, 1), (1, 0), (1, 2), (2, 1))], (3,))
     walks = paths.random_walks(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 3).reshape(3, 3, 3)
     assert walks[:, :, 0].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert walks[:, :, 1].tolist() == [[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]]
@@ -131,11 +135,9 @@ def test_resistances_by_hand():
 
 def test_terms_of_resistances_by_hand():
     """With one Gaussian, of centre 0: exp(-50 * (resistance / cap)^2), a bond of 1 and a cap of 10 give exp(-0.5)."""
-    ethene = Data(
-        x=torch.zeros(2, 1, dtype=torch.long), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_attr=torch.tensor([0, 0])
-    )
+    ethane = skeleton((0, 1), (1, 0))
     encoding = ENCODINGS["resistance"](basis=1, cap=10.0, multiplies=True)
-    batch = Batch.from_data_list([GraphormerTransform((encoding,), (3,))(ethene)])
+    batch = Batch.from_data_list([GraphormerTransform((encoding,), (3,))(ethane)])
     module = encoding.module(8, 4, 2)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -149,16 +151,6 @@ def test_terms_of_resistances_by_hand():
         columns = torch.tensor(expected, dtype=torch.float32).view(-1, 2).t()  # [pair kind, channel]
         torch.testing.assert_close(found, columns[[0, 1, 1, 0]], rtol=1e-3, atol=1e-3)  # float16 resistances
     assert ENCODINGS["resistance"]().module(8, 4, 2)(batch).factor is None
-
-
-def skeleton(*ends: tuple[int, int]) -> Data:
-    """A graph of single bonds, given in one direction each."""
-    num_atoms = max(map(max, ends)) + 1
-    return Data(
-        x=torch.zeros(num_atoms, 1, dtype=torch.long),
-        edge_index=torch.tensor(ends).t(),
-        edge_attr=torch.zeros(len(ends), dtype=torch.long),
-    )
 
 
 def test_rings_by_hand():
