@@ -26,6 +26,7 @@ from graphormer_sepnorm.training import reestimate_batch_norm
 
 FEATURIZER = FEATURIZERS["zinc"]
 (MASK,) = FEATURIZER.atom_sizes  # one type more than there are
+BATCH = 64
 
 
 def make_model(separate: bool) -> Graphormer:
@@ -57,12 +58,12 @@ def train(model: Graphormer, data: MoleculeDataset, count: int, epochs: int) -> 
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     model.train()
     for _ in range(epochs):
-        for rows in torch.randperm(count).split(64):
+        for rows in torch.randperm(count).split(BATCH):
             molecules = data.batch(rows)
             optimizer.zero_grad()
             nt_xent(embed(model, view(molecules)), embed(model, view(molecules))).backward()
             optimizer.step()
-    reestimate_batch_norm(model, [view(data.batch(rows)) for rows in torch.arange(count).split(64)])
+    reestimate_batch_norm(model, [view(data.batch(rows)) for rows in torch.arange(count).split(BATCH)])
 
 
 @torch.no_grad()
@@ -89,6 +90,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=2)
     options = parser.parse_args()
+    if options.molecules % BATCH == 1:
+        parser.error(f"--molecules {options.molecules} leaves a last batch of one molecule: take one more")
     print(f"{'norm':<10}{'seed':>5}{'uniformity':>12}{'alignment':>11}{'found':>8}")
     for name, separate in (("ShareNorm", False), ("SepNorm", True)):
         for seed in range(options.seeds):

@@ -6,10 +6,11 @@ scores all three:
 
     python train.py --dataset ogbg-molhiv --root ROOT --out RUN
     python examples/fingerprints.py RUN --root ROOT
+
+RUN is a run folder, a weights file, or the name of shipped weights, ``ogbg-molhiv``.
 """
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,8 @@ from scipy.stats import rankdata
 from sklearn.ensemble import RandomForestClassifier
 
 from graphormer_sepnorm import runs
-from graphormer_sepnorm.datasets import load_molhiv
+from graphormer_sepnorm.checkpoint import resolve_model
+from graphormer_sepnorm.datasets import data_root
 from graphormer_sepnorm.tasks import METRICS
 
 ROC_AUC = METRICS["rocauc"]
@@ -45,27 +47,30 @@ def score(y: np.ndarray, prediction: np.ndarray) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("run")
+    parser.add_argument("--root")
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     RDLogger.DisableLog("rdApp.*")
 
-    molecules, index = load_molhiv(options.root)
-    table = pd.read_csv(options.root / "ogbg_molhiv" / "mapping" / "mol.csv.gz")
-    counts, y = np.stack([fingerprint(smiles) for smiles in table.smiles]), molecules.y[:, 0]
+    run, folder = resolve_model(options.run), data_root(options.root) / "ogbg_molhiv"
+    by_network = {split: runs.score_runs([run], split, options.root).prediction[:, 0] for split in ("val", "test")}
+    table = pd.read_csv(folder / "mapping" / "mol.csv.gz")
+    counts, y = np.stack([fingerprint(smiles) for smiles in table.smiles]), table.HIV_active.to_numpy()
+    files = {"train": "train", "val": "valid", "test": "test"}
+    index = {
+        split: pd.read_csv(folder / "split" / "scaffold" / f"{name}.csv.gz", header=None)[0]
+        for split, name in files.items()
+    }
     forest = RandomForestClassifier(options.trees, min_samples_leaf=2, n_jobs=-1, random_state=options.seed)
     forest.fit(counts[index["train"]], y[index["train"]])
-    labels, by_forest, by_network = {}, {}, {}
-    for split in ("val", "test"):
-        labels[split] = y[index[split]]
-        by_forest[split] = forest.predict_proba(counts[index[split]])[:, 1]
-        by_network[split] = runs.score_runs([options.run], split, options.root).prediction[:, 0]
+    labels = {split: y[index[split]] for split in by_network}
+    by_forest = {split: forest.predict_proba(counts[index[split]])[:, 1] for split in by_network}
     weights = np.linspace(0, 1, 11)
     weight = max(weights, key=lambda w: score(labels["val"], together(by_forest["val"], by_network["val"], w)))
 
-    both = {split: together(by_forest[split], by_network[split], weight) for split in by_forest}
+    both = {split: together(by_forest[split], by_network[split], weight) for split in by_network}
     print(f"{'model':40} validation  test")
     for name, predictions in (
         ("random forest on fingerprints", by_forest),

@@ -50,7 +50,8 @@ def train(
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
     ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
     recipe: Annotated[
-        str, typer.Option(help=f"Model and its training: {', '.join(RECIPES)}, or the config.json of a run.")
+        str,
+        typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run."),
     ] = "paper",
     norm: Annotated[str | None, typer.Option(help=f"{', '.join(NORMS)}; by default the recipe's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; paper's: 20.")] = None,
@@ -139,7 +140,9 @@ def sweep(
     norm: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(NORMS)}.")],
     out: Annotated[Path, typer.Option(help="Folder of the run folders, DATASET-NORM-SEED each.")],
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this number - 1.")] = 3,
-    recipe: Annotated[str, typer.Option(help=f"{', '.join(RECIPES)}, or the config.json of a run.")] = "paper",
+    recipe: Annotated[
+        str, typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run.")
+    ] = "paper",
     epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules.")] = None,
     root: Root = None,
 ) -> None:
@@ -159,10 +162,8 @@ def sweep(
         }
         for name, chosen in itertools.product(dataset, norm)
     ]
-    rows = []
-    for configs in groups:
-        train_unfinished(configs, root)
-        rows.append(leaderboard(list(configs), root))
+    train_unfinished({folder: config for configs in groups for folder, config in configs.items()}, root)
+    rows = [leaderboard(list(configs), root) for configs in groups]
     for row in rows:
         first = next(other for other in rows if other["dataset"] == row["dataset"])
         if row is not first:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from graphormer_sepnorm import checkpoint
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, config_from_json
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import saved_score, score_runs, train_run
 from graphormer_sepnorm.signals import advising
@@ -23,12 +23,23 @@ def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None
         root: folder of the downloaded datasets.
 
     Raises:
-        InputError: as ``train_run``.
+        InputError: a folder holds a run of another config, then nothing is trained; or as ``train_run``.
     """
+    begun = {folder for folder in configs if (folder / checkpoint.CONFIG).exists()}
+    for folder in begun:
+        check_config(folder, configs[folder])
     with advising("what is finished is kept: go on with the same command"):
         for folder, config in configs.items():
             if saved_score(folder) is None:
-                train_run(config, folder, root, resume=(folder / checkpoint.CONFIG).exists())
+                train_run(config, folder, root, resume=folder in begun)
+
+
+def check_config(folder: Path, config: Config) -> None:
+    """Raises InputError unless a run folder is that of ``config``, whose targets training may have scaled since."""
+    path = folder / checkpoint.CONFIG
+    found = config_from_json(path.read_bytes(), str(path))
+    if replace(found, task=config.task) != config:
+        raise InputError(f"{folder} holds a run of another recipe or with other options: choose another --out")
 
 
 def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict:
@@ -40,10 +51,12 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
 
     Returns:
         ``dataset, norm, metric, test_mean, test_std, test, val_mean, val_std, runs, seeds, parameters, hardware``;
-        ``test`` has the score of each seed; standard deviations with n - 1, and ``None`` for one run.
+        ``test`` has the score of each seed; standard deviations with n - 1, and ``None`` for one run; the hardware is
+        that of this machine.
 
     Raises:
-        InputError: not a run, runs that differ in more than their seed, or a seed twice.
+        InputError: not a run, runs that differ in more than their seed, a seed twice, or weights that training did
+            not write.
     """
     tests, validations, seeds = [], [], []
     for run in runs:
@@ -51,6 +64,8 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
         if not seeds:
             first = config
         check_comparable(first, config, run)
+        if "val_metric" not in facts:
+            raise InputError(f"{run} has no validation score: only runs that were trained here can be summed up")
         tests.append(score_on_test(run, root))
         validations.append(facts["val_metric"])
         seeds.append(config.train.seed)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from graphormer_sepnorm.checkpoint import load_model, save_model
 from graphormer_sepnorm.config import TrainConfig, slim
 from graphormer_sepnorm.leaderboard import paired_difference
 from graphormer_sepnorm.recipes import RECIPES, Recipe
@@ -48,6 +49,9 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
     after = {folder: (folder / "model.safetensors").stat().st_mtime_ns for folder in tmp_path.iterdir()}
     assert {folder for folder in after if after[folder] != before[folder]} == {unfinished}
 
+    code, _, messages = sweep("--norm", "sepnorm", "--epochs", 2)
+    assert code == 2 and f"{folders[0]} holds a run of another recipe" in messages
+
     code, row, _ = command("evaluate", *folders, "--leaderboard")
     assert code == 0 and row == rows[0]
     code, _, messages = command("evaluate", *folders)
@@ -56,6 +60,10 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
     assert code == 2 and "seed is there twice" in messages
     code, _, messages = command("evaluate", folders[0], unfinished, "--leaderboard")
     assert code == 2 and "more than its seed" in messages
+    model, config, _ = load_model(folders[0])
+    save_model(tmp_path / "elsewhere.safetensors", model, config, {})
+    code, _, messages = command("evaluate", tmp_path / "elsewhere.safetensors", "--leaderboard")
+    assert code == 2 and "elsewhere.safetensors has no validation score" in messages
 
 
 def test_unknown_names_are_refused_before_anything_is_trained(sweep, tmp_path):
