@@ -32,6 +32,11 @@ Root = Annotated[
 ]
 
 
+def given(options: dict[str, object]) -> dict[str, object]:
+    """The options that are not left to the recipe."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def train(
     more_targets: Annotated[
         list[str] | None, typer.Argument(metavar="[COLUMN]...", help="Further --target-columns.", show_default=False)
@@ -58,6 +63,9 @@ def train(
     batch_size: Annotated[int | None, typer.Option(help="Molecules per update; by default the recipe's.")] = None,
     lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the recipe's.")] = None,
     optimizer: Annotated[OptimizerName | None, typer.Option(help="By default the recipe's.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Of weight matrices; by default the recipe's.")] = None,
+    dropout: Annotated[float | None, typer.Option(help="Of each sublayer's output; by default the recipe's.")] = None,
+    attention_dropout: Annotated[float | None, typer.Option(help="By default the recipe's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement before the end; 0: never.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
@@ -73,15 +81,16 @@ def train(
     epoch), curves.png and test.json.
     """
     found = find_recipe(recipe)
-    chosen = {
+    optimisation = {
         "epochs": epochs,
         "batch_size": batch_size,
         "lr": lr,
         "optimizer": optimizer,
+        "weight_decay": weight_decay,
         "seed": seed,
         "patience": patience,
     }
-    train_config = replace(found.train, **{name: value for name, value in chosen.items() if value is not None})
+    train_config = replace(found.train, **given(optimisation))
     if csv is None:
         if more_targets:
             raise InputError(f"unexpected argument {more_targets[0]!r}: only columns of --csv are named without option")
@@ -105,6 +114,8 @@ def train(
         config = runs.starting_from(config, resolve_model(start), freeze)
     elif freeze:
         raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
+    dropouts = {"dropout": dropout, "attention_dropout": attention_dropout}
+    config = replace(config, model=replace(config.model, **given(dropouts)))
     folder = out or Path("runs") / f"{Path(csv or dataset).name}-{config.model.norm}-{config.train.seed}"
     started = time.perf_counter()
     if csv is None:

@@ -26,7 +26,8 @@ def run(*arguments, **environment):
 def finished(tmp_path_factory):
     """A run of one epoch on the sample."""
     out = tmp_path_factory.mktemp("cli") / "run"
-    done = run("train.py", "--epochs", 1, "--seed", 3, "--out", out)
+    regularization = ("--dropout", 0.01, "--attention-dropout", 0.02, "--weight-decay", 0.03)
+    done = run("train.py", "--epochs", 1, "--seed", 3, *regularization, "--out", out)
     assert done.returncode == 0, done.stderr
     return out, done
 
@@ -42,6 +43,9 @@ def test_train_writes_the_run_folder_and_prints_json_last(finished):
     assert result == json.loads((out / "test.json").read_text())
     assert result["dataset"] == "sample" and result["n"] == 500 and result["seed"] == 3
     assert 0 < result["value"] < 1.7  # the training median alone gives 1.7
+    config = json.loads((out / "config.json").read_text())
+    assert (config["model"]["dropout"], config["model"]["attention_dropout"]) == (0.01, 0.02)
+    assert config["train"]["weight_decay"] == 0.03
 
 
 @pytest.mark.slow
@@ -78,6 +82,9 @@ def test_a_finished_run_is_not_overwritten(finished):
         (["--lr", "nan"], "lr"),
         (["--batch-size", "1"], "batch_size"),
         (["--seed", "-1"], "seed"),
+        (["--weight-decay", "-1"], "weight_decay"),
+        (["--dropout", "1"], "dropout"),
+        (["--attention-dropout", "nan"], "attention_dropout"),
         (["--root"], "unexpected argument"),
         (["--depth", "3"], "depth"),
         (["--split", "random"], "belong to --csv"),
