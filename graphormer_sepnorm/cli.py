@@ -30,6 +30,7 @@ from graphormer_sepnorm.tables import TABLE_KINDS, Row, kind_of, open_table, smi
 Root = Annotated[
     Path | None, typer.Option(help=f"Folder of the downloaded datasets; also the environment variable {ROOT_VARIABLE}.")
 ]
+RecipeName = Annotated[str, typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run.")]
 
 
 def given(options: dict[str, object]) -> dict[str, object]:
@@ -54,10 +55,7 @@ def train(
     split_column: Annotated[str | None, typer.Option(help="Column of --csv that says train, val or test.")] = None,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
     ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
-    recipe: Annotated[
-        str,
-        typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run."),
-    ] = "paper",
+    recipe: RecipeName = "paper",
     norm: Annotated[str | None, typer.Option(help=f"{', '.join(NORMS)}; by default the recipe's.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; paper's: 20.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Molecules per update; by default the recipe's.")] = None,
@@ -151,9 +149,7 @@ def sweep(
     norm: Annotated[list[str], typer.Option(help=f"One or more of {', '.join(NORMS)}.")],
     out: Annotated[Path, typer.Option(help="Folder of the run folders, DATASET-NORM-SEED each.")],
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this number - 1.")] = 3,
-    recipe: Annotated[
-        str, typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run.")
-    ] = "paper",
+    recipe: RecipeName = "paper",
     epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules.")] = None,
     root: Root = None,
 ) -> None:

@@ -4,6 +4,7 @@ Reading is strict: an unknown key, a wrong type or a value out of range raises `
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -179,6 +180,15 @@ FORMAT = TypeAdapter(Format)
 
 def config_to_json(config: Config) -> str:
     return ADAPTER.dump_json(config, indent=2).decode() + "\n"
+
+
+def read_config(path: Path) -> Config:
+    """Reads the ``config.json`` of a run; raises InputError as ``config_from_json``, or if it cannot be read."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    return config_from_json(text, str(path))
 
 
 def config_from_json(text: str | bytes, source: str) -> Config:

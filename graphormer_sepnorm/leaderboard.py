@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from graphormer_sepnorm import checkpoint
-from graphormer_sepnorm.config import Config, config_from_json
+from graphormer_sepnorm.config import Config, read_config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import saved_score, score_runs, train_run
 from graphormer_sepnorm.signals import advising
@@ -36,9 +36,7 @@ def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None
 
 def check_config(folder: Path, config: Config) -> None:
     """Raises InputError unless a run folder is that of ``config``, whose targets training may have scaled since."""
-    path = folder / checkpoint.CONFIG
-    found = config_from_json(path.read_bytes(), str(path))
-    if replace(found, task=config.task) != config:
+    if replace(read_config(folder / checkpoint.CONFIG), task=config.task) != config:
         raise InputError(f"{folder} holds a run of another recipe or with other options: choose another --out")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graphormer_sepnorm.checkpoint import load_tensors, shipped_models
-from graphormer_sepnorm.config import ModelConfig, TrainConfig, base, best, config_from_json, slim
+from graphormer_sepnorm.config import ModelConfig, TrainConfig, base, best, read_config, slim
 from graphormer_sepnorm.errors import InputError
 
 Architecture = Callable[[tuple[int, ...], tuple[int, ...], int], ModelConfig]
@@ -39,10 +39,7 @@ def find_recipe(name: str) -> Recipe:
     if name in shipped:
         _, config, _ = load_tensors(shipped[name])
     elif Path(name).is_file():
-        try:
-            config = config_from_json(Path(name).read_bytes(), name)
-        except OSError as error:
-            raise InputError(f"cannot read {name}: {error.strerror}") from None
+        config = read_config(Path(name))
     else:
         known = ", ".join([*RECIPES, *shipped])
         raise InputError(f"unknown recipe {name!r}, choose one of {known} or the config.json of a run")
