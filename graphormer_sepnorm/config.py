@@ -10,7 +10,16 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from graphormer_sepnorm.encodings import Bonds, Centrality, EdgePath, Encoding, RandomWalk, Rings, Spatial
+from graphormer_sepnorm.encodings import (
+    Bonds,
+    Centrality,
+    DegreeScaling,
+    EdgePath,
+    Encoding,
+    RandomWalk,
+    Rings,
+    Spatial,
+)
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.readouts import READOUTS
@@ -80,6 +89,11 @@ class ModelConfig:
     def bonds(self) -> Bonds | None:
         """The encoding that lets blocks pass messages along bonds, if there is one."""
         return next((encoding for encoding in self.encodings if isinstance(encoding, Bonds)), None)
+
+    @property
+    def scales_by_degree(self) -> bool:
+        """Whether blocks scale what atoms receive by their degrees."""
+        return any(isinstance(encoding, DegreeScaling) for encoding in self.encodings)
 
 
 @dataclass(frozen=True, config=STRICT)

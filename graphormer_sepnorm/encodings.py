@@ -54,12 +54,21 @@ class Terms(NamedTuple):
         pair: [P, C], to the features of atom pairs.
         factor: [P, H], what multiplies the attention weights of atom pairs.
         edges: bonds along which every block passes messages.
+        in_degree: integer [T], by which every block scales what its atoms receive.
     """
 
     atom: Tensor | None = None
     pair: Tensor | None = None
     factor: Tensor | None = None
     edges: Edges | None = None
+    in_degree: Tensor | None = None
+
+
+def degrees(graphs: PackedGraphs) -> np.ndarray:
+    """In- and out-degrees of all atoms, int64 [T, 2]."""
+    offset = np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
+    source, target = (np.bincount(ends + offset, minlength=graphs.atom_ptr[-1]) for ends in graphs.edge_index)
+    return np.stack([target, source], axis=1)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -78,12 +87,7 @@ class Centrality:
 
     def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
         """``degree``: uint8 [T, 2], in- and out-degree, at most ``max_degree``."""
-        offset = np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
-        source, target = (
-            np.bincount(ends + offset, minlength=graphs.atom_ptr[-1]).clip(max=self.max_degree)
-            for ends in graphs.edge_index
-        )
-        return {"degree": np.stack([target, source], axis=1).astype(np.uint8)}
+        return {"degree": degrees(graphs).clip(max=self.max_degree).astype(np.uint8)}
 
     def module(self, width: int, channels: int, heads: int) -> nn.Module:
         return CentralityModule(width, self.max_degree)
@@ -307,6 +311,29 @@ class BondsModule(nn.Module):
 
 
 @dataclass(frozen=True, config=STRICT)
+class DegreeScaling:
+    """Degrees that scale what each atom receives from the others in every block.
+
+    Source: Ma et al., ICML 2023 (GRIT), the section on injecting degree information.
+    """
+
+    name: Literal["degree_scaling"] = "degree_scaling"
+    arrays: ClassVar[tuple[str, ...]] = ("in_degree",)
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``in_degree``: uint8 [T], at most 255."""
+        return {"in_degree": degrees(graphs)[:, 0].clip(max=255).astype(np.uint8)}
+
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
+        return DegreeScalingModule()
+
+
+class DegreeScalingModule(nn.Module):
+    def forward(self, batch: GraphBatch) -> Terms:
+        return Terms(in_degree=batch.arrays["in_degree"])
+
+
+@dataclass(frozen=True, config=STRICT)
 class Rings:
     """Rings through atoms and pairs: how many of each size, and the size of the smallest that a pair shares.
 
@@ -359,7 +386,7 @@ class RingsModule(nn.Module):
         return Terms(atom=self.atom(counts), pair=shared)
 
 
-Encoding = Centrality | Spatial | EdgePath | RandomWalk | Resistance | Bonds | Rings
+Encoding = Centrality | Spatial | EdgePath | RandomWalk | Resistance | Bonds | DegreeScaling | Rings
 ENCODINGS: dict[str, type[Encoding]] = {
     "centrality": Centrality,
     "spatial": Spatial,
@@ -367,6 +394,7 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "rrwp": RandomWalk,
     "resistance": Resistance,
     "bonds": Bonds,
+    "degree_scaling": DegreeScaling,
     "rings": Rings,
 }
 

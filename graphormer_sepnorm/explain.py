@@ -20,7 +20,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.graphs import PackedGraphs
 from graphormer_sepnorm.inference import ATOMS_PER_BATCH
-from graphormer_sepnorm.model import find_edges, find_factor
+from graphormer_sepnorm.model import Structure, find_edges, find_factor, find_in_degree
 from graphormer_sepnorm.ops import Attention, DenseAttention, make_attention
 from graphormer_sepnorm.pretrained import Graphormer, pack_smiles
 from graphormer_sepnorm.store import LabelledGraphs, in_memory
@@ -118,6 +118,7 @@ class EmbeddedMolecule:
         pair_bias: [n * n, H].
         pair_factor: [n * n, H] or None.
         edges: its bonds, if the model passes messages along them.
+        in_degree: [n], if the model scales by degrees.
     """
 
     def __init__(self, model: Graphormer, smiles: str):
@@ -129,7 +130,7 @@ class EmbeddedMolecule:
             terms = [encoding(batch) for encoding in model.encodings]
             self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)
             self.pair_bias, self.pair_factor = model.pair_bias(batch, terms), find_factor(terms)
-            self.edges = find_edges(terms)
+            self.edges, self.in_degree = find_edges(terms), find_in_degree(terms)
 
     def outputs(self, atoms: Tensor, attention: Callable[..., Attention] = make_attention) -> Tensor:
         """Model outputs [S, tasks] for S copies of the molecule with the atom embeddings [S, n, D]."""
@@ -138,7 +139,9 @@ class EmbeddedMolecule:
         factor = None if self.pair_factor is None else self.pair_factor.repeat(copies, 1)
         attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach(), factor)
         rows = torch.cat([self.model.cls.expand(copies, -1), atoms.flatten(0, 1)])
-        embeddings = self.model.run_blocks(rows, copies, attend, self.repeated_edges(copies))
+        in_degree = None if self.in_degree is None else self.in_degree.repeat(copies)
+        structure = Structure(attend, self.repeated_edges(copies), in_degree)
+        embeddings = self.model.run_blocks(rows, copies, structure)
         return self.model.head(self.model.readout.read(*embeddings, ptr))
 
     def repeated_edges(self, copies: int) -> Edges | None:

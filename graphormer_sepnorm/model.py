@@ -6,6 +6,7 @@ Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bon
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -77,6 +78,22 @@ class BondMessages(nn.Module):
         return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
 
 
+class DegreeScaler(nn.Module):
+    """Rows [T, D] times scale + slope * log(1 + degree), each [D]; at first the rows themselves.
+
+    Source: Ma et al., ICML 2023 (GRIT), the section on injecting degree information.
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+        self.slope = nn.Parameter(torch.zeros(width))
+
+    def forward(self, atoms: Tensor, in_degree: Tensor) -> Tensor:
+        log_degree = in_degree.to(self.slope.dtype).log1p().unsqueeze(1)
+        return atoms * torch.addcmul(self.scale, log_degree, self.slope)  # [T, D]
+
+
 class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -87,36 +104,58 @@ class FeedForward(nn.Module):
         return self.down(bias_gelu(x @ self.up.weight.t(), self.up.bias))
 
 
+class Structure(NamedTuple):
+    """What every block knows of the molecules; None: no encoding gives it.
+
+    Attributes:
+        attend: attention with the bias of this batch.
+        edges: bonds along which messages go.
+        in_degree: integer [T], by which what atoms receive is scaled.
+    """
+
+    attend: Attention
+    edges: Edges | None
+    in_degree: Tensor | None
+
+
 class Block(nn.Module):
-    """Attention, with messages along bonds where the config has them, and feed-forward, each with residual and norm."""
+    """Attention and feed-forward, each with residual and norm.
+
+    Where the config has them, messages along bonds add to what atoms receive by attention, and degrees scale the sum.
+    """
 
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.attention = SelfAttention(config)
         self.messages = BondMessages(config.width, config.bonds.num_bond_types) if config.bonds else None
+        self.degree_scaler = DegreeScaler(config.width) if config.scales_by_degree else None
         self.attention_norm = NORMS[config.norm](config.width)
         self.ffn = FeedForward(config)
         self.ffn_norm = NORMS[config.norm](config.width)
         self.dropout = nn.Dropout(config.dropout)
 
-    def receive(self, x: Tensor, num_cls: int, attend: Attention, edges: Edges | None) -> Tensor:
+    def receive(self, x: Tensor, num_cls: int, structure: Structure) -> Tensor:
         """What each row of x [N, D] gets from the others."""
-        received = self.attention(x, attend)
-        if self.messages is None:
+        received = self.attention(x, structure.attend)
+        if self.messages is None and self.degree_scaler is None:
             return received
         cls, atoms = received.split([num_cls, len(x) - num_cls])
-        return torch.cat([cls, atoms + self.messages(x[num_cls:], edges)])
+        if self.messages is not None:
+            atoms = atoms + self.messages(x[num_cls:], structure.edges)
+        if self.degree_scaler is not None:
+            atoms = self.degree_scaler(atoms, structure.in_degree)
+        return torch.cat([cls, atoms])
 
 
 class PostNormBlock(Block):
-    def forward(self, x: Tensor, num_cls: int, attend: Attention, edges: Edges | None) -> Tensor:
-        x = self.attention_norm.packed(x + self.dropout(self.receive(x, num_cls, attend, edges)), num_cls)
+    def forward(self, x: Tensor, num_cls: int, structure: Structure) -> Tensor:
+        x = self.attention_norm.packed(x + self.dropout(self.receive(x, num_cls, structure)), num_cls)
         return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
 
 
 class PreNormBlock(Block):
-    def forward(self, x: Tensor, num_cls: int, attend: Attention, edges: Edges | None) -> Tensor:
-        x = x + self.dropout(self.receive(self.attention_norm.packed(x, num_cls), num_cls, attend, edges))
+    def forward(self, x: Tensor, num_cls: int, structure: Structure) -> Tensor:
+        x = x + self.dropout(self.receive(self.attention_norm.packed(x, num_cls), num_cls, structure))
         return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls)))
 
 
@@ -126,6 +165,11 @@ BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
 def find_edges(terms: list[Terms]) -> Edges | None:
     """The bonds that messages go along, None if no encoding gives them."""
     return next((term.edges for term in terms if term.edges is not None), None)
+
+
+def find_in_degree(terms: list[Terms]) -> Tensor | None:
+    """The degrees [T] that what atoms receive is scaled by, None if no encoding gives them."""
+    return next((term.in_degree for term in terms if term.in_degree is not None), None)
 
 
 def find_factor(terms: list[Terms]) -> Tensor | None:
@@ -192,12 +236,12 @@ class Graphormer(nn.Module):
         num_cls = batch.num_graphs
         x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
         attend = make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias, find_factor(terms))
-        return self.run_blocks(x, num_cls, attend, find_edges(terms))
+        return self.run_blocks(x, num_cls, Structure(attend, find_edges(terms), find_in_degree(terms)))
 
-    def run_blocks(self, x: Tensor, num_cls: int, attend: Attention, edges: Edges | None) -> tuple[Tensor, Tensor]:
+    def run_blocks(self, x: Tensor, num_cls: int, structure: Structure) -> tuple[Tensor, Tensor]:
         """From embedded rows [N, D] to the final embeddings of the CLS tokens [B, D] and of the atoms [T, D]."""
         for block in self.blocks:
-            x = block(x, num_cls, attend, edges)
+            x = block(x, num_cls, structure)
         if self.last_norm is not None:
             x = self.last_norm.packed(x, num_cls)
         return x[:num_cls], x[num_cls:]

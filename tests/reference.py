@@ -73,6 +73,21 @@ def messages(p, prefix, x, bonds):
     return received
 
 
+def scale_by_degree(p, prefix, received, bonds):
+    """Each atom's row of received [L, D] times scale + slope * log(1 + degree); as it is without such parameters."""
+    if f"{prefix}.scale" not in p:
+        return received
+    in_degree = [sum(j == atom for _, j in bonds) for atom in range(len(received) - 1)]
+    factors = [p[f"{prefix}.scale"] + p[f"{prefix}.slope"] * math.log(1 + d) for d in in_degree]
+    return received * torch.stack([torch.ones_like(received[0]), *factors])
+
+
+def receive(p, prefix, x, bias, bonds, heads):
+    """What each token x [L, D] gets from the others."""
+    received = attention(p, f"{prefix}.attention", x, bias, heads) + messages(p, f"{prefix}.messages", x, bonds)
+    return scale_by_degree(p, f"{prefix}.degree_scaler", received, bonds)
+
+
 def feed_forward(p, prefix, x):
     hidden = gelu(x @ p[f"{prefix}.up.weight"].t() + p[f"{prefix}.up.bias"])
     return hidden @ p[f"{prefix}.down.weight"].t() + p[f"{prefix}.down.bias"]
@@ -107,7 +122,7 @@ def graphormer(p, molecules, config):
     Args:
         p: parameters by the names of ``Graphormer.state_dict()``, float64.
         molecules: pairs of atom types and a dict from (i, j) to bond type, both directions.
-        config: ModelConfig with the three encodings of the paper in their order, and perhaps that of the bonds.
+        config: ModelConfig with the three encodings of the paper in their order, and perhaps what acts in the blocks.
     """
     centrality, spatial, edge = config.encodings[:3]
     bonds = [bonds for _, bonds in molecules]
@@ -120,9 +135,7 @@ def graphormer(p, molecules, config):
         sublayers = (
             (
                 f"{at}.attention_norm",
-                lambda x, bias, bonds, at=at: (
-                    attention(p, f"{at}.attention", x, bias, config.heads) + messages(p, f"{at}.messages", x, bonds)
-                ),
+                lambda x, bias, bonds, at=at: receive(p, at, x, bias, bonds, config.heads),
             ),
             (f"{at}.ffn_norm", lambda x, bias, bonds, at=at: feed_forward(p, f"{at}.ffn", x)),
         )

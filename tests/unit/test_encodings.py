@@ -44,6 +44,11 @@ def test_degrees_by_hand():
     assert degree.tolist() == [[2, 2], [2, 2], [2, 2], [2, 1], [0, 0]]  # (in, out), at most 2
 
 
+def test_degrees_that_scale_are_those_of_incoming_bonds():
+    star = skeleton(*((leaf, 0) for leaf in range(1, 301)), (0, 1))
+    assert arrays(ENCODINGS["degree_scaling"](), star)["in_degree"].tolist() == [255, 1, *[0] * 299]
+
+
 def test_distances_by_hand():
     spd = arrays(ENCODINGS["spatial"](max_distance=10), cyclopropane_with_tail())["spd"].reshape(5, 5)
     apart = 11

@@ -12,7 +12,7 @@ from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, paper_encodings
 from graphormer_sepnorm.datasets import sample_table
 from graphormer_sepnorm.drawing import COLUMNS, PANEL_HEIGHT, PANEL_WIDTH, colour_scale, draw, write_pictures
-from graphormer_sepnorm.encodings import Bonds, Encoding, Resistance
+from graphormer_sepnorm.encodings import Bonds, DegreeScaling, Encoding, Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain import (
     COMPLETENESS,
@@ -30,7 +30,7 @@ from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.ops import DenseAttention
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
-MESSAGES_AND_FACTORS = (Bonds(num_bond_types=61), Resistance(multiplies=True))
+FURTHER = (Bonds(num_bond_types=61), DegreeScaling(), Resistance(multiplies=True))
 
 
 def make_model(
@@ -63,7 +63,7 @@ def make_model(
 
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("further", [(), MESSAGES_AND_FACTORS], ids=["paper", "further"])
+@pytest.mark.parametrize("further", [(), FURTHER], ids=["paper", "further"])
 def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position, further):
     model = make_model(norm, norm_position=norm_position, further=further)
     for smiles in ("C", "CCO", ASPIRIN, "[Na+].CC(=O)[O-]"):
@@ -98,7 +98,7 @@ def test_contributions_to_a_probability_add_up_in_log_odds():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_contributions_follow_their_atoms(method):
-    model = make_model(further=MESSAGES_AND_FACTORS)
+    model = make_model(further=FURTHER)
     mol = Chem.MolFromSmiles(ASPIRIN)
     order = np.random.default_rng(0).permutation(mol.GetNumAtoms()).tolist()
     shuffled = Chem.MolToSmiles(Chem.RenumberAtoms(mol, order), canonical=False)
@@ -109,7 +109,7 @@ def test_contributions_follow_their_atoms(method):
 
 
 def test_recorded_attention_is_the_attention_of_the_model():
-    model = make_model(further=MESSAGES_AND_FACTORS)
+    model = make_model(further=FURTHER)
     molecule = EmbeddedMolecule(model, ASPIRIN)
     recorded = []
 

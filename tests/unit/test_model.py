@@ -6,7 +6,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from graphormer_sepnorm import GraphBatch, Graphormer, base, best, ops, slim
-from graphormer_sepnorm.encodings import ENCODINGS, Bonds, Resistance
+from graphormer_sepnorm.encodings import ENCODINGS, Bonds, DegreeScaling, Resistance
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.readouts import READOUTS
 from tests.reference import graphormer
@@ -53,7 +53,11 @@ def gradients(model):
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 @pytest.mark.parametrize("norm", ["sepnorm", "sepnorm-layernorm", "sharenorm"])
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
-@pytest.mark.parametrize("further", [(), (Bonds(num_bond_types=4),)], ids=["paper", "messages"])
+@pytest.mark.parametrize(
+    "further",
+    [(), (Bonds(num_bond_types=4),), (DegreeScaling(),), (Bonds(num_bond_types=4), DegreeScaling())],
+    ids=["paper", "messages", "degrees", "both"],
+)
 def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_position, further, dtype, tolerance):
     """In float32 through the compiled operations, in float64 through the plain ones."""
     if (norm, norm_position, dtype) == ("sepnorm", "pre", torch.float32):
@@ -115,7 +119,8 @@ def test_every_encoding_parameter_learns(variant, graphs):
     model = make_model(variant)
     weights = torch.linspace(-1, 1, len(graphs)).unsqueeze(1)
     (model(collate(model, graphs)) * weights).sum().backward()
-    read = (model.encodings, *(block.messages for block in model.blocks[:-1] if block.messages))
+    inner = [part for block in model.blocks[:-1] for part in (block.messages, block.degree_scaler) if part]
+    read = (model.encodings, *inner)
     still = {name for part in read for name, p in part.named_parameters() if p.grad is None or not p.grad.any()}
     assert not still
 
