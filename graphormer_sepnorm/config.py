@@ -61,6 +61,7 @@ class ModelConfig:
         readout: a name in ``READOUTS``, what the head sees.
         dropout: on the output of each sublayer.
         attention_dropout: on the attention weights.
+        embedding_std: standard deviation of the embeddings of atoms and pairs at first; Graphormer's is 0.02.
     """
 
     atom_sizes: Annotated[tuple[Count, ...], Field(min_length=1, max_length=100)]
@@ -77,6 +78,7 @@ class ModelConfig:
     readout: Annotated[str, AfterValidator(known_readout)] = "cls"
     dropout: Probability = 0.0
     attention_dropout: Probability = 0.0
+    embedding_std: Annotated[float, Field(gt=0, le=100)] = 0.02
 
     def __post_init__(self) -> None:
         if self.width % self.heads:

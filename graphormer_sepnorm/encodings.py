@@ -4,7 +4,7 @@ An encoding is a frozen dataclass of its hyperparameters with
 
     arrays                            names of the arrays it needs in a batch
     precompute(graphs)                those arrays for packed molecules, per atom [T, ...] or per ordered pair [P, ...]
-    module(width, channels, heads)    an ``nn.Module`` from GraphBatch to ``Terms``
+    module(width, channels, heads)    an ``nn.Module`` from GraphBatch to ``Terms``; the model draws its first weights
 
 A new one is a class here and a line in ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, E directed bonds,
 D width, H heads, C channels of the pair terms (the heads, or the hidden width of the bias network), K steps or basis
@@ -255,8 +255,8 @@ class ResistanceModule(nn.Module):
         super().__init__()
         self.cap = cap
         self.register_buffer("grid", torch.linspace(0, 1, basis), persistent=False)
-        self.shift = nn.Parameter(torch.empty(basis))
-        self.stretch = nn.Parameter(torch.empty(basis))
+        self.shift = nn.Parameter(torch.zeros(basis))
+        self.stretch = nn.Parameter(torch.zeros(basis))
         self.pair = nn.Linear(basis, channels)
         self.factor = nn.Linear(basis, factors) if factors else None
 

@@ -206,12 +206,13 @@ class Graphormer(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Xavier-uniform weights and zero biases in linear layers, N(0, 0.02) in embeddings of atoms and pairs.
+        """Draws linear layers' weights from Xavier's uniform distribution, embeddings from N(0, ``embedding_std``).
 
-        Norms and the embeddings of bonds that messages pass keep PyTorch's.
+        Biases start at zero; norms, vectors of encodings and the embeddings of bonds in messages as they were built.
         """
-        for parameter in (self.cls, self.cls_bias, *self.embedding.parameters(), *self.encodings.parameters()):
-            nn.init.normal_(parameter, std=0.02)
+        tables = (parameter for parameter in self.encodings.parameters() if parameter.ndim > 1)
+        for parameter in (self.cls, self.cls_bias, *self.embedding.parameters(), *tables):
+            nn.init.normal_(parameter, std=self.config.embedding_std)
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)

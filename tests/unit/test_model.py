@@ -200,6 +200,18 @@ def test_slim_stays_under_half_a_million_parameters_on_zinc():
     assert (len(model.blocks), model.config.width, model.config.ffn_width, model.config.heads) == (12, 80, 80, 8)
 
 
+def test_embeddings_start_at_the_standard_deviation_of_the_config(config):
+    for std in (0.02, 0.5):
+        model = Graphormer(replace(config, atom_sizes=(1000,), embedding_std=std))
+        assert model.embedding.table.std().item() == pytest.approx(std, rel=0.05)
+        assert model.encodings[1].bias.std().item() == pytest.approx(std, rel=0.25)
+
+
+def test_resistances_start_at_the_grid_whatever_the_embeddings(config):
+    model = Graphormer(replace(config, encodings=(Resistance(),), embedding_std=0.5))
+    assert not model.encodings[0].shift.any() and not model.encodings[0].stretch.any()
+
+
 def test_best_stays_under_half_a_million_parameters_on_zinc():
     featurizer = FEATURIZERS["zinc"]
     model = Graphormer(best(featurizer.atom_sizes, featurizer.bond_sizes))
