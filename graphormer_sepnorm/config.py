@@ -272,6 +272,7 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
         bias_hidden=32,
         norm="sepnorm-layernorm-batchnorm",
         attention_dropout=0.4,
+        embedding_std=0.2,
     )
 
 
