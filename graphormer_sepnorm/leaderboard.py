@@ -25,7 +25,7 @@ def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None
     Raises:
         InputError: a folder holds a run of another config, then nothing is trained; or as ``train_run``.
     """
-    begun = {folder for folder in configs if (folder / checkpoint.CONFIG).exists()}
+    begun = [folder for folder in configs if (folder / checkpoint.CONFIG).exists()]
     for folder in begun:
         check_config(folder, configs[folder])
     with advising("what is finished is kept: go on with the same command"):
