@@ -17,6 +17,7 @@ from graphormer_sepnorm.encodings import (
     EdgePath,
     Encoding,
     RandomWalk,
+    Resistance,
     Rings,
     Spatial,
 )
@@ -259,7 +260,7 @@ def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 
 def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim of 10 layers with messages along bonds, encodings of random walks and rings, and a bias network.
+    """Graphormer-slim of 10 layers with messages along bonds, random walks, rings, resistances, and a bias network.
 
     LayerNorm on the CLS, BatchNorm on the atoms.
     """
@@ -268,7 +269,7 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
     return replace(
         published,
         layers=10,
-        encodings=(*published.encodings, RandomWalk(), bonds, Rings()),
+        encodings=(*published.encodings, RandomWalk(), bonds, Rings(), Resistance(multiplies=True)),
         bias_hidden=32,
         norm="sepnorm-layernorm-batchnorm",
         attention_dropout=0.4,
