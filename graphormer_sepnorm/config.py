@@ -17,7 +17,6 @@ from graphormer_sepnorm.encodings import (
     EdgePath,
     Encoding,
     RandomWalk,
-    Resistance,
     Rings,
     Spatial,
 )
@@ -260,7 +259,7 @@ def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 
 def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim of 10 layers with messages along bonds, random walks, rings, resistances, and a bias network.
+    """Graphormer-slim of 10 layers with messages along bonds, encodings of random walks and rings, and a bias network.
 
     LayerNorm on the CLS, BatchNorm on the atoms.
     """
@@ -269,7 +268,7 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
     return replace(
         published,
         layers=10,
-        encodings=(*published.encodings, RandomWalk(), bonds, Rings(), Resistance(multiplies=True)),
+        encodings=(*published.encodings, RandomWalk(), bonds, Rings()),
         bias_hidden=32,
         norm="sepnorm-layernorm-batchnorm",
         attention_dropout=0.4,
