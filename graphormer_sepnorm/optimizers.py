@@ -62,13 +62,14 @@ class BatchedMuon(Muon):
 
 
 def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """Matrices [M, m, n] with their singular values near 1, in bfloat16, by Newton and Schulz's iteration.
+    """Matrices [M, m, n] with their singular values near 1, by Newton and Schulz's iteration.
 
-    Source: Jordan et al., "Muon", 2024.
+    In bfloat16 on a GPU, in float32 on the CPU: without instructions for bfloat16, which most processors lack, its
+    products take thirty times as long there. Source: Jordan et al., "Muon", 2024.
     """
     a, b, c = coefficients
     tall = matrices.shape[1] > matrices.shape[2]
-    x = (matrices.mT if tall else matrices).bfloat16()
+    x = (matrices.mT if tall else matrices).to(torch.bfloat16 if matrices.is_cuda else torch.float32)
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=eps)
     for _ in range(steps):
         gram = x @ x.mT
