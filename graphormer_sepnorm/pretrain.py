@@ -34,7 +34,7 @@ CLIP = 6.0  # standard deviations
 ABSURD = 1e6
 MOST_MISSING = 0.05
 
-TRAIN = TrainConfig(epochs=6, batch_size=128, lr=1e-3, clip_norm=1.0, optimizer="muon", weight_decay=0.15)
+TRAIN = TrainConfig(epochs=6, batch_size=64, lr=2e-3, clip_norm=1.0, optimizer="muon", weight_decay=0.15)
 SIZES = {"small": Recipe(foundation_small, TRAIN), "base": Recipe(foundation_base, TRAIN)}
 
 
