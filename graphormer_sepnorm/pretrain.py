@@ -108,16 +108,20 @@ def make_corpus(smiles: list[str], values: np.ndarray) -> Corpus:
     if len(rows) < 3:
         raise InputError(f"{len(rows)} molecules can be read; pre-training needs many thousands")
     values = values[rows].astype(np.float64)
-    usable = np.isnan(values).mean(axis=0) <= MOST_MISSING
-    columns = np.flatnonzero(usable)
-    columns = columns[(np.nanmax(np.abs(values[:, columns]), axis=0) <= ABSURD)]
-    std = np.nanstd(values[:, columns], axis=0)
-    columns, std = columns[std > 1e-9], std[std > 1e-9]
+    columns = telling_columns(values)
     if not len(columns):
         raise InputError("all molecules have the same descriptors: there is nothing to learn")
-    scaled = (values[:, columns] - np.nanmean(values[:, columns], axis=0)) / std
+    values = values[:, columns]
+    scaled = (values - np.nanmean(values, axis=0)) / np.nanstd(values, axis=0)
     names = tuple(NAMES[column] for column in columns)
     return Corpus([smiles[row] for row in rows], names, scaled.clip(-CLIP, CLIP).astype(np.float32))
+
+
+def telling_columns(values: np.ndarray) -> np.ndarray:
+    """The columns of values [M, D] that ``make_corpus`` keeps."""
+    present = np.flatnonzero(np.isnan(values).mean(axis=0) <= MOST_MISSING)
+    lowest, highest = np.nanmin(values[:, present], axis=0), np.nanmax(values[:, present], axis=0)
+    return present[(highest > lowest) & (np.maximum(-lowest, highest) <= ABSURD)]
 
 
 def pretrain(
@@ -140,7 +144,7 @@ def pretrain(
     """
     if (out / checkpoint.CONFIG).exists() and not resume:
         raise InputError(f"{out} already holds a run: continue it with --resume, or choose another --out")
-    with advising(f"go on with the same command{' and --resume' if out.exists() else ''}; what is computed is kept"):
+    with advising("what is computed is kept: go on with the same command and --resume"):
         smiles = read_sources(sources, smiles_column)
         folder = cache_root() / "descriptors"
         with locked(folder):

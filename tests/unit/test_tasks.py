@@ -1,8 +1,10 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets import HIV, MAE
@@ -19,6 +21,22 @@ def test_regression_scale_loss_and_prediction_by_hand():
     output, y = torch.tensor([[0.5], [9.0]]), torch.tensor([[4.0], [NAN]])
     assert task.loss(output, y).item() == pytest.approx(1.5)  # |0.5 - (4 - 2) / 1|, the second label is missing
     assert task.predict(output).tolist() == [[2.5], [11.0]]
+
+
+def test_squared_loss_by_hand():
+    config = fit_scale(replace(MAE, loss="mse"), np.array([[0.0], [4.0]], np.float32))
+    assert (config.mean, config.std) == ((2.0,), (2.0,))
+    output, y = torch.tensor([[0.5], [9.0], [2.0]]), torch.tensor([[6.0], [NAN], [2.0]])
+    assert Task(config).loss(output, y).item() == pytest.approx(3.125)  # ((0.5 - 2)^2 + (2 - 0)^2) / 2
+
+
+def test_a_classification_has_its_own_loss():
+    with pytest.raises(ValidationError, match="loss mse is for regression"):
+        replace(HIV, loss="mse")
+
+
+def test_a_config_without_a_loss_means_l1():
+    assert TypeAdapter(TaskConfig).validate_json('{"kind":"regression","metric":"mae","targets":["a"]}').loss == "l1"
 
 
 def test_scale_of_constant_targets_is_one():

@@ -1,0 +1,146 @@
+"""Pre-training on descriptors, from tables of SMILES to a body that a table starts from."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rdkit import Chem
+from rdkit.Chem import Descriptors
+
+from graphormer_sepnorm import descriptors as descriptors_module
+from graphormer_sepnorm import parallel, pretrain
+from graphormer_sepnorm.checkpoint import load_model, load_tensors
+from graphormer_sepnorm.config import TrainConfig, foundation_base, foundation_small
+from graphormer_sepnorm.datasets import CACHE_VARIABLE, sample_table
+from graphormer_sepnorm.descriptors import NAMES, descriptors, kept_descriptors
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.pretrain import SIZES, make_corpus
+from graphormer_sepnorm.recipes import Recipe
+from graphormer_sepnorm.training import Trainer
+
+NAN = float("nan")
+
+
+def tiny(atom_sizes, bond_sizes, num_tasks):
+    shape = foundation_small(atom_sizes, bond_sizes, num_tasks)
+    return replace(shape, layers=2, width=16, ffn_width=16, heads=2, bias_hidden=8)
+
+
+@pytest.fixture
+def start(command, monkeypatch, tmp_path):
+    """Runs the command on 60 molecules in two tables with a tiny model; gives exit code, result and messages."""
+    train = TrainConfig(epochs=4, batch_size=16, lr=3e-3, optimizer="muon")
+    monkeypatch.setitem(SIZES, "small", Recipe(tiny, train))
+    monkeypatch.setattr(parallel, "CHUNK", 10)  # so that other processes take part
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    smiles = sample_table().smiles[:60]
+    smiles[:30].to_frame("SMILES").to_csv(tmp_path / "a.csv", index=False)
+    (tmp_path / "b.smi").write_text("".join(f"{text} x\n" for text in [*smiles[30:], "C(C", "C" * 1001]))
+    tables = ["--smiles", tmp_path / "a.csv", "--smiles", tmp_path / "b.smi"]
+    return lambda out, *arguments: command("pretrain", *tables, "--out", tmp_path / out, *arguments)
+
+
+def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tmp_path):
+    code, result, errors = start("body")
+    assert code == 0
+    assert (result["molecules"], result["validation"], result["skipped"]) == (59, 1, 2)
+    assert 150 < result["targets"] < len(NAMES) and "2 rows were skipped" in errors
+    lines = [json.loads(line) for line in (tmp_path / "body" / "metrics.jsonl").read_text().splitlines()]
+    assert len(lines) == 4 and lines[-1]["train_loss"] < lines[0]["train_loss"]
+    _, config, _ = load_model(tmp_path / "body")
+    assert (config.featurizer, config.task.loss, len(config.task.targets)) == ("mol", "mse", result["targets"])
+    sample_table()[:60].to_csv(tmp_path / "table.csv", index=False)
+    table = ["--csv", tmp_path / "table.csv", "--split", "random", "penalized_logp"]
+    run = tmp_path / "run"
+    code, result, _ = command("train", *table, "--from", tmp_path / "body", "--epochs", 1, "--out", run)
+    assert code == 0 and np.isfinite(result["value"])
+    assert load_model(run)[1].featurizer == "mol"
+    code, facts, _ = command("info", tmp_path / "body")
+    assert code == 0 and facts["training_data"] == "RDKit's descriptors of a.csv, b.smi"
+
+
+def test_an_interrupted_pretraining_ends_as_if_it_had_not_been(start, monkeypatch, tmp_path):
+    assert start("whole")[0] == 0
+    run_epoch = Trainer.run_epoch
+
+    def stop_before_the_third(self, epoch):
+        if epoch == 3:
+            raise InputError("stopped")
+        run_epoch(self, epoch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "run_epoch", stop_before_the_third)
+        tables = [str(tmp_path / name) for name in ("a.csv", "b.smi")]
+        with pytest.raises(InputError, match="stopped"):
+            pretrain.pretrain(tables, SIZES["small"], tmp_path / "parts")
+    monkeypatch.setattr(descriptors_module, "descriptors", None)  # they come from the cache
+    with pytest.raises(InputError, match="continue it with --resume"):
+        pretrain.pretrain(tables, SIZES["small"], tmp_path / "parts")
+    assert start("parts", "--resume")[0] == 0
+    whole, parts = (load_tensors(tmp_path / name / "model.safetensors")[0] for name in ("whole", "parts"))
+    assert all(whole[name].equal(parts[name]) for name in whole | parts)
+
+
+def test_descriptors_are_those_of_rdkit():
+    values = descriptors(["CCO", "C(C", "[Na+].[Cl-]", None])
+    expected = Descriptors.CalcMolDescriptors(Chem.MolFromSmiles("CCO"))
+    assert values.dtype == np.float32 and values.shape == (4, len(NAMES))
+    assert dict(zip(NAMES, values[0], strict=True)) == pytest.approx(expected, rel=1e-6)
+    assert np.isnan(values[[1, 3]]).all()
+    assert 0 < np.isnan(values[2]).sum() < 20
+
+
+def test_kept_descriptors_are_read_and_damaged_ones_computed_again(tmp_path, monkeypatch):
+    smiles = ["CCO", "C(C"]
+    values = kept_descriptors(tmp_path, smiles)
+    (file,) = tmp_path.glob("*.npz")
+    with monkeypatch.context() as patch:
+        patch.setattr(descriptors_module, "descriptors", None)
+        assert np.array_equal(kept_descriptors(tmp_path, smiles), values, equal_nan=True)
+    content = bytearray(file.read_bytes())
+    for damage in (content[:100], b"", bytes([*content[:80], content[80] ^ 1, *content[81:]])):
+        file.write_bytes(damage)
+        assert np.array_equal(kept_descriptors(tmp_path, smiles), values, equal_nan=True)
+        assert file.read_bytes() == content
+    kept_descriptors(tmp_path, ["CCN"])
+    assert len(list(tmp_path.glob("*.npz"))) == 2
+
+
+def test_targets_are_scaled_clipped_and_chosen_by_hand():
+    values = np.full((101, len(NAMES)), 7.0, np.float32)
+    values[:100, 0] = [0.0, 2.0] * 50
+    values[:100, 1] = [0.0] * 99 + [1.0]  # 9.9 deviations from the mean
+    values[:100, 2] = [0.0, 1e7] * 50
+    values[:10, 3] = NAN
+    values[:50, 4] = 1.0
+    values[0, 4] = NAN
+    values[100] = NAN
+    corpus = make_corpus([str(i) for i in range(101)], values)
+    assert corpus.smiles == [str(i) for i in range(100)]
+    assert corpus.targets == (NAMES[0], NAMES[1], NAMES[4])
+    assert corpus.y[:2, 0].tolist() == [-1.0, 1.0]
+    assert corpus.y[99, 1] == 6.0 and corpus.y[0, 1] == pytest.approx(-0.01 / 0.0995, abs=1e-3)
+    assert np.isnan(corpus.y[0, 2]) and np.nanmean(corpus.y[:, 2]) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("values", "message"), [([NAN, NAN, 1.0, 2.0], "2 molecules"), ([1.0] * 4, "the same")])
+def test_what_cannot_be_learnt_from_is_refused(values, message):
+    with pytest.raises(InputError, match=message):
+        make_corpus(["C"] * 4, np.repeat(np.array(values, np.float32)[:, None], len(NAMES), axis=1))
+
+
+def test_validation_molecules_are_others_than_those_of_training():
+    corpus = pretrain.Corpus([str(i) for i in range(1000)], ("a",), np.arange(1000, dtype=np.float32)[:, None])
+    train, val = corpus.split(0)
+    assert len(val.smiles) == 20 and sorted(train.smiles + val.smiles) == sorted(corpus.smiles)
+    assert all(part.smiles == [str(int(y)) for y in part.y[:, 0]] for part in (train, val))
+
+
+@pytest.mark.parametrize(("architecture", "millions"), [(foundation_small, (1.0, 1.3)), (foundation_base, (2.7, 3.3))])
+def test_sizes(architecture, millions):
+    found = FEATURIZERS["mol"]
+    parameters = sum(p.numel() for p in Graphormer(architecture(found.atom_sizes, found.bond_sizes, 210)).parameters())
+    assert millions[0] < parameters / 1e6 < millions[1]
