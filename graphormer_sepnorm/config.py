@@ -105,8 +105,9 @@ class TrainConfig:
     Attributes:
         epochs: passes over the training split.
         batch_size: molecules per update, over all processes.
-        lr: peak learning rate, reached after ``warmup`` and followed by a cosine to zero.
+        lr: peak learning rate, reached after ``warmup``.
         warmup: fraction of all updates in which the rate rises linearly.
+        schedule: how the rate falls to zero after the peak, as half a "cosine" or "linear".
         optimizer: a name in ``OPTIMIZERS``.
         weight_decay: the optimizer's decoupled one, on weight matrices only.
         clip_norm: largest norm of the gradient.
@@ -122,6 +123,7 @@ class TrainConfig:
     batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
     lr: Rate = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
+    schedule: Literal["cosine", "linear"] = "cosine"
     optimizer: OptimizerName = "adamw"
     weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.01
     clip_norm: Rate = 5.0
@@ -237,9 +239,9 @@ def first_problem(error: ValidationError) -> str:
     return ": ".join(filter(None, (where, problem["msg"].removeprefix("Value error, "))))
 
 
-def paper_encodings(bond_types: int) -> tuple[Encoding, ...]:
-    """Graphormer's own three encodings for a vocabulary of ``bond_types`` bond types."""
-    return Centrality(), Spatial(), EdgePath(num_bond_types=bond_types + 1)
+def paper_encodings(bond_types: int, max_hops: int = 5) -> tuple[Encoding, ...]:
+    """Graphormer's own three encodings for a vocabulary of ``bond_types`` bond types and paths of ``max_hops`` bonds."""
+    return Centrality(), Spatial(), EdgePath(max_hops=max_hops, num_bond_types=bond_types + 1)
 
 
 def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:

@@ -39,9 +39,11 @@ REESTIMATE_BATCHES = 32
 
 
 def learning_rate(config: TrainConfig, progress: float) -> float:
-    """Linear warm-up to the peak, then a cosine to zero; ``progress`` is the fraction of updates done."""
+    """Linear warm-up to the peak, then the schedule to zero; ``progress`` is the fraction of updates done."""
     if progress < config.warmup:
         return config.lr * progress / config.warmup
+    if config.schedule == "linear":
+        return config.lr * (1 - (progress - config.warmup) / max(1 - config.warmup, 1e-9))
     return config.lr * 0.5 * (1 + math.cos(math.pi * (progress - config.warmup) / max(1 - config.warmup, 1e-9)))
 
 

@@ -155,6 +155,12 @@ def test_learning_rate_by_hand():
     assert learning_rate(TrainConfig(lr=2.0, warmup=0.0), 0.0) == 2.0
 
 
+def test_linear_learning_rate_by_hand():
+    config = TrainConfig(lr=2.0, warmup=0.2, schedule="linear")
+    assert [learning_rate(config, p) for p in (0.0, 0.1, 0.2, 0.4, 0.6, 1.0)] == pytest.approx([0, 1, 2, 1.5, 1, 0])
+    assert learning_rate(TrainConfig(lr=2.0, warmup=1.0, schedule="linear"), 1.0) == 2.0
+
+
 def test_only_weight_matrices_decay(run_config):
     model = training.Graphormer(run_config.model)
     names = {id(p): name for name, p in model.named_parameters()}
