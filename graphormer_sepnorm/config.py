@@ -240,7 +240,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def paper_encodings(bond_types: int, max_hops: int = 5) -> tuple[Encoding, ...]:
-    """Graphormer's own three encodings for a vocabulary of ``bond_types`` bond types and paths of ``max_hops`` bonds."""
+    """Graphormer's own three encodings, for ``bond_types`` bond types and paths of ``max_hops`` bonds."""
     return Centrality(), Spatial(), EdgePath(max_hops=max_hops, num_bond_types=bond_types + 1)
 
 

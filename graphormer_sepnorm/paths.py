@@ -4,14 +4,20 @@ Each function takes the arrays of ``PackedGraphs`` and fills pair arrays [P, ...
 prepare molecules in parallel.
 """
 
+from functools import partial
+
 import numpy as np
 from numba import njit
+
+from graphormer_sepnorm.compiling import cached
 
 UNREACHABLE = 255
 LONGEST = 254
 
+compiled = partial(cached, partial(njit, nogil=True))
 
-@njit(cache=True, nogil=True)
+
+@compiled
 def neighbour_lists(edge_index: np.ndarray, bond: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Compressed rows of one molecule: the neighbours of atom i are neighbour[start[i]:start[i + 1]]."""
     num_edges = edge_index.shape[1]
@@ -31,7 +37,7 @@ def neighbour_lists(edge_index: np.ndarray, bond: np.ndarray, n: int) -> tuple[n
     return start, neighbour, kind
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def is_smaller_path(path: np.ndarray, best: np.ndarray) -> bool:
     for k in range(path.shape[0]):
         if path[k] != best[k]:
@@ -39,7 +45,7 @@ def is_smaller_path(path: np.ndarray, best: np.ndarray) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
     """Breadth-first search from one atom; among equally short paths the one with the smallest bonds is kept."""
     hops = paths.shape[1]
@@ -68,7 +74,7 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
                     paths[other, k] = candidate[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def shortest_paths(
     atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, max_hops: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +106,7 @@ def shortest_paths(
     return spd, path_bonds
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def random_walks(
     atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, steps: int
 ) -> np.ndarray:
@@ -133,7 +139,7 @@ def random_walks(
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def resistances(
     atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, cap: float
 ) -> np.ndarray:
@@ -174,7 +180,7 @@ def resistances(
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def components(start: np.ndarray, neighbour: np.ndarray, n: int) -> np.ndarray:
     """[n] number of the connected component that each atom belongs to."""
     component = np.full(n, -1, np.int64)

@@ -6,6 +6,7 @@ A `Vector` holds LANES floats in a register; `Rows` holds a number, fixed at com
 
 import inspect
 import operator
+import os
 from collections.abc import Callable
 from functools import wraps
 
@@ -15,7 +16,22 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
-LANES = 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
+from graphormer_sepnorm.errors import InputError
+
+LANES_VARIABLE = "GRAPHORMER_SEPNORM_LANES"
+
+
+def _lanes() -> int:
+    """The lanes that the environment names, or those of this processor's registers."""
+    named = os.environ.get(LANES_VARIABLE)
+    if named is None:
+        return 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
+    if named not in ("4", "8", "16"):
+        raise InputError(f"{LANES_VARIABLE} is {named!r}: set it to 4, 8 or 16, or leave it out")
+    return int(named)
+
+
+LANES = _lanes()
 
 _FLOAT, _INT = ir.FloatType(), ir.IntType(32)
 _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)

@@ -7,14 +7,19 @@ import ctypes
 import struct
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import llvmlite.binding
 import numpy as np
 import torch
 from llvmlite import ir
 from numba import cfunc, from_dtype, types
 from numba.extending import intrinsic
 from torch import Tensor
+
+from graphormer_sepnorm.compiling import cached
+from graphormer_sepnorm.simd import LANES
 
 
 def _pool_launcher() -> Callable[..., None] | None:
@@ -30,7 +35,15 @@ def _pool_launcher() -> Callable[..., None] | None:
 
 _GOMP_PARALLEL = _pool_launcher()
 _HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
-_HELPERS_CHECKSUM = zlib.crc32(b"".join(path.read_bytes() for path in _HELPERS))
+
+
+def _cache_key() -> int:
+    """A checksum of what compiled bodies depend on beside themselves: their helpers, the lanes, the processor."""
+    processor = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
+    return zlib.crc32(b"".join(path.read_bytes() for path in _HELPERS) + f"{LANES} {processor}".encode())
+
+
+_CACHE_KEY = _cache_key()
 
 
 @intrinsic
@@ -52,14 +65,15 @@ class Loop:
     Tensors travel as their addresses.
 
     The compiled code is cached on disk. Numba compiles anew when the file of `body` changes; the checksum in a name
-    makes it do so when the helpers that bodies call change.
+    makes it do so when the helpers that bodies call, the number of lanes or the processor change. Numba itself does not
+    know the lanes, and the processor only as ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` tell it.
     """
 
     def __init__(self, body: Callable, fields: dict[str, str]) -> None:
-        fields = {f"next_{_HELPERS_CHECKSUM}": "q", "items": "q", **fields}
+        fields = {f"next_{_CACHE_KEY}": "q", "items": "q", **fields}
         record = from_dtype(np.dtype(list(fields.items()), align=True))
         self._pack = struct.Struct("".join(fields.values())).pack
-        self._compiled = cfunc(types.void(types.CPointer(record)), cache=True)(body)
+        self._compiled = cached(partial(cfunc, types.void(types.CPointer(record))), body)
         self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._compiled.address)
 
     def __call__(self, items: int, *values: Tensor | float) -> None:
