@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from rdkit import Chem, rdBase
+from rdkit import Chem
 
+from graphormer_sepnorm.chemistry import one_molecule
 from graphormer_sepnorm.errors import InputError
 
 STANDARD_INPUT = "-"
@@ -305,13 +306,27 @@ def sdf_items(record: list[str]) -> dict[str, str]:
 
 def sdf_row(record: list[str], names: list[str]) -> Row:
     """A record as a row, with an error if its structure cannot be read."""
-    block = "\n".join(itertools.takewhile(lambda line: not line.startswith(">"), record))
     items = sdf_items(record)
-    with rdBase.BlockLogs():
+    smiles, error = "", ""
+    try:
+        smiles = smiles_of_block("\n".join(itertools.takewhile(lambda line: not line.startswith(">"), record)))
+    except InputError as problem:
+        error = str(problem)
+    title = record[0].strip() if record else ""
+    return Row([smiles, title, *(items.get(name, "") for name in names)], smiles, error)
+
+
+def smiles_of_block(block: str) -> str:
+    """The SMILES of a molfile, unsanitized if need be; raises InputError if there is none.
+
+    Characters beyond ASCII, which it can have in its title and its comment alone, do not reach RDKit.
+    """
+    block = block.encode("ascii", "replace").decode()
+    with one_molecule():
         mol = Chem.MolFromMolBlock(block)
         if mol is None:
             mol = Chem.MolFromMolBlock(block, sanitize=False)
         smiles = "" if mol is None else Chem.MolToSmiles(mol)
-    title = record[0].strip() if record else ""
-    fields = [smiles, title, *(items.get(name, "") for name in names)]
-    return Row(fields, smiles, "the record has no readable structure" if mol is None else "")
+    if mol is None:
+        raise InputError("the record has no readable structure")
+    return smiles

@@ -7,7 +7,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from graphormer_sepnorm import cli
+from graphormer_sepnorm import cli, drawing
 from tests.unit.test_explain import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()", "explain"]
@@ -54,6 +54,21 @@ def test_a_table_into_a_grid(saved, table, tmp_path):
     explanations = explain(saved, table, "-o", tmp_path / "grid.png")
     assert [e["smiles"] for e in explanations] == ["CCO", "c1ccccc1"]
     assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_molecule_that_rdkit_cannot_draw_costs_no_other(saved, table, tmp_path, monkeypatch):
+    lay_out = drawing.rdDepictor.Compute2DCoords
+
+    def failing(mol):
+        if mol.GetNumAtoms() == 3:
+            raise RuntimeError("Invariant Violation")
+        lay_out(mol)
+
+    monkeypatch.setattr(drawing.rdDepictor, "Compute2DCoords", failing)
+    explanations = explain(saved, table, "-o", tmp_path / "pictures")
+    assert [e["smiles"] for e in explanations] == ["CCO", "c1ccccc1"]
+    texts = [path.read_text() for path in sorted((tmp_path / "pictures").iterdir())]
+    assert [">C</text>" in text or "bond-0" in text for text in texts] == [False, True]
 
 
 def test_a_table_into_a_folder(saved, table, tmp_path):
