@@ -250,13 +250,14 @@ def embed(
     out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet or .csv.")],
     smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
 ) -> None:
     """Write the embedding of the CLS token for every row of a table, with its number, SMILES and error."""
     from graphormer_sepnorm.embedding_files import embed_table
     from graphormer_sepnorm.prediction import load_embedder
 
     started = time.perf_counter()
-    result = embed_table(load_embedder(model), source, out, smiles_column, delimiter)
+    result = embed_table(load_embedder(model), source, out, smiles_column, delimiter, resume)
     report_rows(result, time.perf_counter() - started)
 
 
