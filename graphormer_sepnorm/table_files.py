@@ -97,9 +97,9 @@ class PartialFile:
             raise InputError(f"there is nothing to resume: {self.record} does not exist") from None
         except (ValueError, TypeError):
             raise InputError(f"{self.record} is damaged: start again without --resume") from None
-        there = self.path if self.path.exists() or not progress.complete else self.out
-        size = there.stat().st_size if there.exists() else 0
-        if progress.job != job or size < progress.bytes:
+        size = self.path.stat().st_size if self.path.exists() else 0
+        is_named = progress.complete and not size and self.out.exists()
+        if progress.job != job or (size < progress.bytes and not is_named):
             raise InputError(
                 f"{self.path} was begun with another model, other input or other options: "
                 "resume with the same ones, or start again without --resume"
