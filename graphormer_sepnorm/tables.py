@@ -78,8 +78,9 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
         delimiter: of a CSV; by default tab for ``.tsv``, else the one that splits the header into most columns.
 
     Raises:
-        InputError: no such file, a damaged gzip file, UTF-16, no header, no such column, a line of more than
-            ``MAX_RECORD`` characters, a record of more, or a quote that is not closed; also while rows are read.
+        InputError: no such file, a closed standard input, a damaged gzip file, UTF-16, no header, no such column, a
+            line of more than ``MAX_RECORD`` characters, a record of more, or a quote that is not closed; also while
+            rows are read.
     """
     kind = kind_of(path)
     with contextlib.closing(text_lines(path)) as lines:
@@ -121,6 +122,8 @@ def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     """The bytes of a file, unzipped, or of standard input."""
     if str(path) == STANDARD_INPUT:
+        if sys.stdin is None or sys.stdin.closed:
+            raise InputError("standard input is closed: pipe a table into the command, or name a file instead of -")
         yield sys.stdin.buffer
     else:
         with gzip.open(path) if Path(path).suffix.lower() == ".gz" else open(path, "rb") as file:

@@ -7,7 +7,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from graphormer_sepnorm import cli, drawing
+from graphormer_sepnorm import commands, drawing
 from tests.unit.test_explain import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()", "explain"]
@@ -22,7 +22,7 @@ def saved(tmp_path_factory) -> str:
 
 def explain(*arguments) -> list[dict]:
     """Runs the command in this process; returns its JSON."""
-    result = CliRunner().invoke(cli.app, ["explain", *map(str, arguments)], catch_exceptions=False)
+    result = CliRunner().invoke(commands.app, ["explain", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout.splitlines()[-1])
 
@@ -77,7 +77,7 @@ def test_a_table_into_a_folder(saved, table, tmp_path):
 
 
 def test_the_rows_left_out_are_named(saved, table, tmp_path):
-    result = CliRunner().invoke(cli.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
+    result = CliRunner().invoke(commands.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
     assert result.exit_code == 0
     assert "row 1 (counted from 0): 'C(C' is not a valid SMILES." in result.stderr
     assert "row 2 (counted from 0): The SMILES is empty" in result.stderr
@@ -97,7 +97,7 @@ def test_the_rows_left_out_are_named(saved, table, tmp_path):
 )
 def test_bad_input_writes_nothing(saved, tmp_path, monkeypatch, arguments, problem):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(cli.InputError, match=problem.replace("(", r"\(")):
+    with pytest.raises(commands.InputError, match=problem.replace("(", r"\(")):
         explain(saved, *arguments)
     assert list(tmp_path.iterdir()) == []
 

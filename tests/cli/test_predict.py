@@ -258,6 +258,16 @@ def test_embed(command, model, tmp_path, suffix, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"in.csv", out.name}
 
 
+@pytest.mark.parametrize("name", ["predict", "embed"])
+def test_an_output_behind_a_symbolic_link_is_written_there(command, model, tmp_path, name):
+    (tmp_path / "in.csv").write_text("smiles\nCCO\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out.csv").symlink_to("elsewhere/kept.csv")
+    assert command(name, model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")[0] == 0
+    assert (tmp_path / "out.csv").is_symlink() and len(read(tmp_path / "elsewhere" / "kept.csv")) == 1
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["kept.csv"]
+
+
 def test_embed_refuses_other_formats(command, model, tmp_path):
     code, _, messages = command("embed", model, DRUGS, "-o", tmp_path / "out.pkl")
     assert code == 2 and ".npz, .parquet, .csv" in messages
