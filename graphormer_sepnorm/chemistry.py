@@ -1,5 +1,8 @@
 """Reading SMILES, and the two molecular properties computed here: penalized logP and the Murcko scaffold."""
 
+import contextlib
+from collections.abc import Iterator
+
 from rdkit import Chem, rdBase
 from rdkit.Chem import Crippen
 from rdkit.Contrib.SA_Score import sascorer
@@ -19,6 +22,32 @@ _KEEPING_HYDROGENS.removeHs = False
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
 
 
+@contextlib.contextmanager
+def one_molecule(smiles: str = "") -> Iterator[None]:
+    """What RDKit does with one molecule: in silence, and whatever it raises is an InputError of this molecule.
+
+    RDKit raises many types: its own of sanitizing, RuntimeError of a violated condition inside, ArgumentError of its
+    bindings, UnicodeEncodeError, MemoryError.  None of them may reach the other molecules of a table.
+
+    Args:
+        smiles: for the message.
+    """
+    try:
+        with rdBase.BlockLogs():
+            yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = ", ".join(line.strip() for line in str(error).strip().splitlines()[:2]) or type(error).__name__
+        molecule = shortened(smiles) if smiles else "the molecule"
+        raise InputError(f"RDKit fails on {molecule}: {ascii(reason[:100])[1:-1]}.") from error
+
+
+def shortened(smiles: str) -> str:
+    """A SMILES in quotes, the end of a long one left out."""
+    return ascii(smiles if len(smiles) <= 60 else smiles[:57] + "...")
+
+
 def read_smiles(smiles: str) -> Chem.Mol:
     """Returns the sanitized molecule that a SMILES describes.
 
@@ -28,8 +57,9 @@ def read_smiles(smiles: str) -> Chem.Mol:
 
     Raises:
         InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with spaces or with characters that are
-            not printable ASCII, not a SMILES, a SMILES of an impossible molecule, or of one with more than
-            ``MAX_RINGS`` rings, in which RDKit would look for the smallest for minutes; the message says which.
+            not printable ASCII, not a SMILES, a SMILES of an impossible molecule, of one with more than ``MAX_RINGS``
+            rings, in which RDKit would look for the smallest for minutes, or one that RDKit fails on; the message says
+            which.
     """
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
@@ -38,12 +68,12 @@ def read_smiles(smiles: str) -> Chem.Mol:
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
     text = smiles.strip(" ")
-    shown = ascii(text if len(text) <= 60 else text[:57] + "...")
+    shown = shortened(text)
     if not (text.isascii() and text.isprintable()):
         raise InputError(f"The SMILES {shown} has characters that are not printable ASCII.")
     if " " in text:
         raise InputError(f"The SMILES {shown} has a space inside.")
-    with rdBase.BlockLogs():
+    with one_molecule(text):
         if len(text) > LONG_SMILES:
             _limit_rings(text, shown)
         return _read_strictly(text) or _read_leniently(text, shown)
@@ -88,12 +118,12 @@ def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
     Each is normalised by its mean and standard deviation over ZINC, then they are summed, as in Jin et al. (2018).
 
     Raises:
-        InputError: the SMILES cannot be read (see ``read_smiles``), or the molecule has no atoms.
+        InputError: the SMILES cannot be read (see ``read_smiles``), the molecule has no atoms, or RDKit fails on it.
     """
     mol = read_smiles(mol_or_smiles) if isinstance(mol_or_smiles, str) else mol_or_smiles
     if mol.GetNumAtoms() == 0:
         raise InputError("A molecule without atoms has no penalized logP.")
-    with rdBase.BlockLogs():
+    with one_molecule():
         logp = Crippen.MolLogP(mol)
         sa_score = sascorer.calculateScore(mol)
     return (
@@ -137,10 +167,10 @@ def murcko_scaffold(smiles: str) -> str:
     """Returns the canonical SMILES, without stereo, of the Bemis-Murcko scaffold (1996); '' without rings.
 
     Raises:
-        InputError: the SMILES cannot be read (see ``read_smiles``).
+        InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
     """
     mol = read_smiles(smiles)
-    with rdBase.BlockLogs():
+    with one_molecule(smiles):
         scaffold = Chem.MurckoDecompose(mol)
         scaffold.ClearComputedProps()
         scaffold.UpdatePropertyCache(strict=False)

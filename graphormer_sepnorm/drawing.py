@@ -14,7 +14,7 @@ from rdkit.Chem import rdDepictor
 from rdkit.Chem.Draw import rdMolDraw2D
 from rdkit.Geometry import Point2D
 
-from graphormer_sepnorm.chemistry import read_smiles
+from graphormer_sepnorm.chemistry import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.explain import Explanation
 from graphormer_sepnorm.files import write_atomically
@@ -121,9 +121,14 @@ def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
 
 
 def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation) -> None:
+    """Draws one panel; the reason in the molecule's place where RDKit cannot draw it."""
     scale = colour_scale(explanation)
-    draw_molecule(canvas, left, top + CAPTION_HEIGHT, explanation, scale)
     middle = left + PANEL_WIDTH / 2
+    try:
+        with one_molecule(explanation.smiles):
+            draw_molecule(canvas, left, top + CAPTION_HEIGHT, explanation, scale)
+    except InputError as error:
+        write(canvas, shortened(str(error)), middle, top + PANEL_HEIGHT / 2, SMALL_TEXT, BLACK)
     write(canvas, explanation.caption, middle, top + 24, LARGE_TEXT, BLACK)
     write(canvas, shortened(explanation.smiles), middle, top + 52, SMALL_TEXT, GREY)
     draw_bar(canvas, left + MARGIN, top + PANEL_HEIGHT - BAR_HEIGHT, explanation, scale)

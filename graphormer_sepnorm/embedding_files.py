@@ -2,79 +2,92 @@
 
 Every format holds, for each row of the input in order, why it could not be read, if so (``error``), and its embedding,
 NaN or empty in that case. CSV and Parquet keep all columns of the input and are written in bounded memory; .npz holds
-the SMILES alone and needs room for all.
+the SMILES alone and needs room for all at its end.
 """
 
-import csv
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
-from tqdm import tqdm
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.files import check_output, rename_durably
-from graphormer_sepnorm.parallel import CHUNK
-from graphormer_sepnorm.prediction import Embedder, compute_chunks
-from graphormer_sepnorm.tables import Row, open_table, smiles_of_rows, with_free_names
+from graphormer_sepnorm.prediction import Embedder, Embeddings
+from graphormer_sepnorm.table_files import Layout, as_csv, write_table
+from graphormer_sepnorm.tables import Row, smiles_of_rows, with_free_names
+
+COMPLETED = ".completed"
 
 
-class Writer(Protocol):
-    """Writes embeddings in one format."""
+class EmbeddingLines:
+    """A CSV: the columns of the input, ``error`` and ``e0``, ``e1``, ... ."""
 
-    def add(self, rows: list[Row], errors: list[str], values: np.ndarray) -> None:
-        """Adds rows: ``values`` float32 [len(rows), D]."""
+    def __init__(self, width: int, columns: list[str]):
+        self.width = width
+        self.columns = columns
 
-    def finish(self) -> None:
-        """Completes the file."""
+    def header(self) -> bytes:
+        added = ["error", *(f"e{place}" for place in range(self.width))]
+        return as_csv([[*self.columns, *with_free_names(added, self.columns)]])
 
+    def encode(self, rows: list[Row], errors: list[str], embeddings: Embeddings) -> bytes:
+        return as_csv(
+            [*row.fields, error, *("" if error else f"{number:.7g}" for number in numbers)]
+            for row, error, numbers in zip(rows, errors, embeddings.values.tolist(), strict=True)
+        )
 
-class NpzWriter:
-    """Arrays ``embeddings`` float32 [M, D], ``row`` int64 [M] from 0, ``smiles`` and ``error`` text [M]."""
-
-    def __init__(self, path: Path, columns: list[str], width: int):
-        self.path = path
-        self.smiles: list[str] = []
-        self.errors: list[str] = []
-        self.values = [np.empty((0, width), np.float32)]
-
-    def add(self, rows: list[Row], errors: list[str], values: np.ndarray) -> None:
-        self.smiles += smiles_of_rows(rows)
-        self.errors += errors
-        self.values.append(values)
-
-    def finish(self) -> None:
-        with open(self.path, "wb") as file:
-            np.savez_compressed(
-                file,
-                embeddings=np.concatenate(self.values),
-                row=np.arange(len(self.smiles)),
-                smiles=np.array(self.smiles, np.str_),
-                error=np.array(self.errors, np.str_),
-            )
+    def complete(self, grown: Path) -> Path:
+        return grown
 
 
-class CsvWriter:
-    """The columns of the input, ``error`` and ``e0``, ``e1``, ... ."""
+class EmbeddingArrays:
+    """An .npz: arrays ``embeddings`` float32 [M, D], ``row`` int64 [M] from 0, ``smiles`` and ``error`` text [M].
 
-    def __init__(self, path: Path, columns: list[str], width: int):
-        self.file = path.open("w", encoding="utf-8", errors="surrogateescape", newline="")
-        self.writer = csv.writer(self.file, lineterminator="\n")
-        self.writer.writerow([*columns, *with_free_names(["error", *(f"e{i}" for i in range(width))], columns)])
+    It grows as parts in NumPy's .npy format, one after another: embeddings, SMILES and errors of some rows.
+    """
 
-    def add(self, rows: list[Row], errors: list[str], values: np.ndarray) -> None:
-        for row, error, numbers in zip(rows, errors, values.tolist(), strict=True):
-            self.writer.writerow([*row.fields, error, *("" if error else f"{number:.7g}" for number in numbers)])
+    def __init__(self, width: int, columns: list[str]):
+        self.width = width
 
-    def finish(self) -> None:
-        self.file.close()
+    def header(self) -> bytes:
+        return as_npy(np.empty((0, self.width), np.float32), [], [])
+
+    def encode(self, rows: list[Row], errors: list[str], embeddings: Embeddings) -> bytes:
+        return as_npy(embeddings.values, smiles_of_rows(rows), errors)
+
+    def complete(self, grown: Path) -> Path:
+        completed = grown.with_suffix(COMPLETED)
+        parts = npy_arrays(grown)
+        values, smiles, errors = map(np.concatenate, zip(*zip(parts, parts, parts, strict=True), strict=True))
+        with open(completed, "wb") as file:
+            np.savez_compressed(file, embeddings=values, row=np.arange(len(smiles)), smiles=smiles, error=errors)
+        return completed
 
 
-class ParquetWriter:
-    """The columns of the input as text, ``error``, and ``embedding``, a list of D float32."""
+def as_npy(values: np.ndarray, *texts: list[str]) -> bytes:
+    """Numbers and lists of texts in NumPy's .npy format, one after another."""
+    content = io.BytesIO()
+    for array in (values, *(np.array(text, np.str_) for text in texts)):
+        np.save(content, array, allow_pickle=False)
+    return content.getvalue()
 
-    def __init__(self, path: Path, columns: list[str], width: int):
+
+def npy_arrays(path: Path) -> Iterator[np.ndarray]:
+    """The arrays in a file, to its end."""
+    with open(path, "rb") as file:
+        end = path.stat().st_size
+        while file.tell() < end:
+            yield np.load(file, allow_pickle=False)
+
+
+class EmbeddingParquet:
+    """The columns of the input as text, ``error``, and ``embedding``, a list of D float32.
+
+    It grows as an Arrow stream: a schema and a batch for some rows at a time.
+    """
+
+    def __init__(self, width: int, columns: list[str]):
         try:
             import pyarrow
             import pyarrow.parquet
@@ -84,62 +97,55 @@ class ParquetWriter:
         *texts, embedding = [*columns, *with_free_names(["error", "embedding"], columns)]
         numbers = pyarrow.list_(pyarrow.float32(), width)
         self.schema = pyarrow.schema([*((name, pyarrow.string()) for name in texts), (embedding, numbers)])
-        self.writer = pyarrow.parquet.ParquetWriter(path, self.schema)
 
-    def add(self, rows: list[Row], errors: list[str], values: np.ndarray) -> None:
+    def header(self) -> bytes:
+        return self.schema.serialize().to_pybytes()
+
+    def encode(self, rows: list[Row], errors: list[str], embeddings: Embeddings) -> bytes:
         columns = zip(*(row.fields for row in rows), strict=True)
         texts = [[text.encode(errors="replace").decode() for text in column] for column in columns]
-        embedding = self.pyarrow.FixedSizeListArray.from_arrays(values.reshape(-1), values.shape[1])
-        self.writer.write_table(self.pyarrow.table([*texts, errors, embedding], schema=self.schema))
+        values = embeddings.values
+        numbers = self.pyarrow.FixedSizeListArray.from_arrays(values.reshape(-1), values.shape[1])
+        return self.pyarrow.record_batch([*texts, errors, numbers], schema=self.schema).serialize().to_pybytes()
 
-    def finish(self) -> None:
-        self.writer.close()
+    def complete(self, grown: Path) -> Path:
+        completed = grown.with_suffix(COMPLETED)
+        with (
+            self.pyarrow.ipc.open_stream(grown) as batches,
+            self.pyarrow.parquet.ParquetWriter(completed, self.schema) as writer,
+        ):
+            for batch in batches:
+                writer.write_batch(batch)
+        return completed
 
 
-WRITERS: dict[str, Callable[[Path, list[str], int], Writer]] = {
-    ".npz": NpzWriter,
-    ".parquet": ParquetWriter,
-    ".csv": CsvWriter,
+LAYOUTS: dict[str, Callable[[int, list[str]], Layout[Embeddings]]] = {
+    ".npz": EmbeddingArrays,
+    ".parquet": EmbeddingParquet,
+    ".csv": EmbeddingLines,
 }
 
 
 def embed_table(
-    embedder: Embedder, source: str, out: Path, smiles_column: str | None = None, delimiter: str | None = None
+    embedder: Embedder,
+    source: str,
+    out: Path,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+    resume: bool = False,
 ) -> dict:
     """Writes the embeddings of the molecules of a table.
 
     Args:
         embedder: the model.
-        source, smiles_column, delimiter: as ``open_table``.
-        out: file to write; its suffix, one of ``WRITERS``, says how.
+        out: file to write; its suffix, one of ``LAYOUTS``, says how.
+        source, smiles_column, delimiter, resume: as ``write_table``.
 
-    Returns:
-        ``rows, unreadable, width, output``.
-
-    Raises:
-        InputError: an unusable table, another suffix, or an output that cannot be written; nothing is left then.
+    Returns, Raises: as ``write_table``, and ``width``; InputError also for another suffix.
     """
-    if out.suffix.lower() not in WRITERS:
-        raise InputError(f"embeddings are written as {', '.join(WRITERS)}, not as {out.suffix or out.name!r}")
-    check_output(out, source)
+    if out.suffix.lower() not in LAYOUTS:
+        raise InputError(f"embeddings are written as {', '.join(LAYOUTS)}, not as {out.suffix or out.name!r}")
     width = embedder.model.config.width
-    partial = out.with_name(f"{out.name}.partial")
-    rows = unreadable = 0
-    with open_table(source, smiles_column, delimiter) as table:
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            writer = WRITERS[out.suffix.lower()](partial, table.columns, width)
-            with tqdm(unit=" molecules", disable=None) as bar:
-                for chunk, embeddings in compute_chunks(embedder, table.chunks(CHUNK), smiles_of_rows):
-                    errors = [row.error or error for row, error in zip(chunk, embeddings.errors, strict=True)]
-                    writer.add(chunk, errors, embeddings.values)
-                    rows += len(chunk)
-                    unreadable += sum(map(bool, errors))
-                    bar.update(len(chunk))
-            writer.finish()
-            rename_durably(partial, out)
-        except OSError as error:
-            raise InputError(f"cannot write {out}: {error.strerror}") from None
-        finally:
-            partial.unlink(missing_ok=True)
-    return {"rows": rows, "unreadable": unreadable, "width": width, "output": str(out)}
+    layout = partial(LAYOUTS[out.suffix.lower()], width)
+    result = write_table(embedder, layout, source, out, smiles_column, delimiter, resume=resume)
+    return {**result, "width": width}

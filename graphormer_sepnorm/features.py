@@ -15,7 +15,7 @@ from ogb.utils.features import (
 )
 from rdkit import Chem
 
-from graphormer_sepnorm.chemistry import read_smiles
+from graphormer_sepnorm.chemistry import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import PackedGraphs, bond_types, pointers
 
@@ -92,12 +92,17 @@ class Featurizer:
         """Reads a SMILES.
 
         Raises:
-            InputError: the SMILES cannot be read, has more than ``MAX_ATOMS`` atoms, or has an atom or a bond outside
-                the vocabulary; the message says which.
+            InputError: the SMILES cannot be read, has more than ``MAX_ATOMS`` atoms, has an atom or a bond outside the
+                vocabulary, or RDKit fails on it; the message says which.
         """
         mol = read_smiles(smiles)
         if mol.GetNumAtoms() > MAX_ATOMS:
             raise InputError(f"the molecule has {mol.GetNumAtoms():,} atoms; at most {MAX_ATOMS:,} are read")
+        with one_molecule(smiles):
+            return self.features(mol)
+
+    def features(self, mol: Chem.Mol) -> MoleculeGraph:
+        """The features of a molecule, which is brought into its Kekule form where those are wanted."""
         if self.kekulize:
             Chem.Kekulize(mol, clearAromaticFlags=True)
         atoms = [mol.GetAtomWithIdx(i) for i in range(mol.GetNumAtoms())]  # twice as fast as GetAtoms()

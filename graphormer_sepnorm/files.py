@@ -1,6 +1,7 @@
 """Writing files so that a reader sees the old content or the new, never a part of it."""
 
 import contextlib
+import glob
 import os
 import tempfile
 from pathlib import Path
@@ -19,26 +20,38 @@ def check_output(out: Path, source: str) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes ``content`` to a temporary file beside ``path``, flushes it to the disk and renames it.
+    """Writes ``content`` as ``replace_content`` does.
 
     Raises:
         InputError: the disk is full or the folder cannot be written; ``path`` is as it was before.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
+        replace_content(path, content)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+        raise InputError(f"cannot write {path}: {error.strerror}; what was there before is unchanged") from None
+
+
+def replace_content(path: Path, content: bytes) -> None:
+    """Writes ``content`` to a temporary file beside ``path``, flushes it to the disk and renames it; raises OSError.
+
+    A symbolic link stays what it is: the file that it points at is replaced.
+    """
+    path = behind_link(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         os.chmod(temporary, 0o666 & ~current_umask())
         rename_durably(Path(temporary), path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; what was there before is unchanged") from None
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def behind_link(path: Path) -> Path:
+    """The file, there or not, that a symbolic link points at; any other path as it is."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def rename_durably(temporary: Path, path: Path) -> None:
@@ -54,9 +67,14 @@ def rename_durably(temporary: Path, path: Path) -> None:
             os.close(folder)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Removes the temporary files of writers that were killed; no other process may be writing in ``folder``."""
-    for path in folder.glob(f".*{TEMPORARY}"):
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Removes the temporary files of writers that were killed; no other process may be writing them.
+
+    Args:
+        folder: where they wrote.
+        name: of the file that they wrote; "" for every file in ``folder``.
+    """
+    for path in folder.glob(f".{glob.escape(name)}*{TEMPORARY}"):
         path.unlink(missing_ok=True)
 
 

@@ -57,10 +57,12 @@ class Reader(Protocol[Result]):
     """What turns molecules into results: ``Predictor`` or ``Embedder``.
 
     Attributes:
+        models: what it computes with, and the configs of their runs.
         featurizer: name of the featurizer that reads its molecules.
         device: where it computes.
     """
 
+    models: list[tuple[Graphormer, Config]]
     featurizer: str
     device: torch.device
 
@@ -104,6 +106,7 @@ class Embedder:
 
     def __init__(self, model: Graphormer, config: Config):
         self.model = model
+        self.models = [(model, config)]
         self.featurizer = config.featurizer
         self.device = model.cls.device
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from rdkit import Chem, rdBase
+from rdkit import Chem
 
+from graphormer_sepnorm.chemistry import one_molecule
 from graphormer_sepnorm.errors import InputError
 
 STANDARD_INPUT = "-"
@@ -77,8 +78,9 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
         delimiter: of a CSV; by default tab for ``.tsv``, else the one that splits the header into most columns.
 
     Raises:
-        InputError: no such file, a damaged gzip file, UTF-16, no header, no such column, a line of more than
-            ``MAX_RECORD`` characters, a record of more, or a quote that is not closed; also while rows are read.
+        InputError: no such file, a closed standard input, a damaged gzip file, UTF-16, no header, no such column, a
+            line of more than ``MAX_RECORD`` characters, a record of more, or a quote that is not closed; also while
+            rows are read.
     """
     kind = kind_of(path)
     with contextlib.closing(text_lines(path)) as lines:
@@ -120,6 +122,8 @@ def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     """The bytes of a file, unzipped, or of standard input."""
     if str(path) == STANDARD_INPUT:
+        if sys.stdin is None or sys.stdin.closed:
+            raise InputError("standard input is closed: pipe a table into the command, or name a file instead of -")
         yield sys.stdin.buffer
     else:
         with gzip.open(path) if Path(path).suffix.lower() == ".gz" else open(path, "rb") as file:
@@ -305,13 +309,27 @@ def sdf_items(record: list[str]) -> dict[str, str]:
 
 def sdf_row(record: list[str], names: list[str]) -> Row:
     """A record as a row, with an error if its structure cannot be read."""
-    block = "\n".join(itertools.takewhile(lambda line: not line.startswith(">"), record))
     items = sdf_items(record)
-    with rdBase.BlockLogs():
+    smiles, error = "", ""
+    try:
+        smiles = smiles_of_block("\n".join(itertools.takewhile(lambda line: not line.startswith(">"), record)))
+    except InputError as problem:
+        error = str(problem)
+    title = record[0].strip() if record else ""
+    return Row([smiles, title, *(items.get(name, "") for name in names)], smiles, error)
+
+
+def smiles_of_block(block: str) -> str:
+    """The SMILES of a molfile, unsanitized if need be; raises InputError if there is none.
+
+    Characters beyond ASCII, which it can have in its title and its comment alone, do not reach RDKit.
+    """
+    block = block.encode("ascii", "replace").decode()
+    with one_molecule():
         mol = Chem.MolFromMolBlock(block)
         if mol is None:
             mol = Chem.MolFromMolBlock(block, sanitize=False)
         smiles = "" if mol is None else Chem.MolToSmiles(mol)
-    title = record[0].strip() if record else ""
-    fields = [smiles, title, *(items.get(name, "") for name in names)]
-    return Row(fields, smiles, "the record has no readable structure" if mol is None else "")
+    if mol is None:
+        raise InputError("the record has no readable structure")
+    return smiles

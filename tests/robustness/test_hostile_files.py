@@ -26,7 +26,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.info import describe_model
 from graphormer_sepnorm.runs import evaluate_run
-from graphormer_sepnorm.streaming import PartialFile
+from graphormer_sepnorm.table_files import PartialFile
 from graphormer_sepnorm.tables import open_table
 from graphormer_sepnorm.training import METRICS_FILE, Trainer
 from tests.robustness import processes, tiny_run

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from graphormer_sepnorm import store
-from graphormer_sepnorm.cli import guarded
+from graphormer_sepnorm.commands import guarded
 from graphormer_sepnorm.config import Config, OptimizerName, TrainConfig
 from graphormer_sepnorm.datasets import CACHE_VARIABLE, DATASETS, MAE, Dataset, sample_table
 from graphormer_sepnorm.features import FEATURIZERS

@@ -124,6 +124,8 @@ def test_penalized_logp_refuses_what_is_no_smiles():
         ("C(C", r"'C\(C' is not a valid SMILES"),
         ("C(C)(C)(C)(C)C", "impossible molecule: Explicit valence for atom # 0 C, 5"),
         ("c1cccc1", "impossible molecule: Can't kekulize mol"),
+        ("[#119]", r"RDKit fails on '\[#119\]': Pre-condition Violation, Atomic number not found"),
+        ("[CH128]", r"RDKit fails on '\[CH128\]'"),
         ("[Al](C)(C)(C)(C)(C)(C)C(C)(C)(C)C", "impossible molecule: Explicit valence for atom # 7 C, 5"),
     ],
 )
@@ -203,6 +205,15 @@ def test_murcko_scaffold(smiles, scaffold):
 
 def test_murcko_scaffold_is_the_same_for_every_spelling():
     assert murcko_scaffold("CCc1ccc2[nH]ccc2c1") == murcko_scaffold("C1=CC2=C(N1)C=CC(C(C)C)=C2")
+
+
+def test_murcko_scaffold_that_rdkit_fails_on_is_an_input_error(monkeypatch):
+    def fail(mol):
+        raise RuntimeError("Invariant Violation\n\tno scaffold")
+
+    monkeypatch.setattr(chemistry.Chem, "MurckoDecompose", fail)
+    with pytest.raises(InputError, match="RDKit fails on 'CCO': Invariant Violation, no scaffold"):
+        murcko_scaffold("CCO")
 
 
 def test_murcko_scaffold_reads_leniently():
