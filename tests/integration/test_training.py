@@ -126,6 +126,118 @@ def test_batch_norm_statistics_are_those_of_todays_weights(run_config, tmp_path)
     torch.testing.assert_close(norm.running_var, variance)
 
 
+def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config, tmp_path):
+    one, other = molecules(40, run_config), molecules(40, run_config, skip=40)
+    found = []
+    for train, val in ((one, other), (one, molecules(20, run_config, skip=80)), (other, one)):
+        trainer = Trainer(run_config, train, val, tmp_path)
+        trainer.evaluate(1)
+        buffers = trainer.evaluated.named_buffers()
+        found.append(torch.cat([value.flatten() for name, value in buffers if "running_" in name]))
+    assert torch.equal(found[0], found[1])
+    assert not torch.allclose(found[0], found[2])
+
+
+def test_targets_are_scaled_by_the_training_split_alone(run_config, tmp_path):
+    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
+    Trainer(run_config, train, val, tmp_path).run_epoch(1)
+    task = checkpoint.load_model(tmp_path)[1].task
+    assert task.mean == pytest.approx([train.y.mean()]) and task.std == pytest.approx([train.y.std()])
+    assert task.mean != pytest.approx([val.y.mean()])
+
+
+@pytest.mark.parametrize(("metric", "best"), [("mae", 2), ("r2", 3)])
+def test_the_best_epoch_is_kept_and_not_the_last(run_config, tmp_path, monkeypatch, metric, best):
+    config = replace(run_config, task=replace(run_config.task, metric=metric))
+    trainer = Trainer(config, molecules(16, config), molecules(16, config, skip=40), tmp_path)
+    scores = {1: 0.5, 2: 0.3, 3: 0.8, 4: 0.4}
+    seen = {}
+
+    def evaluate(epoch: int) -> float:
+        seen[epoch] = {name: value.clone() for name, value in trainer.evaluated.state_dict().items()}
+        return scores[epoch]
+
+    monkeypatch.setattr(trainer, "evaluate", evaluate)
+    assert trainer.run() == {"epoch": best, "val_metric": scores[best]}
+    kept, _, facts = checkpoint.load_tensors(tmp_path / checkpoint.WEIGHTS)
+    assert facts == {"epoch": best, "val_metric": scores[best]}
+    assert all(torch.equal(kept[name], value) for name, value in seen[best].items())
+    assert not all(torch.equal(kept[name], value) for name, value in seen[4].items())
+
+
+def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monkeypatch):
+    """Averages by hand: those of the first update, then nine parts before and one part now."""
+    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
+    trainer = Trainer(run_config, train, val, tmp_path)
+    update, average = trainer.update, {}
+
+    def recording(batch: np.ndarray, lr: float) -> tuple[float, float]:
+        done = update(batch, lr)
+        for name, value in trainer.model.named_parameters():
+            now = value.detach().clone()
+            average[name] = 0.9 * average[name] + 0.1 * now if name in average else now
+        return done
+
+    monkeypatch.setattr(trainer, "update", recording)
+    trainer.run_epoch(1)
+    kept, config, facts = checkpoint.load_model(tmp_path)
+    for name, value in kept.named_parameters():
+        torch.testing.assert_close(value, average[name])
+    task = Task(config.task)
+    assert facts["val_metric"] == pytest.approx(task.metric(val.y, predict_dataset(kept, val, task)), abs=1e-6)
+    assert not all(torch.allclose(average[name], value) for name, value in trainer.model.named_parameters())
+
+
+def at_each_step(trainer: Trainer, look) -> list:
+    """What ``look(optimizer)`` gives right before each step of each optimizer, from now on."""
+    seen = []
+    for optimizer in trainer.optimizers:
+        optimizer.optimizer.register_step_pre_hook(lambda inner, *arguments: seen.append(look(inner)))
+    return seen
+
+
+@pytest.mark.parametrize("warmup", [0.0, 0.5])
+def test_the_learning_rate_changes_with_every_update(run_config, tmp_path, warmup):
+    train = replace(run_config.train, epochs=2, warmup=warmup)
+    data = molecules(32, run_config)
+    trainer = Trainer(replace(run_config, train=train), data, data, tmp_path)
+    rates = at_each_step(trainer, lambda optimizer: [group["lr"] for group in optimizer.param_groups])
+    trainer.run()
+    expected = [learning_rate(train, update / 8) for update in range(1, 9)]
+    assert rates == [[pytest.approx(rate)] * 2 for rate in expected]
+    assert len(set(expected)) >= 7
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_gradients_are_clipped(run_config, tmp_path, optimizer):
+    train = replace(run_config.train, clip_norm=1e-3, optimizer=optimizer)
+    data = molecules(16, run_config)
+    trainer = Trainer(replace(run_config, train=train), data, data, tmp_path)
+
+    def squared_norm(inner: torch.optim.Optimizer) -> float:
+        gradients = (parameter.grad for group in inner.param_groups for parameter in group["params"])
+        return sum(float(gradient.double().square().sum()) for gradient in gradients)
+
+    seen = at_each_step(trainer, squared_norm)
+    trainer.update(np.arange(16), 1e-3)
+    assert sum(seen) ** 0.5 == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves(run_config, name):
+    """By 1 - 0.1 * 0.5."""
+    model = training.Graphormer(run_config.model)
+    before = {key: value.detach().clone() for key, value in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    for optimizer in OPTIMIZERS[name](model, replace(run_config.train, lr=0.1, weight_decay=0.5)):
+        optimizer.step()
+    matrices = {f"{key}.weight" for key, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+    assert any(key.startswith("blocks") for key in matrices) and any(key.startswith("head") for key in matrices)
+    for key, value in model.named_parameters():
+        torch.testing.assert_close(value.detach(), before[key] * (0.95 if key in matrices else 1))
+
+
 def test_batch_norm_statistics_do_not_depend_on_dropout(run_config, tmp_path):
     config = replace(run_config, model=replace(run_config.model, attention_dropout=0.5, dropout=0.5))
     data = molecules(64, config)

@@ -8,6 +8,8 @@ from torch_geometric.loader import DataLoader
 from graphormer_sepnorm import GraphBatch, Graphormer, base, best, ops, slim
 from graphormer_sepnorm.encodings import ENCODINGS, Bonds, DegreeScaling, Resistance
 from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.model import Structure
+from graphormer_sepnorm.ops import make_attention
 from graphormer_sepnorm.readouts import READOUTS
 from tests.reference import graphormer
 
@@ -48,6 +50,17 @@ def relative_error(a, b):
 
 def gradients(model):
     return torch.cat([p.grad.double().reshape(-1) for p in model.parameters()])
+
+
+@pytest.mark.parametrize("norm_position", ["post", "pre"])
+def test_dropout_acts_on_what_each_sublayer_adds_in_training_alone(config, norm_position):
+    """With nearly everything dropped, rows pass through the residuals as they are."""
+    config = replace(config, norm="sharenorm", norm_position=norm_position, dropout=1 - 1e-6)
+    block, rows = make_model(config).blocks[0], torch.randn(5, config.width)
+    structure = Structure(make_attention(torch.tensor([0, 4]), torch.zeros(16, 4), torch.zeros(4)), None, None)
+    untouched = rows if norm_position == "pre" else block.ffn_norm.packed(block.attention_norm.packed(rows, 1), 1)
+    torch.testing.assert_close(block.train()(rows, 1, structure), untouched)
+    assert not torch.allclose(block.eval()(rows, 1, structure), untouched)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-12)])
