@@ -15,6 +15,7 @@ from torch_geometric.data import Batch
 from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings import Edges, GraphormerTransform, Terms
+from graphormer_sepnorm.graphs import check_features
 from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.ops import Attention, bias_gelu, embedding_sum, make_attention
 from graphormer_sepnorm.readouts import READOUTS
@@ -229,10 +230,12 @@ class Graphormer(nn.Module):
             batch: a GraphBatch, or a batch of PyG's DataLoader over graphs that went through ``transform()``.
 
         Raises:
-            ValueError: arrays of the encodings are missing, or one molecule in training with a BatchNorm on the CLS.
+            ValueError: arrays of the encodings are missing, one molecule in training with a BatchNorm on the CLS, or,
+                in a batch of PyG's, atom features outside the vocabularies.
         """
         if not isinstance(batch, GraphBatch):
             batch = GraphBatch.from_pyg(batch, [name for e in self.config.encodings for name in e.arrays])
+            check_features("x", batch.x, self.config.atom_sizes, batch.ptr)
         terms = [encoding(batch) for encoding in self.encodings]
         num_cls = batch.num_graphs
         x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
