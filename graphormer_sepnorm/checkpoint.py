@@ -29,6 +29,7 @@ CONFIG = "config.json"
 HEAD = "head."
 MEMBERS = "model-*"
 CHECKSUM = "sha256"
+METADATA = "__metadata__"
 MAX_HEADER = 10_000_000
 MAX_FILE = 4_000_000_000
 RESOURCES = "graphormer_sepnorm.resources"
@@ -38,7 +39,18 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: 
     """Writes tensors, the config and JSON facts in one file, atomically; raises InputError if it cannot be written."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     texts = {"config": config_to_json(config), "facts": json.dumps(facts)}
-    write_atomically(path, save(contiguous, {**texts, CHECKSUM: checksum(contiguous, texts)}))
+    content = save(contiguous, {**texts, CHECKSUM: checksum(contiguous, texts)})
+    write_atomically(path, with_sorted_metadata(content))
+
+
+def with_sorted_metadata(content: bytes) -> bytes:
+    """The content of a safetensors file with the keys of its metadata in order, so that equal files are equal bytes."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    header[METADATA] = dict(sorted(header[METADATA].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors start at a multiple of 8
+    return len(text).to_bytes(8, "little") + text + content[end:]
 
 
 def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:

@@ -143,7 +143,9 @@ def checked_graphs(
             or these have too many combinations.
     """
     if math.prod(bond_sizes) > LARGEST_BOND_TYPE:
-        raise InputError(f"bonds have {math.prod(bond_sizes)} combinations of features, at most {LARGEST_BOND_TYPE} fit")
+        raise InputError(
+            f"bonds have {math.prod(bond_sizes)} combinations of features, at most {LARGEST_BOND_TYPE} fit"
+        )
     check_bonds(edge_index, edge_ptr, atom_ptr.diff())
     check_features("edge_attr", edge_attr, bond_sizes, edge_ptr)
     return PackedGraphs(
@@ -164,8 +166,8 @@ def pack_data(graphs: list[Data], bond_sizes: tuple[int, ...]) -> PackedGraphs:
     for number, graph in enumerate(graphs):
         if graph.edge_attr.numel() != graph.num_edges * len(bond_sizes):
             raise InputError(
-                f"edge_attr of molecule {number} is {list(graph.edge_attr.shape)}, its {graph.num_edges} directed bonds "
-                f"need {len(bond_sizes)} features each"
+                f"edge_attr of molecule {number} is {list(graph.edge_attr.shape)}, its {graph.num_edges} directed "
+                f"bonds need {len(bond_sizes)} features each"
             )
     return checked_graphs(
         x=torch.cat([graph.x.view(graph.num_nodes, -1) for graph in graphs]),

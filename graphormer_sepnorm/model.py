@@ -203,6 +203,7 @@ class Graphormer(nn.Module):
             nn.GELU(),
             nn.Linear(config.width, config.num_tasks),
         )
+        self.float()  # whatever PyTorch's default is
         self.reset_parameters()
 
     @torch.no_grad()

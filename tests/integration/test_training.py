@@ -8,7 +8,7 @@ import torch
 from graphormer_sepnorm import checkpoint, store, training
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets import MAE, sample_table
-from graphormer_sepnorm.encodings import Centrality, EdgePath, Spatial
+from graphormer_sepnorm.encodings import Centrality, EdgePath, RandomWalk, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.inference import predict_dataset
@@ -330,3 +330,49 @@ def test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint(
     with pytest.raises(InputError, match=r"epoch 2, step 1, molecules \[\d+"):
         trainer.run_epoch(2)
     assert (tmp_path / checkpoint.WEIGHTS).read_bytes() == before
+
+
+@pytest.mark.parametrize("norm", ["sepnorm", "sharenorm-batchnorm"])
+def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, tmp_path, norm):
+    """Features that are no numbers in two of the 16 molecules of one batch; nothing has moved then."""
+    model = replace(run_config.model, encodings=(RandomWalk(),), norm=norm)
+    config = replace(run_config, model=model, train=replace(run_config.train, batch_size=16))
+    data = molecules(16, config)
+    trainer = Trainer(config, data, data, tmp_path)
+    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    for molecule in (5, 11):
+        data.shards[0].rows("rrwp", molecule)[...] = np.nan
+    with pytest.raises(InputError, match=r"epoch 1, step 1, molecules \[(5, 11|11, 5)\] of the training split"):
+        trainer.run_epoch(1)
+    assert all(torch.equal(*pair) for pair in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_equal_models_give_equal_files(run_config, tmp_path):
+    """Byte for byte, with the tensors where any reader of safetensors finds them."""
+    torch.manual_seed(0)
+    model = training.Graphormer(run_config.model)
+    config = replace(run_config, dataset="Sätze", task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
+    contents = set()
+    for number in range(20):
+        path = tmp_path / f"{number}.safetensors"
+        checkpoint.save_model(path, model, config, {"epoch": 1})
+        contents.add(path.read_bytes())
+    assert len(contents) == 1
+    tensors, found, facts = checkpoint.load_tensors(path)
+    assert found == config and facts == {"epoch": 1}
+    assert all(torch.equal(tensors[name], value) for name, value in model.state_dict().items())
+
+
+def test_models_are_of_single_precision_whatever_the_default(run_config, tmp_path):
+    torch.manual_seed(0)
+    model = training.Graphormer(run_config.model)
+    config = replace(run_config, task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
+    checkpoint.save_model(tmp_path / checkpoint.WEIGHTS, model, config, {"epoch": 1})
+    data = molecules(8, run_config)
+    expected = predict_dataset(model.eval(), data, Task(config.task))
+    torch.set_default_dtype(torch.float64)
+    try:
+        loaded = checkpoint.load_model(tmp_path)[0]
+        np.testing.assert_array_equal(predict_dataset(loaded, data, Task(config.task)), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)

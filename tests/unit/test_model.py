@@ -205,7 +205,11 @@ def test_untransformed_graphs_are_refused(config, graphs):
         ([[0, 1], [1, 0]], [[-1, 0], [0, 0]], "edge_attr of molecule 0 has -1 in column 0, where .* from 0 to 2"),
         ([[0, 1], [1, 0]], [[0, 0], [255, 0]], "edge_attr of molecule 0 has 255 in column 0"),
         ([[0, 1], [1, 0]], [[0.0, 0.5], [0, 0]], "edge_attr must hold integers, it holds torch.float32"),
-        ([[0, 1], [1, 0]], [[0], [0]], r"edge_attr of molecule 0 is \[2, 1\], its 2 directed bonds need 2 features each"),
+        (
+            [[0, 1], [1, 0]],
+            [[0], [0]],
+            r"edge_attr of molecule 0 is \[2, 1\], its 2 directed bonds need 2 features each",
+        ),
     ],
 )
 def test_bonds_that_no_molecule_can_have_are_refused_before_any_loop(config, edge_index, edge_attr, sentence):
