@@ -7,6 +7,7 @@ from) and ``config.json`` (the config again, for people).
 import hashlib
 import json
 import os
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from graphormer_sepnorm.config import Config, ModelConfig, config_from_json, config_to_json, num_bond_types
+from graphormer_sepnorm.config import FORMAT, Config, ModelConfig, config_from_json, config_to_json, num_bond_types
 from graphormer_sepnorm.encodings import Bonds, EdgePath
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
@@ -32,6 +33,7 @@ CHECKSUM = "sha256"
 METADATA = "__metadata__"
 MAX_HEADER = 10_000_000
 MAX_FILE = 4_000_000_000
+RECEIVED = re.compile(r"(^|\.)blocks\.(?P<layer>\d{1,4})\.(messages|degree_scaler)\.")
 RESOURCES = "graphormer_sepnorm.resources"
 
 
@@ -84,8 +86,26 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
     if recorded != checksum(tensors, metadata):
         raise InputError(f"{path} is damaged: its content does not match its checksum")
     check_usable(config, path)
+    if FORMAT.validate_json(metadata["config"]).format_version < 2:
+        tensors = without_idle_parameters(tensors, config.model)
     check_parameters(config, tensors, path)
     return tensors, config, read_facts(metadata["facts"], path)
+
+
+def without_idle_parameters(tensors: dict[str, Tensor], model: ModelConfig) -> dict[str, Tensor]:
+    """From format 1, of weights or of a state, to 2: without parameters that no prediction depends on.
+
+    These are what atoms receive along bonds and by their degrees where they do not count any more, and the embedding of
+    no bond in messages; with their averages and moments.
+    """
+    kept = {}
+    for name, tensor in tensors.items():
+        received = RECEIVED.search(name)
+        if received is None:
+            kept[name] = tensor
+        elif model.atoms_count_after(int(received["layer"])):
+            kept[name] = tensor[1:].clone() if "messages.bond" in name and tensor.ndim == 2 else tensor
+    return kept
 
 
 def read_facts(text: str, path: Path) -> dict:

@@ -64,18 +64,18 @@ class SelfAttention(nn.Module):
 class BondMessages(nn.Module):
     """What atoms receive along their bonds: the sum of relu(atom + bond) over the neighbours, through a linear map.
 
-    They reach the CLS one block later, so those of the last block count only where atoms are read out.
+    They reach the CLS one block later, so the last block has none where only the CLS is read.
     Source: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020 (GINE), without the atom itself.
     """
 
     def __init__(self, width: int, num_bond_types: int):
         super().__init__()
-        self.bond = nn.Embedding(num_bond_types, width)
+        self.bond = nn.Embedding(num_bond_types - 1, width)
         self.out = nn.Linear(width, width)
 
     def forward(self, atoms: Tensor, edges: Edges) -> Tensor:
         source, target = edges.edge_index
-        messages = torch.relu(atoms.index_select(0, source) + self.bond(edges.bond))  # [E, D]
+        messages = torch.relu(atoms.index_select(0, source) + self.bond(edges.bond - 1))  # [E, D]
         return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
 
 
@@ -123,13 +123,18 @@ class Block(nn.Module):
     """Attention and feed-forward, each with residual and norm.
 
     Where the config has them, messages along bonds add to what atoms receive by attention, and degrees scale the sum.
+
+    Args:
+        atoms_count: whether the atoms that leave this block change the prediction; those that do not receive by
+            attention alone.
     """
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, config: ModelConfig, atoms_count: bool):
         super().__init__()
         self.attention = SelfAttention(config)
-        self.messages = BondMessages(config.width, config.bonds.num_bond_types) if config.bonds else None
-        self.degree_scaler = DegreeScaler(config.width) if config.scales_by_degree else None
+        messages, scales = config.bonds and atoms_count, config.scales_by_degree and atoms_count
+        self.messages = BondMessages(config.width, config.bonds.num_bond_types) if messages else None
+        self.degree_scaler = DegreeScaler(config.width) if scales else None
         self.attention_norm = NORMS[config.norm](config.width)
         self.ffn = FeedForward(config)
         self.ffn_norm = NORMS[config.norm](config.width)
@@ -195,7 +200,9 @@ class Graphormer(nn.Module):
         sizes = (config.width, channels, config.heads)
         self.encodings = nn.ModuleList(encoding.module(*sizes) for encoding in config.encodings)
         self.bias_network = BiasNetwork(channels, config.heads) if config.bias_hidden else nn.Identity()
-        self.blocks = nn.ModuleList(BLOCKS[config.norm_position](config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(
+            BLOCKS[config.norm_position](config, config.atoms_count_after(layer)) for layer in range(config.layers)
+        )
         self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
         self.readout = READOUTS[config.readout]
         self.head = nn.Sequential(

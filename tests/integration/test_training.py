@@ -8,7 +8,7 @@ import torch
 from graphormer_sepnorm import checkpoint, store, training
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets import MAE, sample_table
-from graphormer_sepnorm.encodings import Centrality, EdgePath, RandomWalk, Spatial
+from graphormer_sepnorm.encodings import Bonds, Centrality, DegreeScaling, EdgePath, RandomWalk, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.inference import predict_dataset
@@ -376,3 +376,40 @@ def test_models_are_of_single_precision_whatever_the_default(run_config, tmp_pat
         np.testing.assert_array_equal(predict_dataset(loaded, data, Task(config.task)), expected)
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def with_idle_parameters(path) -> None:
+    """Rewrites a file as format 1 had it: a row of no bond before each type's, messages and degrees in all blocks."""
+    tensors, config, facts = checkpoint.load_tensors(path)
+    received = {name: value for name, value in tensors.items() if "messages" in name or "degree_scaler" in name}
+    for name, value in received.items():
+        if "messages.bond" in name and value.ndim == 2:
+            value = torch.cat([torch.ones(1, value.shape[1]), value])
+        tensors |= {name: value, name.replace("blocks.0", "blocks.1"): value.clone()}
+    assert received and all("blocks.0" in name for name in received)
+    checkpoint.save_tensors(path, tensors, replace(config, format_version=1), facts)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_path, optimizer):
+    encodings = (Centrality(), Spatial(), Bonds(num_bond_types=5), DegreeScaling())
+    model, train = replace(run_config.model, encodings=encodings), replace(run_config.train, optimizer=optimizer)
+    config = replace(run_config, model=model, train=train)
+    train, val = molecules(24, config), molecules(16, config, skip=40)
+    Trainer(config, train, val, tmp_path / "whole").run()
+
+    first = Trainer(config, train, val, tmp_path / "parts")
+    first.run_epoch(1)
+    first.run_epoch(2)
+    kept, task = checkpoint.load_model(tmp_path / "parts")[0], Task(first.config.task)
+    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+        with_idle_parameters(tmp_path / "parts" / name)
+    found, found_config, _ = checkpoint.load_model(tmp_path / "parts")
+    assert found_config == first.config
+    np.testing.assert_array_equal(predict_dataset(found, val, task), predict_dataset(kept, val, task))
+
+    second = Trainer(config, train, val, tmp_path / "parts")
+    second.resume()
+    second.run()
+    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -1,11 +1,17 @@
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from graphormer_sepnorm.config import TrainConfig, config_to_json
+from graphormer_sepnorm.config import TrainConfig, config_to_json, num_bond_types
+from graphormer_sepnorm.datasets import read_sample
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.recipes import RECIPES, find_recipe
 from graphormer_sepnorm.runs import dataset_config, task_config
+from graphormer_sepnorm.store import in_memory
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -30,3 +36,19 @@ def test_the_norm_is_the_recipes_unless_another_is_named():
     best = RECIPES["best"].architecture
     assert dataset_config("zinc", TrainConfig(), None, best).model.norm == "sepnorm-layernorm-batchnorm"
     assert dataset_config("zinc", TrainConfig(), "sharenorm", best).model.norm == "sharenorm"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_parameter_learns(name):
+    """But the last norms of the atoms, which give ``encode`` its atoms and no prediction."""
+    model = dataset_config("sample", TrainConfig(), None, RECIPES[name].architecture).model
+    molecules = read_sample("train", Path()).take(np.arange(64))
+    torch.manual_seed(0)
+    graphormer = Graphormer(model)
+    (graphormer(in_memory(molecules, model.encodings).batch(range(64))) - 1).abs().sum().backward()
+    last = (f"blocks.{model.layers - 1}.", "last_norm.")
+    for key, parameter in graphormer.named_parameters():
+        if not (key.startswith(last) and "tok_norm_layer" in key):
+            assert parameter.grad is not None and parameter.grad.any(), key
+        if key.endswith("messages.bond.weight"):
+            assert len(parameter) == num_bond_types(model.bond_sizes)
