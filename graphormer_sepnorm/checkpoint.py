@@ -7,6 +7,7 @@ from) and ``config.json`` (the config again, for people).
 import hashlib
 import json
 import os
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from graphormer_sepnorm.config import Config, ModelConfig, config_from_json, config_to_json, num_bond_types
+from graphormer_sepnorm.config import FORMAT, Config, ModelConfig, config_from_json, config_to_json, num_bond_types
 from graphormer_sepnorm.encodings import Bonds, EdgePath
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
@@ -29,8 +30,10 @@ CONFIG = "config.json"
 HEAD = "head."
 MEMBERS = "model-*"
 CHECKSUM = "sha256"
+METADATA = "__metadata__"
 MAX_HEADER = 10_000_000
 MAX_FILE = 4_000_000_000
+RECEIVED = re.compile(r"(^|\.)blocks\.(?P<layer>\d{1,4})\.(messages|degree_scaler)\.")
 RESOURCES = "graphormer_sepnorm.resources"
 
 
@@ -38,7 +41,18 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: 
     """Writes tensors, the config and JSON facts in one file, atomically; raises InputError if it cannot be written."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     texts = {"config": config_to_json(config), "facts": json.dumps(facts)}
-    write_atomically(path, save(contiguous, {**texts, CHECKSUM: checksum(contiguous, texts)}))
+    content = save(contiguous, {**texts, CHECKSUM: checksum(contiguous, texts)})
+    write_atomically(path, with_sorted_metadata(content))
+
+
+def with_sorted_metadata(content: bytes) -> bytes:
+    """The content of a safetensors file with the keys of its metadata in order, so that equal files are equal bytes."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    header[METADATA] = dict(sorted(header[METADATA].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors start at a multiple of 8
+    return len(text).to_bytes(8, "little") + text + content[end:]
 
 
 def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
@@ -72,8 +86,26 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
     if recorded != checksum(tensors, metadata):
         raise InputError(f"{path} is damaged: its content does not match its checksum")
     check_usable(config, path)
+    if FORMAT.validate_json(metadata["config"]).format_version < 2:
+        tensors = without_idle_parameters(tensors, config.model)
     check_parameters(config, tensors, path)
     return tensors, config, read_facts(metadata["facts"], path)
+
+
+def without_idle_parameters(tensors: dict[str, Tensor], model: ModelConfig) -> dict[str, Tensor]:
+    """From format 1, of weights or of a state, to 2: without parameters that no prediction depends on.
+
+    These are what atoms receive along bonds and by their degrees where they do not count any more, and the embedding of
+    no bond in messages; with their averages and moments.
+    """
+    kept = {}
+    for name, tensor in tensors.items():
+        received = RECEIVED.search(name)
+        if received is None:
+            kept[name] = tensor
+        elif model.atoms_count_after(int(received["layer"])):
+            kept[name] = tensor[1:].clone() if "messages.bond" in name and tensor.ndim == 2 else tensor
+    return kept
 
 
 def read_facts(text: str, path: Path) -> dict:

@@ -24,7 +24,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.norms import NORMS
 from graphormer_sepnorm.readouts import READOUTS
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 STRICT = ConfigDict(extra="forbid", strict=True)
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -96,6 +96,13 @@ class ModelConfig:
     def scales_by_degree(self) -> bool:
         """Whether blocks scale what atoms receive by their degrees."""
         return any(isinstance(encoding, DegreeScaling) for encoding in self.encodings)
+
+    def atoms_count_after(self, layer: int) -> bool:
+        """Whether the atoms that leave a layer change the prediction.
+
+        Those of the last one do so if they are read out, or share batch statistics with the CLS.
+        """
+        return layer < self.layers - 1 or self.readout != "cls" or self.norm == "sharenorm-batchnorm"
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -227,7 +234,7 @@ def config_from_json(text: str | bytes, source: str) -> Config:
                 f"{source} has format {version}, this package reads up to {FORMAT_VERSION}: "
                 "install a newer graphormer_sepnorm"
             )
-        return ADAPTER.validate_json(text)
+        return replace(ADAPTER.validate_json(text), format_version=FORMAT_VERSION)
     except ValidationError as error:
         raise InputError(f"{source}: {first_problem(error)}") from None
 

@@ -27,7 +27,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION, Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS, Featurizer
-from graphormer_sepnorm.graphs import PackedGraphs, bond_types
+from graphormer_sepnorm.graphs import check_features, checked_graphs
 from graphormer_sepnorm.pickles import tensors_only
 from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, locked, open_or_write, remove
 
@@ -72,16 +72,18 @@ def cache_root() -> Path:
     return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "graphormer_sepnorm")
 
 
-def unpack(dataset: InMemoryDataset, bond_sizes: tuple[int, ...]) -> LabelledGraphs:
-    """Reads the packed tensors that a PyG dataset holds."""
+def unpack(dataset: InMemoryDataset, featurizer: Featurizer) -> LabelledGraphs:
+    """Reads the packed tensors that a PyG dataset holds; raises InputError unless they are features of a featurizer."""
     data, slices = dataset._data, dataset.slices
-    atom_ptr = slices["x"]
-    graphs = PackedGraphs(
-        x=data.x.view(len(data.x), -1).numpy(),
-        atom_ptr=atom_ptr.numpy(),
-        edge_index=data.edge_index.numpy(),
-        edge_ptr=slices["edge_index"].numpy(),
-        bond=bond_types(data.edge_attr.view(len(data.edge_attr), -1).numpy(), bond_sizes),
+    x = data.x.view(len(data.x), -1)
+    check_features("x", x, featurizer.atom_sizes, slices["x"])
+    graphs = checked_graphs(
+        x=x,
+        atom_ptr=slices["x"],
+        edge_index=data.edge_index,
+        edge_ptr=slices["edge_index"],
+        edge_attr=data.edge_attr.view(len(data.edge_attr), -1),
+        bond_sizes=featurizer.bond_sizes,
     )
     return LabelledGraphs(graphs, data.y.view(len(graphs), -1).float().numpy())
 
@@ -109,7 +111,7 @@ def read_zinc(split: str, root: Path, subset: bool) -> LabelledGraphs:
     """ZINC as PyG lays it out; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
     with tensors_only():
         dataset = ZINC(str(root / "ZINC"), subset=subset, split=split)
-    molecules = unpack(dataset, FEATURIZERS["zinc"].bond_sizes)
+    molecules = unpack(dataset, FEATURIZERS["zinc"])
     if not subset and len(molecules) <= ZINC_SUBSET[split]:
         raise InputError(
             f"the root holds the subset of ZINC alone ({len(molecules)} {split} molecules): "
@@ -126,7 +128,7 @@ def load_molhiv(root: Path) -> tuple[LabelledGraphs, dict[str, np.ndarray]]:
     with tensors_only():
         dataset = PygGraphPropPredDataset("ogbg-molhiv", root=str(root))
         split = dataset.get_idx_split()
-    molecules = unpack(dataset, FEATURIZERS["ogb"].bond_sizes)
+    molecules = unpack(dataset, FEATURIZERS["ogb"])
     return molecules, {name: split["valid" if name == "val" else name].numpy() for name in SPLITS}
 
 

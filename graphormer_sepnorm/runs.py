@@ -1,14 +1,17 @@
 """Whole runs: from a config and a data folder to a run folder, and from a run folder to a score."""
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from graphormer_sepnorm import checkpoint, distributed
-from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, slim
+from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, read_config, slim
 from graphormer_sepnorm.datasets import SPLITS, TABLE, find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
@@ -19,6 +22,8 @@ from graphormer_sepnorm.recipes import Architecture
 from graphormer_sepnorm.signals import advising
 from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable
 from graphormer_sepnorm.training import TEST, Trainer
+
+LOCK = "run.lock"
 
 
 def dataset_config(
@@ -81,8 +86,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
     Raises:
         InputError: bad input of any kind; nothing is written then.
     """
-    if (out / checkpoint.CONFIG).exists() and not resume:
-        raise InputError(f"{out} already holds a run: continue it with --resume, or choose another --out")
+    check_free(out, resume)
     dataset = dataset_of(config, out)
     if config.featurizer != find_dataset(dataset).featurizer:
         raise InputError(
@@ -94,13 +98,57 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         check_scorable(config.task, test.y, "test")
         distributed.wait_for_all()
         trainer = Trainer(config, train, val, out)
-        if resume:
-            trainer.resume()
-        trainer.run()
-        scores = score_runs([out], "test", root)
-        if distributed.rank() == 0:
-            scores.write(out)
+        with training_alone(out, resume):
+            if resume:
+                trainer.resume()
+            trainer.run()
+            scores = score_runs([out], "test", root)
+            if distributed.rank() == 0:
+                scores.write(out)
         return scores.result
+
+
+def check_free(out: Path, resume: bool) -> None:
+    """Raises InputError if training may not write to ``out``: it holds a run that is not resumed, or another's file."""
+    path = out / checkpoint.CONFIG
+    if not path.exists():
+        return
+    if not resume:
+        raise InputError(f"{out} already holds a run: continue it with --resume, or choose another --out")
+    if not (out / checkpoint.STATE).exists():
+        try:
+            read_config(path)
+        except InputError as error:
+            raise InputError(f"{path} is not that of a run, choose another --out ({error})") from None
+
+
+@contextlib.contextmanager
+def training_alone(out: Path, resume: bool) -> Iterator[None]:
+    """Within it, no other run trains in the folder ``out``; of several processes of one run, the first sees to that.
+
+    The operating system frees the lock of a process that is killed.
+
+    Raises:
+        InputError: as ``check_free``, another run trains there, or the folder cannot be written.
+    """
+    if distributed.rank() != 0:
+        yield
+        return
+    path = out / LOCK
+    lock = FileLock(path, blocking=False)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise InputError(f"another process is training in {out}: wait for it, or choose another --out") from None
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        check_free(out, resume)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.release()
 
 
 def dataset_of(config: Config, run: Path) -> str:

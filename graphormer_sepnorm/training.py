@@ -221,8 +221,8 @@ class Trainer:
                 if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
                     raise InputError(
                         f"loss {loss}, gradient norm {gradient_norm} in epoch {epoch}, step {step + 1}, molecules "
-                        f"{molecules.tolist()}: lower the learning rate or look at their targets; "
-                        "the last checkpoint is intact"
+                        f"{self.suspects(molecules).tolist()} of the training split: lower the learning rate or look "
+                        "at their targets; the last checkpoint is intact"
                     )
                 total_loss += loss * len(molecules)
                 bar.update(len(molecules))
@@ -230,7 +230,10 @@ class Trainer:
         return total_loss / len(self.train), lr
 
     def update(self, molecules: np.ndarray, lr: float) -> tuple[float, float]:
-        """One optimiser step; returns the loss and the norm of the gradient before clipping, over all processes."""
+        """One optimiser step; returns the loss and the norm of the gradient before clipping, over all processes.
+
+        No step is taken if one of them is not finite.
+        """
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = lr
@@ -239,11 +242,28 @@ class Trainer:
         self.model.zero_grad()
         self.fabric.backward(loss)
         gradient_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
-        for optimizer in self.optimizers:
-            optimizer.step()
-        if self.average is not None:
-            self.average.update_parameters(self.model)
-        return distributed.mean(loss).item(), gradient_norm.item()
+        loss, norm = distributed.mean(loss).item(), gradient_norm.item()
+        if math.isfinite(loss) and math.isfinite(norm):
+            for optimizer in self.optimizers:
+                optimizer.step()
+            if self.average is not None:
+                self.average.update_parameters(self.model)
+        return loss, norm
+
+    @torch.no_grad()
+    def suspects(self, molecules: np.ndarray) -> np.ndarray:
+        """Those of a batch whose own loss is not finite; all of them if none stands out.
+
+        For a run that is over: running statistics, which the batch may have spoilt, start anew.
+        """
+        for module in self.model.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.reset_running_stats()
+        batch = self.train.batch(molecules).to(self.fabric.device)
+        output = self.model.eval()(batch)
+        losses = [self.task.loss(*rows) for rows in zip(output.split(1), batch.y.split(1), strict=True)]
+        wrong = ~(torch.stack(losses).isfinite() & output.isfinite().all(dim=1)).cpu().numpy()
+        return molecules[wrong] if wrong.any() else molecules
 
     def weight_of_share(self, molecules: np.ndarray) -> float:
         """What the loss of this process's share counts, for the mean over processes to be the mean over all labels."""

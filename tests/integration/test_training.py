@@ -8,7 +8,7 @@ import torch
 from graphormer_sepnorm import checkpoint, store, training
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets import MAE, sample_table
-from graphormer_sepnorm.encodings import Centrality, EdgePath, Spatial
+from graphormer_sepnorm.encodings import Bonds, Centrality, DegreeScaling, EdgePath, RandomWalk, Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.inference import predict_dataset
@@ -126,6 +126,118 @@ def test_batch_norm_statistics_are_those_of_todays_weights(run_config, tmp_path)
     torch.testing.assert_close(norm.running_var, variance)
 
 
+def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config, tmp_path):
+    one, other = molecules(40, run_config), molecules(40, run_config, skip=40)
+    found = []
+    for train, val in ((one, other), (one, molecules(20, run_config, skip=80)), (other, one)):
+        trainer = Trainer(run_config, train, val, tmp_path)
+        trainer.evaluate(1)
+        buffers = trainer.evaluated.named_buffers()
+        found.append(torch.cat([value.flatten() for name, value in buffers if "running_" in name]))
+    assert torch.equal(found[0], found[1])
+    assert not torch.allclose(found[0], found[2])
+
+
+def test_targets_are_scaled_by_the_training_split_alone(run_config, tmp_path):
+    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
+    Trainer(run_config, train, val, tmp_path).run_epoch(1)
+    task = checkpoint.load_model(tmp_path)[1].task
+    assert task.mean == pytest.approx([train.y.mean()]) and task.std == pytest.approx([train.y.std()])
+    assert task.mean != pytest.approx([val.y.mean()])
+
+
+@pytest.mark.parametrize(("metric", "best"), [("mae", 2), ("r2", 3)])
+def test_the_best_epoch_is_kept_and_not_the_last(run_config, tmp_path, monkeypatch, metric, best):
+    config = replace(run_config, task=replace(run_config.task, metric=metric))
+    trainer = Trainer(config, molecules(16, config), molecules(16, config, skip=40), tmp_path)
+    scores = {1: 0.5, 2: 0.3, 3: 0.8, 4: 0.4}
+    seen = {}
+
+    def evaluate(epoch: int) -> float:
+        seen[epoch] = {name: value.clone() for name, value in trainer.evaluated.state_dict().items()}
+        return scores[epoch]
+
+    monkeypatch.setattr(trainer, "evaluate", evaluate)
+    assert trainer.run() == {"epoch": best, "val_metric": scores[best]}
+    kept, _, facts = checkpoint.load_tensors(tmp_path / checkpoint.WEIGHTS)
+    assert facts == {"epoch": best, "val_metric": scores[best]}
+    assert all(torch.equal(kept[name], value) for name, value in seen[best].items())
+    assert not all(torch.equal(kept[name], value) for name, value in seen[4].items())
+
+
+def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monkeypatch):
+    """Averages by hand: those of the first update, then nine parts before and one part now."""
+    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
+    trainer = Trainer(run_config, train, val, tmp_path)
+    update, average = trainer.update, {}
+
+    def recording(batch: np.ndarray, lr: float) -> tuple[float, float]:
+        done = update(batch, lr)
+        for name, value in trainer.model.named_parameters():
+            now = value.detach().clone()
+            average[name] = 0.9 * average[name] + 0.1 * now if name in average else now
+        return done
+
+    monkeypatch.setattr(trainer, "update", recording)
+    trainer.run_epoch(1)
+    kept, config, facts = checkpoint.load_model(tmp_path)
+    for name, value in kept.named_parameters():
+        torch.testing.assert_close(value, average[name])
+    task = Task(config.task)
+    assert facts["val_metric"] == pytest.approx(task.metric(val.y, predict_dataset(kept, val, task)), abs=1e-6)
+    assert not all(torch.allclose(average[name], value) for name, value in trainer.model.named_parameters())
+
+
+def at_each_step(trainer: Trainer, look) -> list:
+    """What ``look(optimizer)`` gives right before each step of each optimizer, from now on."""
+    seen = []
+    for optimizer in trainer.optimizers:
+        optimizer.optimizer.register_step_pre_hook(lambda inner, *arguments: seen.append(look(inner)))
+    return seen
+
+
+@pytest.mark.parametrize("warmup", [0.0, 0.5])
+def test_the_learning_rate_changes_with_every_update(run_config, tmp_path, warmup):
+    train = replace(run_config.train, epochs=2, warmup=warmup)
+    data = molecules(32, run_config)
+    trainer = Trainer(replace(run_config, train=train), data, data, tmp_path)
+    rates = at_each_step(trainer, lambda optimizer: [group["lr"] for group in optimizer.param_groups])
+    trainer.run()
+    expected = [learning_rate(train, update / 8) for update in range(1, 9)]
+    assert rates == [[pytest.approx(rate)] * 2 for rate in expected]
+    assert len(set(expected)) >= 7
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_gradients_are_clipped(run_config, tmp_path, optimizer):
+    train = replace(run_config.train, clip_norm=1e-3, optimizer=optimizer)
+    data = molecules(16, run_config)
+    trainer = Trainer(replace(run_config, train=train), data, data, tmp_path)
+
+    def squared_norm(inner: torch.optim.Optimizer) -> float:
+        gradients = (parameter.grad for group in inner.param_groups for parameter in group["params"])
+        return sum(float(gradient.double().square().sum()) for gradient in gradients)
+
+    seen = at_each_step(trainer, squared_norm)
+    trainer.update(np.arange(16), 1e-3)
+    assert sum(seen) ** 0.5 == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves(run_config, name):
+    """By 1 - 0.1 * 0.5."""
+    model = training.Graphormer(run_config.model)
+    before = {key: value.detach().clone() for key, value in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    for optimizer in OPTIMIZERS[name](model, replace(run_config.train, lr=0.1, weight_decay=0.5)):
+        optimizer.step()
+    matrices = {f"{key}.weight" for key, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+    assert any(key.startswith("blocks") for key in matrices) and any(key.startswith("head") for key in matrices)
+    for key, value in model.named_parameters():
+        torch.testing.assert_close(value.detach(), before[key] * (0.95 if key in matrices else 1))
+
+
 def test_batch_norm_statistics_do_not_depend_on_dropout(run_config, tmp_path):
     config = replace(run_config, model=replace(run_config.model, attention_dropout=0.5, dropout=0.5))
     data = molecules(64, config)
@@ -224,3 +336,86 @@ def test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint(
     with pytest.raises(InputError, match=r"epoch 2, step 1, molecules \[\d+"):
         trainer.run_epoch(2)
     assert (tmp_path / checkpoint.WEIGHTS).read_bytes() == before
+
+
+@pytest.mark.parametrize("norm", ["sepnorm", "sharenorm-batchnorm"])
+def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, tmp_path, norm):
+    """Features that are no numbers in two of the 16 molecules of one batch; nothing has moved then."""
+    model = replace(run_config.model, encodings=(RandomWalk(),), norm=norm)
+    config = replace(run_config, model=model, train=replace(run_config.train, batch_size=16))
+    data = molecules(16, config)
+    trainer = Trainer(config, data, data, tmp_path)
+    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    for molecule in (5, 11):
+        data.shards[0].rows("rrwp", molecule)[...] = np.nan
+    with pytest.raises(InputError, match=r"epoch 1, step 1, molecules \[(5, 11|11, 5)\] of the training split"):
+        trainer.run_epoch(1)
+    assert all(torch.equal(*pair) for pair in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_equal_models_give_equal_files(run_config, tmp_path):
+    """Byte for byte, with the tensors where any reader of safetensors finds them."""
+    torch.manual_seed(0)
+    model = training.Graphormer(run_config.model)
+    config = replace(run_config, dataset="Sätze", task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
+    contents = set()
+    for number in range(20):
+        path = tmp_path / f"{number}.safetensors"
+        checkpoint.save_model(path, model, config, {"epoch": 1})
+        contents.add(path.read_bytes())
+    assert len(contents) == 1
+    tensors, found, facts = checkpoint.load_tensors(path)
+    assert found == config and facts == {"epoch": 1}
+    assert all(torch.equal(tensors[name], value) for name, value in model.state_dict().items())
+
+
+def test_models_are_of_single_precision_whatever_the_default(run_config, tmp_path):
+    torch.manual_seed(0)
+    model = training.Graphormer(run_config.model)
+    config = replace(run_config, task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
+    checkpoint.save_model(tmp_path / checkpoint.WEIGHTS, model, config, {"epoch": 1})
+    data = molecules(8, run_config)
+    expected = predict_dataset(model.eval(), data, Task(config.task))
+    torch.set_default_dtype(torch.float64)
+    try:
+        loaded = checkpoint.load_model(tmp_path)[0]
+        np.testing.assert_array_equal(predict_dataset(loaded, data, Task(config.task)), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def with_idle_parameters(path) -> None:
+    """Rewrites a file as format 1 had it: a row of no bond before each type's, messages and degrees in all blocks."""
+    tensors, config, facts = checkpoint.load_tensors(path)
+    received = {name: value for name, value in tensors.items() if "messages" in name or "degree_scaler" in name}
+    for name, value in received.items():
+        if "messages.bond" in name and value.ndim == 2:
+            value = torch.cat([torch.ones(1, value.shape[1]), value])
+        tensors |= {name: value, name.replace("blocks.0", "blocks.1"): value.clone()}
+    assert received and all("blocks.0" in name for name in received)
+    checkpoint.save_tensors(path, tensors, replace(config, format_version=1), facts)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_path, optimizer):
+    encodings = (Centrality(), Spatial(), Bonds(num_bond_types=5), DegreeScaling())
+    model, train = replace(run_config.model, encodings=encodings), replace(run_config.train, optimizer=optimizer)
+    config = replace(run_config, model=model, train=train)
+    train, val = molecules(24, config), molecules(16, config, skip=40)
+    Trainer(config, train, val, tmp_path / "whole").run()
+
+    first = Trainer(config, train, val, tmp_path / "parts")
+    first.run_epoch(1)
+    first.run_epoch(2)
+    kept, task = checkpoint.load_model(tmp_path / "parts")[0], Task(first.config.task)
+    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+        with_idle_parameters(tmp_path / "parts" / name)
+    found, found_config, _ = checkpoint.load_model(tmp_path / "parts")
+    assert found_config == first.config
+    np.testing.assert_array_equal(predict_dataset(found, val, task), predict_dataset(kept, val, task))
+
+    second = Trainer(config, train, val, tmp_path / "parts")
+    second.resume()
+    second.run()
+    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -139,17 +139,14 @@ def trained(folder: Path, number: int, optimizer: str) -> dict:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("optimizer", "tolerance"), [("adamw", 1e-6), ("muon", 1e-3)])
-def test_two_processes_train_as_one(tmp_path, optimizer, tolerance):
-    """Odd sizes, missing labels, and BatchNorm on the CLS; without dropout, whose masks differ between processes.
-
-    Muon rounds to bfloat16, which turns some differences in the last bit of float32 into ones of 2^-8.
-    """
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_two_processes_train_as_one(tmp_path, optimizer):
+    """Odd sizes, missing labels, and BatchNorm on the CLS; without dropout, whose masks differ between processes."""
     one, two = tmp_path / "one", tmp_path / "two"
     alone, together = trained(one, 1, optimizer), trained(two, 2, optimizer)
-    assert together["value"] == pytest.approx(alone["value"], rel=tolerance)
+    assert together["value"] == pytest.approx(alone["value"], rel=1e-6)
     assert together["n"] == alone["n"] == 11
-    np.testing.assert_allclose(losses(two / "run"), losses(one / "run"), rtol=tolerance, atol=1e-12)
+    np.testing.assert_allclose(losses(two / "run"), losses(one / "run"), rtol=1e-6, atol=1e-12)
     assert sorted((two / "cache" / tiny_run.READS).read_text().split()) == ["test", "train", "val"]
     assert_complete(two / "run")
     assert checkpoint.load_tensors(two / "run" / checkpoint.STATE)[0].keys() == (

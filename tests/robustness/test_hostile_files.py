@@ -105,7 +105,7 @@ def test_the_forger_makes_readable_checkpoints(good, tmp_path):
         ("task.mean", [], "no scale"),
         ("task.metric", "../../etc/passwd", "unknown metric"),
         ("featurizer", "../ogb", "unknown featurizer"),
-        ("format_version", 2, "install a newer"),
+        ("format_version", 3, "install a newer"),
         ("format_version", "2", "valid integer"),
         ("format_version", 10**30, "install a newer"),
     ],
@@ -120,7 +120,7 @@ def test_configs_that_ask_for_the_impossible_are_refused(good, tmp_path, path, v
 
 
 def test_a_newer_format_is_named_before_what_is_new_in_it(good):
-    config = {**config_of(good), "format_version": 2, "novelty": 1}
+    config = {**config_of(good), "format_version": 3, "novelty": 1}
     with pytest.raises(InputError, match="install a newer"):
         config_from_json(json.dumps(config), "newer")
 

@@ -1,11 +1,16 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from graphormer_sepnorm import paths
 from graphormer_sepnorm.batching import GraphBatch
+from graphormer_sepnorm.datasets import unpack
 from graphormer_sepnorm.encodings import ENCODINGS, GraphormerTransform, precompute
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.graphs import bond_types, pack_data
 from tests.conftest import random_graph
 from tests.reference import distances, smallest_path
@@ -218,3 +223,24 @@ def test_bond_types_are_distinct_and_start_at_one():
     sizes = (2, 3)
     combinations = np.array([[a, b] for a in range(2) for b in range(3)])
     assert sorted(bond_types(combinations, sizes).tolist()) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("x", 28, "x of molecule 1 has 28 in column 0, where values are from 0 to 27"),
+        ("edge_attr", 4, "edge_attr of molecule 1 has 4 in column 0, where values are from 0 to 3"),
+        ("edge_attr", -1, "edge_attr of molecule 1 has -1 in column 0"),
+        ("edge_index", 2, "edge_index of molecule 1 has atom 2, its atoms are numbered from 0 to 1"),
+    ],
+)
+def test_datasets_outside_the_vocabularies_are_refused(name, value, sentence):
+    """Values that the first molecule has too, in whose place they are right, do not hide those of the second."""
+    graphs = [skeleton((0, 1), (1, 2), (2, 0)), skeleton((0, 1))]
+    for graph in graphs:
+        graph.x, graph.y = torch.full((graph.num_nodes,), 27), torch.zeros(1)
+        graph.edge_attr = graph.edge_attr.view(-1)
+    graphs[1][name][..., -1] = value
+    data, slices = InMemoryDataset.collate(graphs)
+    with pytest.raises(InputError, match=sentence):
+        unpack(SimpleNamespace(_data=data, slices=slices), FEATURIZERS["zinc"])

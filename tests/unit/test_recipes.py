@@ -1,14 +1,20 @@
 import inspect
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from graphormer_sepnorm import cli
-from graphormer_sepnorm.config import TrainConfig, config_to_json, read_config, slim
+from graphormer_sepnorm import commands
+from graphormer_sepnorm.config import TrainConfig, config_to_json, num_bond_types, read_config, slim
+from graphormer_sepnorm.datasets import read_sample
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.recipes import RECIPES, find_recipe
 from graphormer_sepnorm.runs import dataset_config, task_config
+from graphormer_sepnorm.store import in_memory
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -47,7 +53,7 @@ def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():
     assert (train.batch_size, train.weight_decay, train.clip_norm, train.averaging) == (256, 0.01, 5.0, 0.0)
 
 
-@pytest.mark.parametrize("command", [cli.train, cli.sweep])
+@pytest.mark.parametrize("command", [commands.train, commands.sweep])
 def test_the_default_recipe_is_slim_with_the_settings_it_always_had(command):
     recipe = RECIPES[inspect.signature(command).parameters["recipe"].default]
     assert recipe.architecture is slim
@@ -61,3 +67,19 @@ def test_a_config_from_before_there_were_schedules_has_a_cosine(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(fields))
     assert read_config(tmp_path / "config.json") == config
     assert config.train.schedule == "cosine"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_parameter_learns(name):
+    """But the last norms of the atoms, which give ``encode`` its atoms and no prediction."""
+    model = dataset_config("sample", TrainConfig(), None, RECIPES[name].architecture).model
+    molecules = read_sample("train", Path()).take(np.arange(64))
+    torch.manual_seed(0)
+    graphormer = Graphormer(model)
+    (graphormer(in_memory(molecules, model.encodings).batch(range(64))) - 1).abs().sum().backward()
+    last = (f"blocks.{model.layers - 1}.", "last_norm.")
+    for key, parameter in graphormer.named_parameters():
+        if not (key.startswith(last) and "tok_norm_layer" in key):
+            assert parameter.grad is not None and parameter.grad.any(), key
+        if key.endswith("messages.bond.weight"):
+            assert len(parameter) == num_bond_types(model.bond_sizes)
