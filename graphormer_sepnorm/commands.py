@@ -126,6 +126,28 @@ def train(
     print(json.dumps(result))
 
 
+def pretrain(
+    smiles: Annotated[list[str], typer.Option(help="Table with molecules: CSV, .smi, SDF, .gz; repeat the option.")],
+    out: Annotated[Path, typer.Option(help="Run folder to write.")],
+    smiles_column: Annotated[str | None, typer.Option(help="Column of the tables; by default smiles.")] = None,
+    size: Annotated[Literal["small", "base"], typer.Option(help="About 1 or 3 million parameters.")] = "small",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default 6.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
+) -> None:
+    """Pre-train a Graphormer on molecules without labels, to be fine-tuned by train --from OUT.
+
+    It learns to predict RDKit's descriptors, which are computed once and kept in the cache.
+    """
+    from graphormer_sepnorm.pretrain import SIZES, pretrain  # its import takes seconds
+
+    train_config = replace(SIZES[size].train, **given({"epochs": epochs, "seed": seed}))
+    result = pretrain(smiles, replace(SIZES[size], train=train_config), out, smiles_column, resume)
+    if result["skipped"]:
+        print(f"{result['skipped']} rows were skipped: they have no molecule that can be read", file=sys.stderr)
+    print(json.dumps(result))
+
+
 def evaluate(
     run: Annotated[list[str], typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
@@ -312,7 +334,7 @@ def in_first_process(command: Callable[..., None]) -> Callable[..., None]:
 
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-for shared_out in (train, evaluate, sweep):
+for shared_out in (train, pretrain, evaluate, sweep):
     app.command()(shared_out)
 for of_one_process in (explain, predict, embed, info, analyze):
     app.command()(in_first_process(of_one_process))

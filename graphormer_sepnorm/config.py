@@ -151,12 +151,13 @@ class TaskConfig:
     """What is predicted and how it is scored.
 
     Attributes:
-        kind: "regression" (L1 loss) or "classification" (binary cross-entropy).
+        kind: "regression" or "classification" (binary cross-entropy).
         metric: a name in ``METRICS``.
         targets: names of the target columns.
         mean, std: per target, the scale that training puts regression targets on; undone in predictions.
         balance: whether the positives of a classification count as much as its negatives.
         pos_weight: per target, the weight of its positives that training found for that.
+        loss: of a regression, "l1" or "mse", on scaled targets.
     """
 
     kind: Literal["regression", "classification"]
@@ -166,6 +167,11 @@ class TaskConfig:
     std: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
     balance: bool = False
     pos_weight: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
+    loss: Literal["l1", "mse"] = "l1"
+
+    def __post_init__(self) -> None:
+        if self.kind == "classification" and self.loss != "l1":
+            raise ValueError(f"loss {self.loss} is for regression; classification has its own")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -283,6 +289,17 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
         attention_dropout=0.4,
         embedding_std=0.2,
     )
+
+
+def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """``best`` with 8 layers of width 128, about a million parameters, to be pre-trained."""
+    shape = best(atom_sizes, bond_sizes, num_tasks)
+    return replace(shape, layers=8, width=128, ffn_width=128, attention_dropout=0.1)
+
+
+def foundation_base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """``best`` of width 192, about three million parameters, to be pre-trained."""
+    return replace(best(atom_sizes, bond_sizes, num_tasks), width=192, ffn_width=192, attention_dropout=0.1)
 
 
 def num_bond_types(bond_sizes: tuple[int, ...]) -> int:

@@ -18,6 +18,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chemistry import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import PackedGraphs, bond_types, pointers
+from graphormer_sepnorm.stereo import label, label_stereo
 
 # Index = atom type of the ZINC benchmark's files: symbol, hydrogens written in the SMILES, sign of the charge.
 ZINC_ATOM_TYPES = (
@@ -26,6 +27,13 @@ ZINC_ATOM_TYPES = (
 )  # fmt: skip
 ZINC_ATOM_INDEX = {name: index for index, name in enumerate(ZINC_ATOM_TYPES)}
 ZINC_BOND_INDEX = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}
+
+# Index = CIP label; those of axes and planes, which no SMILES has, count as none.
+ATOM_LABELS = {"": 0, "R": 1, "S": 2, "r": 3, "s": 4}
+BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
+BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
+MAX_CHARGE = 4
+LARGEST_RING = 8
 
 
 MAX_ATOMS = 1000
@@ -52,7 +60,7 @@ class FeatureRows:
 
     Attributes:
         width: number of features.
-        inputs: methods whose results determine the features.
+        inputs: methods or functions whose results determine the features.
         compute: atom or bond to its features, each below 256.
         known: rows computed so far, by the results of ``inputs``.
     """
@@ -71,6 +79,15 @@ class FeatureRows:
         return np.frombuffer(rows, np.uint8).reshape(-1, self.width)
 
 
+def as_read(mol: Chem.Mol) -> None:
+    """Leaves a molecule as RDKit read it."""
+
+
+def kekulize(mol: Chem.Mol) -> None:
+    """Makes atoms and bonds those of the Kekule form, without aromatic ones."""
+    Chem.Kekulize(mol, clearAromaticFlags=True)
+
+
 @dataclass(frozen=True)
 class Featurizer:
     """How atoms and bonds become integers.
@@ -79,14 +96,14 @@ class Featurizer:
         atom_sizes, bond_sizes: sizes of the vocabularies of the columns of ``x`` and ``edge_attr``, at most 256 each.
         atom_rows, bond_rows: give the rows of ``x`` and ``edge_attr``; raise InputError for an atom or a bond outside
             the vocabulary.
-        kekulize: whether atoms and bonds are those of the Kekule form, without aromatic ones.
+        prepare: changes a molecule in place before it is looked at.
     """
 
     atom_sizes: tuple[int, ...]
     bond_sizes: tuple[int, ...]
     atom_rows: FeatureRows
     bond_rows: FeatureRows
-    kekulize: bool = False
+    prepare: Callable[[Chem.Mol], None] = as_read
 
     def graph(self, smiles: str) -> MoleculeGraph:
         """Reads a SMILES.
@@ -102,9 +119,8 @@ class Featurizer:
             return self.features(mol)
 
     def features(self, mol: Chem.Mol) -> MoleculeGraph:
-        """The features of a molecule, which is brought into its Kekule form where those are wanted."""
-        if self.kekulize:
-            Chem.Kekulize(mol, clearAromaticFlags=True)
+        """The features of a molecule, which is brought into the form that they are read from."""
+        self.prepare(mol)
         atoms = [mol.GetAtomWithIdx(i) for i in range(mol.GetNumAtoms())]  # twice as fast as GetAtoms()
         bonds = [mol.GetBondWithIdx(i) for i in range(mol.GetNumBonds())]
         edge_attr = self.bond_rows(bonds)
@@ -146,6 +162,38 @@ def zinc_bond_type(bond: Chem.Bond) -> list[int]:
     return [index]
 
 
+def smallest_ring(atom: Chem.Atom) -> int:
+    """Size of the smallest ring through an atom, 0 for none."""
+    return atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())
+
+
+def mol_atom(atom: Chem.Atom) -> list[int]:
+    """What is known of an atom however its molecule is written, as far as the vocabularies of ``MOL_ATOM_SIZES`` go."""
+    ring = smallest_ring(atom)
+    features = [
+        atom.GetAtomicNum(),
+        ATOM_LABELS.get(label(atom), 0),
+        atom.GetTotalDegree(),
+        max(atom.GetFormalCharge() + MAX_CHARGE, 0),
+        atom.GetTotalNumHs(),
+        atom.GetNumRadicalElectrons(),
+        int(atom.GetHybridization()),
+        int(atom.GetIsAromatic()),
+        min(ring, LARGEST_RING) - 2 if ring else 0,
+    ]
+    return [min(feature, size - 1) for feature, size in zip(features, MOL_ATOM_SIZES, strict=True)]
+
+
+def mol_bond(bond: Chem.Bond) -> list[int]:
+    """What is known of a bond however its molecule is written; a kind of bond that is not in the vocabulary is 0."""
+    return [
+        BOND_ORDERS.get(bond.GetBondType(), 0),
+        BOND_LABELS.get(label(bond), 0),
+        int(bond.GetIsConjugated()),
+        int(bond.IsInRing()),
+    ]
+
+
 ZINC_ATOMS = FeatureRows(
     1, (Chem.Atom.GetAtomicNum, Chem.Atom.GetFormalCharge, Chem.Atom.GetNumExplicitHs), zinc_atom_type
 )
@@ -170,10 +218,34 @@ OGB_BONDS = FeatureRows(
     (Chem.Bond.GetBondType, Chem.Bond.GetStereo, Chem.Bond.GetIsConjugated),
     bond_to_feature_vector,
 )
+# Element (0 unknown), CIP label, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization, aromatic,
+# smallest ring (none, 3, 4, ... atoms).
+MOL_ATOM_SIZES = (119, len(ATOM_LABELS), 11, 2 * MAX_CHARGE + 1, 9, 5, 9, 2, LARGEST_RING - 1)
+# Order (0 another), CIP label, conjugated, in a ring.
+MOL_BOND_SIZES = (5, 3, 2, 2)
+MOL_ATOMS = FeatureRows(
+    len(MOL_ATOM_SIZES),
+    (
+        Chem.Atom.GetAtomicNum,
+        label,
+        Chem.Atom.GetTotalDegree,
+        Chem.Atom.GetFormalCharge,
+        Chem.Atom.GetTotalNumHs,
+        Chem.Atom.GetNumRadicalElectrons,
+        Chem.Atom.GetHybridization,
+        Chem.Atom.GetIsAromatic,
+        smallest_ring,
+    ),
+    mol_atom,
+)
+MOL_BONDS = FeatureRows(
+    len(MOL_BOND_SIZES), (Chem.Bond.GetBondType, label, Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing), mol_bond
+)
 
 FEATURIZERS = {
-    "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, kekulize=True),
+    "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, kekulize),
     "ogb": Featurizer(tuple(get_atom_feature_dims()), tuple(get_bond_feature_dims()), OGB_ATOMS, OGB_BONDS),
+    "mol": Featurizer(MOL_ATOM_SIZES, MOL_BOND_SIZES, MOL_ATOMS, MOL_BONDS, label_stereo),
 }
 
 

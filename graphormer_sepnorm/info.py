@@ -11,6 +11,7 @@ VOCABULARIES = {
     "zinc": f"the ZINC benchmark's {len(ZINC_ATOM_TYPES)} atom types ({', '.join(ZINC_ATOM_TYPES)}), "
     "single, double and triple bonds",
     "ogb": "all elements, by OGB's nine atom and three bond features",
+    "mol": "all elements and bonds, with charges, hydrogens, rings and CIP labels, however a SMILES is written",
 }
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss
+from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss, mse_loss
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 
 LARGEST_TARGET = 1e18  # its square is still a float32
+LOSSES = {"l1": l1_loss, "mse": mse_loss}
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class Task:
         self.metric = METRICS[config.metric]
 
     def loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Mean loss over the labels that are there: L1 on scaled targets, or binary cross-entropy.
+        """Mean loss over the labels that are there: L1 or squared on scaled targets, or binary cross-entropy.
 
         Args:
             output: [B, tasks] of the model.
@@ -212,7 +213,7 @@ class Task:
             weight = y.new_tensor(self.config.pos_weight) if self.config.pos_weight else None
             losses = binary_cross_entropy_with_logits(output, y.nan_to_num(), pos_weight=weight, reduction="none")
         else:
-            losses = l1_loss(output, self.scale(y).nan_to_num(), reduction="none")
+            losses = LOSSES[self.config.loss](output, self.scale(y).nan_to_num(), reduction="none")
         return (losses * labelled).sum() / labelled.sum().clamp(min=1)
 
     def scale(self, y: Tensor) -> Tensor:
