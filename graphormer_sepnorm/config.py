@@ -10,23 +10,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from graphormer_sepnorm.encodings import (
-    Bonds,
-    Centrality,
-    DegreeScaling,
-    EdgePath,
-    Encoding,
-    RandomWalk,
-    Rings,
-    Spatial,
-)
+from graphormer_sepnorm.encodings import Encoding
+from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.norms import NORMS
-from graphormer_sepnorm.readouts import READOUTS
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.layers.readouts import READOUTS
 
 FORMAT_VERSION = 2
 STRICT = ConfigDict(extra="forbid", strict=True)
-
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 OptimizerName = Literal["adamw", "muon"]
@@ -250,56 +241,6 @@ def first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
     return ": ".join(filter(None, (where, problem["msg"].removeprefix("Value error, "))))
-
-
-def paper_encodings(bond_types: int, max_hops: int = 5) -> tuple[Encoding, ...]:
-    """Graphormer's own three encodings, for ``bond_types`` bond types and paths of ``max_hops`` bonds."""
-    return Centrality(), Spatial(), EdgePath(max_hops=max_hops, num_bond_types=bond_types + 1)
-
-
-def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim: 12 layers, width 80, FFN 80, 8 heads; under 500,000 parameters on ZINC."""
-    return ModelConfig(
-        atom_sizes=atom_sizes,
-        bond_sizes=bond_sizes,
-        num_tasks=num_tasks,
-        encodings=paper_encodings(num_bond_types(bond_sizes)),
-    )
-
-
-def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-base: 12 layers, width 768, FFN 768, 32 heads, dropout 0.1."""
-    published = slim(atom_sizes, bond_sizes, num_tasks)
-    return replace(published, width=768, ffn_width=768, heads=32, dropout=0.1, attention_dropout=0.1)
-
-
-def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim of 10 layers with messages along bonds, encodings of random walks and rings, and a bias network.
-
-    LayerNorm on the CLS, BatchNorm on the atoms.
-    """
-    published = slim(atom_sizes, bond_sizes, num_tasks)
-    bonds = Bonds(num_bond_types=num_bond_types(bond_sizes) + 1)
-    return replace(
-        published,
-        layers=10,
-        encodings=(*published.encodings, RandomWalk(), bonds, Rings()),
-        bias_hidden=32,
-        norm="sepnorm-layernorm-batchnorm",
-        attention_dropout=0.4,
-        embedding_std=0.2,
-    )
-
-
-def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` with 8 layers of width 128, about a million parameters, to be pre-trained."""
-    shape = best(atom_sizes, bond_sizes, num_tasks)
-    return replace(shape, layers=8, width=128, ffn_width=128, attention_dropout=0.1)
-
-
-def foundation_base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` of width 192, about three million parameters, to be pre-trained."""
-    return replace(best(atom_sizes, bond_sizes, num_tasks), width=192, ffn_width=192, attention_dropout=0.1)
 
 
 def num_bond_types(bond_sizes: tuple[int, ...]) -> int:

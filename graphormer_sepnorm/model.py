@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.encodings import Edges, GraphormerTransform, Terms
-from graphormer_sepnorm.graphs import check_features
-from graphormer_sepnorm.norms import NORMS
-from graphormer_sepnorm.ops import Attention, bias_gelu, embedding_sum, make_attention
-from graphormer_sepnorm.readouts import READOUTS
+from graphormer_sepnorm.encodings.base import Edges, Terms
+from graphormer_sepnorm.encodings.transform import GraphormerTransform
+from graphormer_sepnorm.graphs import GraphBatch, check_features
+from graphormer_sepnorm.kernels import Attention, bias_gelu, embedding_sum, make_attention
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.layers.readouts import READOUTS
 
 
 class AtomEmbedding(nn.Module):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphormer_sepnorm.cli import run_alone
+from graphormer_sepnorm.interfaces.cli import run_alone
 from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
@@ -143,7 +143,7 @@ def test_help_names_every_option(script):
 
 
 def test_starting_a_command_does_not_import_what_only_training_needs():
-    code = "import sys, graphormer_sepnorm.commands; sys.exit('lightning_fabric' in sys.modules)"
+    code = "import sys, graphormer_sepnorm.interfaces.commands; sys.exit('lightning_fabric' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

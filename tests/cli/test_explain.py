@@ -7,7 +7,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from graphormer_sepnorm import commands, drawing
+from graphormer_sepnorm.inference import pictures
+from graphormer_sepnorm.interfaces import commands
 from tests.unit.test_explain import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()", "explain"]
@@ -57,14 +58,14 @@ def test_a_table_into_a_grid(saved, table, tmp_path):
 
 
 def test_a_molecule_that_rdkit_cannot_draw_costs_no_other(saved, table, tmp_path, monkeypatch):
-    lay_out = drawing.rdDepictor.Compute2DCoords
+    lay_out = pictures.rdDepictor.Compute2DCoords
 
     def failing(mol):
         if mol.GetNumAtoms() == 3:
             raise RuntimeError("Invariant Violation")
         lay_out(mol)
 
-    monkeypatch.setattr(drawing.rdDepictor, "Compute2DCoords", failing)
+    monkeypatch.setattr(pictures.rdDepictor, "Compute2DCoords", failing)
     explanations = explain(saved, table, "-o", tmp_path / "pictures")
     assert [e["smiles"] for e in explanations] == ["CCO", "c1ccccc1"]
     texts = [path.read_text() for path in sorted((tmp_path / "pictures").iterdir())]

@@ -6,10 +6,10 @@ import random
 
 import numpy as np
 
-from graphormer_sepnorm.chemistry import murcko_scaffold
-from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.properties import murcko_scaffold
+from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS
 from tests.fuzz.edits import edited, random_edits, run
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT
 

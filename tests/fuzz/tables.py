@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.data.tables import open_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import read_molecules
-from graphormer_sepnorm.tables import open_table
 from tests.fuzz.edits import edited, random_edits, run
 
 TOKENS = (

@@ -5,16 +5,25 @@ import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm import checkpoint, store, training
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
-from graphormer_sepnorm.datasets import MAE, sample_table
-from graphormer_sepnorm.encodings import Bonds, Centrality, DegreeScaling, EdgePath, RandomWalk, Spatial
+from graphormer_sepnorm.data import store
+from graphormer_sepnorm.data.benchmarks import MAE, sample_table
+from graphormer_sepnorm.encodings.centrality import Centrality
+from graphormer_sepnorm.encodings.edge_path import EdgePath
+from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
+from graphormer_sepnorm.encodings.random_walk import RandomWalk
+from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.inference import predict_dataset
-from graphormer_sepnorm.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
+from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.inference.forward import predict_dataset
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.tasks import Task
-from graphormer_sepnorm.training import Trainer, epoch_batches, learning_rate
+from graphormer_sepnorm.training import trainer
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
+from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
+from graphormer_sepnorm.training.trainer import Trainer
 
 
 @pytest.fixture
@@ -36,7 +45,7 @@ def molecules(count, config, skip=0):
     featurizer = FEATURIZERS["zinc"]
     graphs = featurizer.pack([featurizer.graph(smiles) for smiles in table.smiles])
     y = table[["penalized_logp"]].to_numpy(np.float32)
-    return store.in_memory(store.LabelledGraphs(graphs, y), config.model.encodings)
+    return store.in_memory(LabelledGraphs(graphs, y), config.model.encodings)
 
 
 def weights(path):
@@ -48,7 +57,7 @@ def test_overfits_sixteen_molecules(run_config, tmp_path):
     config = replace(config, train=replace(config.train, epochs=150, batch_size=16, averaging=0.0))
     data = molecules(16, config)
     Trainer(config, data, data, tmp_path).run()
-    lines = [json.loads(line) for line in (tmp_path / training.METRICS_FILE).read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / METRICS_FILE).read_text().splitlines()]
     assert lines[0]["val_metric"] > 0.8
     assert lines[-1]["val_metric"] < 0.1
 
@@ -67,12 +76,12 @@ def test_a_resumed_run_equals_an_uninterrupted_one(run_config, tmp_path, optimiz
     second.resume()
     second.run()
 
-    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+    for name in (WEIGHTS, STATE):
         whole, parts = weights(tmp_path / "whole" / name), weights(tmp_path / "parts" / name)
         assert whole.keys() == parts.keys()
         assert all(torch.equal(whole[key], parts[key]) for key in whole)
     for run in ("whole", "parts"):
-        lines = (tmp_path / run / training.METRICS_FILE).read_text().splitlines()
+        lines = (tmp_path / run / METRICS_FILE).read_text().splitlines()
         assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3, 4]
 
 
@@ -91,17 +100,17 @@ def test_the_run_folder_rebuilds_the_best_model(run_config, tmp_path):
     task = Task(config.task)
     assert kept == facts
     assert task.metric(val.y, predict_dataset(model, val, task)) == pytest.approx(facts["val_metric"], abs=1e-6)
-    assert json.loads((tmp_path / checkpoint.CONFIG).read_text())["model"]["norm"] == "sepnorm"
-    assert (tmp_path / training.CURVES).read_bytes().startswith(b"\x89PNG")
-    line = json.loads((tmp_path / training.METRICS_FILE).read_text().splitlines()[0])
+    assert json.loads((tmp_path / CONFIG).read_text())["model"]["norm"] == "sepnorm"
+    assert (tmp_path / CURVES).read_bytes().startswith(b"\x89PNG")
+    line = json.loads((tmp_path / METRICS_FILE).read_text().splitlines()[0])
     assert set(line) == {"epoch", "train_loss", "val_metric", "lr", "molecules_per_second", "seconds"}
 
 
 def test_predictions_do_not_depend_on_order_or_company(run_config):
     torch.manual_seed(0)
-    model = training.Graphormer(run_config.model).eval()
+    model = trainer.Graphormer(run_config.model).eval()
     data = molecules(60, run_config)
-    task = Task(training.fit_scale(run_config.task, data.y))
+    task = Task(trainer.fit_scale(run_config.task, data.y))
     together = predict_dataset(model, data, task)
     with torch.no_grad():
         alone = np.concatenate([task.predict(model(data.batch([i]))).numpy() for i in range(60)])
@@ -159,7 +168,7 @@ def test_the_best_epoch_is_kept_and_not_the_last(run_config, tmp_path, monkeypat
 
     monkeypatch.setattr(trainer, "evaluate", evaluate)
     assert trainer.run() == {"epoch": best, "val_metric": scores[best]}
-    kept, _, facts = checkpoint.load_tensors(tmp_path / checkpoint.WEIGHTS)
+    kept, _, facts = checkpoint.load_tensors(tmp_path / WEIGHTS)
     assert facts == {"epoch": best, "val_metric": scores[best]}
     assert all(torch.equal(kept[name], value) for name, value in seen[best].items())
     assert not all(torch.equal(kept[name], value) for name, value in seen[4].items())
@@ -226,7 +235,7 @@ def test_gradients_are_clipped(run_config, tmp_path, optimizer):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves(run_config, name):
     """By 1 - 0.1 * 0.5."""
-    model = training.Graphormer(run_config.model)
+    model = trainer.Graphormer(run_config.model)
     before = {key: value.detach().clone() for key, value in model.named_parameters()}
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
@@ -274,7 +283,7 @@ def test_linear_learning_rate_by_hand():
 
 
 def test_only_weight_matrices_decay(run_config):
-    model = training.Graphormer(run_config.model)
+    model = trainer.Graphormer(run_config.model)
     names = {id(p): name for name, p in model.named_parameters()}
     decay, rest = ({names[id(p)] for p in group["params"]} for group in parameter_groups(model, 0.1))
     assert "blocks.0.attention.qkv.weight" in decay and "head.2.weight" in decay
@@ -285,7 +294,7 @@ def test_only_weight_matrices_decay(run_config):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers_update_every_parameter_once(run_config, name):
-    model = training.Graphormer(run_config.model)
+    model = trainer.Graphormer(run_config.model)
     groups = [group for optimizer in OPTIMIZERS[name](model, run_config.train) for group in optimizer.param_groups]
     updated = [id(parameter) for group in groups for parameter in group["params"]]
     assert sorted(updated) == sorted(id(parameter) for parameter in model.parameters())
@@ -330,12 +339,12 @@ def test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint(
     data = molecules(16, run_config)
     trainer = Trainer(run_config, data, data, tmp_path)
     trainer.run_epoch(1)
-    before = (tmp_path / checkpoint.WEIGHTS).read_bytes()
+    before = (tmp_path / WEIGHTS).read_bytes()
     with torch.no_grad():
         trainer.model.head[0].weight.fill_(float("nan"))
     with pytest.raises(InputError, match=r"epoch 2, step 1, molecules \[\d+"):
         trainer.run_epoch(2)
-    assert (tmp_path / checkpoint.WEIGHTS).read_bytes() == before
+    assert (tmp_path / WEIGHTS).read_bytes() == before
 
 
 @pytest.mark.parametrize("norm", ["sepnorm", "sharenorm-batchnorm"])
@@ -356,7 +365,7 @@ def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, 
 def test_equal_models_give_equal_files(run_config, tmp_path):
     """Byte for byte, with the tensors where any reader of safetensors finds them."""
     torch.manual_seed(0)
-    model = training.Graphormer(run_config.model)
+    model = trainer.Graphormer(run_config.model)
     config = replace(run_config, dataset="Sätze", task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
     contents = set()
     for number in range(20):
@@ -371,9 +380,9 @@ def test_equal_models_give_equal_files(run_config, tmp_path):
 
 def test_models_are_of_single_precision_whatever_the_default(run_config, tmp_path):
     torch.manual_seed(0)
-    model = training.Graphormer(run_config.model)
+    model = trainer.Graphormer(run_config.model)
     config = replace(run_config, task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
-    checkpoint.save_model(tmp_path / checkpoint.WEIGHTS, model, config, {"epoch": 1})
+    checkpoint.save_model(tmp_path / WEIGHTS, model, config, {"epoch": 1})
     data = molecules(8, run_config)
     expected = predict_dataset(model.eval(), data, Task(config.task))
     torch.set_default_dtype(torch.float64)
@@ -408,7 +417,7 @@ def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_pa
     first.run_epoch(1)
     first.run_epoch(2)
     kept, task = checkpoint.load_model(tmp_path / "parts")[0], Task(first.config.task)
-    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+    for name in (WEIGHTS, STATE):
         with_idle_parameters(tmp_path / "parts" / name)
     found, found_config, _ = checkpoint.load_model(tmp_path / "parts")
     assert found_config == first.config
@@ -417,5 +426,5 @@ def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_pa
     second = Trainer(config, train, val, tmp_path / "parts")
     second.resume()
     second.run()
-    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+    for name in (WEIGHTS, STATE):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -11,7 +11,7 @@ import pytest
 
 import graphormer_sepnorm
 from graphormer_sepnorm import Graphormer
-from graphormer_sepnorm.simd import LANES_VARIABLE
+from graphormer_sepnorm.kernels.simd import LANES_VARIABLE
 from tests.robustness.processes import REPOSITORY
 
 SMILES = ["CCO", "c1ccccc1O", "CC(=O)Nc1ccc(O)cc1"]

@@ -5,14 +5,14 @@ import signal
 import sys
 from pathlib import Path
 
-from graphormer_sepnorm import table_files
-from graphormer_sepnorm.embedding_files import embed_table
-from graphormer_sepnorm.prediction import Embedder, Predictor
-from graphormer_sepnorm.streaming import predict_table
+from graphormer_sepnorm.inference import table_to_file
+from graphormer_sepnorm.inference.embed_table import embed_table
+from graphormer_sepnorm.inference.predict import Embedder, Predictor
+from graphormer_sepnorm.inference.predict_table import predict_table
 from tests.tiny import tiny_model
 
 TABLE = "smiles,note\nCCO,a\nC[C,b\nCCN,c\n"
-table_files.CHUNK = 2
+table_to_file.CHUNK = 2
 
 
 def write(command: str, source: Path, out: Path, resume: bool = False) -> None:

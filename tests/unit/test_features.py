@@ -6,10 +6,10 @@ import pytest
 from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
-from graphormer_sepnorm.chemistry import read_smiles
-from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, Featurizer, read_molecules
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS, ZINC_ATOM_TYPES, Featurizer, read_molecules
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
 DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"

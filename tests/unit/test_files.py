@@ -3,7 +3,7 @@ import os
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.files import remove_leftovers, write_atomically
+from graphormer_sepnorm.system.files import remove_leftovers, write_atomically
 
 
 @pytest.mark.parametrize("there", [True, False])

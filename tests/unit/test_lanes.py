@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphormer_sepnorm.simd import LANES, LANES_VARIABLE
+from graphormer_sepnorm.kernels.simd import LANES, LANES_VARIABLE
 
 WIDTHS = (4, 8, 16)
 

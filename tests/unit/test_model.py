@@ -5,13 +5,15 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from graphormer_sepnorm import GraphBatch, Graphormer, base, best, ops, slim
-from graphormer_sepnorm.encodings import ENCODINGS, Bonds, DegreeScaling, Resistance
+from graphormer_sepnorm import GraphBatch, Graphormer, base, best, kernels, slim
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.encodings import ENCODINGS
+from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
+from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.kernels import make_attention
+from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.model import Structure
-from graphormer_sepnorm.ops import make_attention
-from graphormer_sepnorm.readouts import READOUTS
 from tests.reference import graphormer
 
 
@@ -101,7 +103,7 @@ def test_compiled_and_plain_operations_agree(variant, graphs, monkeypatch):
     compiled.sum().backward()
     compiled_gradients = gradients(model)
     model.zero_grad()
-    monkeypatch.setattr(ops, "runs_compiled", lambda tensor: False)
+    monkeypatch.setattr(kernels, "runs_compiled", lambda tensor: False)
     plain = model(batch)
     plain.sum().backward()
     assert relative_error(compiled, plain) < 1e-5

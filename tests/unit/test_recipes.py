@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm import commands
-from graphormer_sepnorm.config import TrainConfig, config_to_json, num_bond_types, read_config, slim
-from graphormer_sepnorm.datasets import read_sample
+from graphormer_sepnorm.config import TrainConfig, config_to_json, num_bond_types, read_config
+from graphormer_sepnorm.data.benchmarks import read_sample
+from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.model import Graphormer
-from graphormer_sepnorm.recipes import RECIPES, find_recipe
-from graphormer_sepnorm.runs import dataset_config, task_config
-from graphormer_sepnorm.store import in_memory
+from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, slim, task_config
 
 
 @pytest.mark.parametrize("name", RECIPES)

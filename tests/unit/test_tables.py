@@ -4,9 +4,9 @@ import os
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm import tables
+from graphormer_sepnorm.data import tables
+from graphormer_sepnorm.data.tables import Row, free_name, open_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables import Row, free_name, open_table
 
 
 def read(path, *options):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.datasets import HIV, MAE
+from graphormer_sepnorm.data.benchmarks import HIV, MAE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS, Task, fit_scale
 
