@@ -6,13 +6,16 @@ F feature columns.
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
 
 from graphormer_sepnorm.errors import InputError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch, Data
 
 NO_BOND = 0
 LARGEST_BOND_TYPE = 255
@@ -157,7 +160,7 @@ def checked_graphs(
     )
 
 
-def pack_data(graphs: list[Data], bond_sizes: tuple[int, ...]) -> PackedGraphs:
+def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> PackedGraphs:
     """Packs PyG graphs with ``x`` [n, F] or [n], ``edge_index`` [2, e] and ``edge_attr`` [e, C] or [e].
 
     Raises:
@@ -218,7 +221,7 @@ class GraphBatch:
         )
 
     @classmethod
-    def from_pyg(cls, batch: Batch, array_names: list[str]) -> "GraphBatch":
+    def from_pyg(cls, batch: "Batch", array_names: list[str]) -> "GraphBatch":
         """Reads a batch of PyG's DataLoader whose graphs went through ``GraphormerTransform``.
 
         Args:

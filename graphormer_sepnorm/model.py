@@ -6,19 +6,22 @@ Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bon
 """
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Batch
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import Edges, Terms
-from graphormer_sepnorm.encodings.transform import GraphormerTransform
 from graphormer_sepnorm.graphs import GraphBatch, check_features
 from graphormer_sepnorm.kernels import Attention, bias_gelu, embedding_sum, make_attention
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch
+
+    from graphormer_sepnorm.encodings.transform import GraphormerTransform
 
 
 class AtomEmbedding(nn.Module):
@@ -227,11 +230,13 @@ class Graphormer(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
 
-    def transform(self) -> GraphormerTransform:
+    def transform(self) -> "GraphormerTransform":
         """The PyG transform that prepares graphs for this model."""
+        from graphormer_sepnorm.encodings.transform import GraphormerTransform  # PyG takes seconds to import
+
         return GraphormerTransform(self.config.encodings, self.config.bond_sizes)
 
-    def encode(self, batch: Batch | GraphBatch) -> tuple[Tensor, Tensor]:
+    def encode(self, batch: "Batch | GraphBatch") -> tuple[Tensor, Tensor]:
         """The final embeddings of the CLS tokens [B, D] and of the atoms [T, D].
 
         Args:
@@ -269,6 +274,6 @@ class Graphormer(nn.Module):
             pairs = [self.cls_bias.new_zeros(int((batch.ptr.diff() ** 2).sum()), channels)]
         return self.bias_network(sum(pairs[1:], pairs[0]))
 
-    def forward(self, batch: Batch | GraphBatch) -> Tensor:
+    def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode``."""
         return self.head(self.readout.read(*self.encode(batch), batch.ptr))

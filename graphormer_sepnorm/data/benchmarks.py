@@ -8,25 +8,26 @@ import hashlib
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from torch_geometric.data import InMemoryDataset
-from torch_geometric.datasets import ZINC
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS, Dataset
-from graphormer_sepnorm.data.pickles import tensors_only
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import LabelledGraphs, check_features, checked_graphs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch_geometric.data import InMemoryDataset
 
 ZINC_SUBSET = {"train": 10_000, "val": 1_000, "test": 1_000}
 MAE = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",))
 
 
-def unpack(dataset: InMemoryDataset, featurizer: Featurizer) -> LabelledGraphs:
+def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> LabelledGraphs:
     """Reads the packed tensors that a PyG dataset holds; raises InputError unless they are features of a featurizer."""
     data, slices = dataset._data, dataset.slices
     x = data.x.view(len(data.x), -1)
@@ -44,6 +45,10 @@ def unpack(dataset: InMemoryDataset, featurizer: Featurizer) -> LabelledGraphs:
 
 def read_zinc(split: str, root: Path, subset: bool) -> LabelledGraphs:
     """ZINC as PyG lays it out; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
+    from torch_geometric.datasets import ZINC  # its import takes seconds
+
+    from graphormer_sepnorm.data.pickles import tensors_only
+
     with tensors_only():
         dataset = ZINC(str(root / "ZINC"), subset=subset, split=split)
     molecules = unpack(dataset, FEATURIZERS["zinc"])
@@ -60,6 +65,8 @@ def load_molhiv(root: Path) -> tuple[LabelledGraphs, dict[str, np.ndarray]]:
     """OGB's molecules and split; Hu et al., "Open Graph Benchmark", NeurIPS 2020."""
     from ogb.graphproppred import PygGraphPropPredDataset  # its import takes seconds
 
+    from graphormer_sepnorm.data.pickles import tensors_only
+
     with tensors_only():
         dataset = PygGraphPropPredDataset("ogbg-molhiv", root=str(root))
         split = dataset.get_idx_split()
@@ -72,8 +79,10 @@ def read_molhiv(split: str, root: Path) -> LabelledGraphs:
     return molecules.take(index[split])
 
 
-def sample_table() -> pd.DataFrame:
+def sample_table() -> "pd.DataFrame":
     """The embedded sample: ``smiles``, ``split`` and ``penalized_logp`` of a few thousand molecules."""
+    import pandas as pd  # its import takes a while
+
     with resources.as_file(resources.files("graphormer_sepnorm.resources") / "sample.csv.gz") as path:
         return pd.read_csv(path)
 

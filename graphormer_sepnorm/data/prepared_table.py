@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from pydantic import TypeAdapter
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer
@@ -63,6 +62,8 @@ def table_dataset(path: Path) -> Dataset:
 
 
 def read_table(path: Path, task: TaskConfig, featurizer: Featurizer, split: str, root: Path) -> LabelledGraphs:
+    import pandas as pd  # its import takes a while
+
     try:
         table = pd.read_csv(path)
         part = table[table.split == split]

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import segment
 
 
 def read_cls(cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
@@ -16,10 +15,14 @@ def read_cls(cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
 
 
 def read_sum(cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
+    from torch_geometric.utils import segment  # its import takes seconds
+
     return segment(atoms, ptr, reduce="sum")
 
 
 def read_mean(cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
+    from torch_geometric.utils import segment
+
     return segment(atoms, ptr, reduce="mean")
 
 

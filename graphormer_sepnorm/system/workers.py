@@ -1,6 +1,7 @@
 """Chunks of SMILES shared out among processes, one thread each, so that results do not depend on their number."""
 
 import contextlib
+import os
 import signal
 import sys
 from collections import deque
@@ -9,7 +10,6 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeVar
 
-import joblib
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -57,12 +57,17 @@ def map_chunks(
         sampler=take(),
         batch_size=None,
         collate_fn=as_it_is,
-        num_workers=joblib.cpu_count(),
+        num_workers=available_cores(),
         worker_init_fn=leave_interrupts_to_parent,
         multiprocessing_context="fork" if sys.platform == "linux" else None,
     )
     for result in loader:
         yield taken.popleft(), result
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

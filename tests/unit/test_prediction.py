@@ -43,7 +43,7 @@ def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
     smiles = [*sample_table().smiles[:195], *UNREADABLE]
     in_workers = {}
     for cores in (1, 2):
-        monkeypatch.setattr(workers.joblib, "cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(workers, "available_cores", lambda cores=cores: cores)
         in_workers[cores] = predict_smiles(*tiny, smiles)
     monkeypatch.setattr(workers, "CHUNKS_ALONE", 100)
     alone = predict_smiles(*tiny, smiles)
@@ -52,7 +52,7 @@ def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
 
 
 def test_chunks_are_taken_a_few_ahead_of_the_caller(monkeypatch):
-    monkeypatch.setattr(workers.joblib, "cpu_count", lambda: 2)
+    monkeypatch.setattr(workers, "available_cores", lambda: 2)
     taken = []
 
     def chunks():
