@@ -1,6 +1,6 @@
 """Score a run: python evaluate.py --help."""
 
-from graphormer_sepnorm.cli import evaluate, run_alone
+from graphormer_sepnorm.interfaces.cli import run_alone
 
 if __name__ == "__main__":
-    run_alone(evaluate)
+    run_alone("evaluate")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rdkit import Chem
 
-from graphormer_sepnorm.chemistry import penalized_logp
+from graphormer_sepnorm.chem.properties import penalized_logp
 
 SAMPLE = Path(__file__).parents[1] / "graphormer_sepnorm" / "resources" / "sample.csv.gz"
 SEED = 20240607

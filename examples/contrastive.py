@@ -17,12 +17,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from graphormer_sepnorm import Graphormer, separate_norms, slim
-from graphormer_sepnorm.batching import GraphBatch
-from graphormer_sepnorm.cls_geometry import alignment, uniformity
-from graphormer_sepnorm.datasets import load_split
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.store import MoleculeDataset
-from graphormer_sepnorm.training import reestimate_batch_norm
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.data.store import MoleculeDataset
+from graphormer_sepnorm.graphs import GraphBatch
+from graphormer_sepnorm.inference.cls_geometry import alignment, uniformity
+from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 
 FEATURIZER = FEATURIZERS["zinc"]
 (MASK,) = FEATURIZER.atom_sizes  # one type more than there are

@@ -19,10 +19,10 @@ from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from scipy.stats import rankdata
 from sklearn.ensemble import RandomForestClassifier
 
-from graphormer_sepnorm import runs
-from graphormer_sepnorm.checkpoint import resolve_model
-from graphormer_sepnorm.datasets import data_root
+from graphormer_sepnorm.data.dataset import data_root
+from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.tasks import METRICS
+from graphormer_sepnorm.training import experiment
 
 ROC_AUC = METRICS["rocauc"]
 MORGAN = GetMorganGenerator(radius=2, fpSize=2048)
@@ -55,7 +55,9 @@ def main() -> None:
     RDLogger.DisableLog("rdApp.*")
 
     run, folder = resolve_model(options.run), data_root(options.root) / "ogbg_molhiv"
-    by_network = {split: runs.score_runs([run], split, options.root).prediction[:, 0] for split in ("val", "test")}
+    by_network = {
+        split: experiment.score_runs([run], split, options.root).prediction[:, 0] for split in ("val", "test")
+    }
     table = pd.read_csv(folder / "mapping" / "mol.csv.gz")
     counts, y = np.stack([fingerprint(smiles) for smiles in table.smiles]), table.HIV_active.to_numpy()
     files = {"train": "train", "val": "valid", "test": "test"}

@@ -10,20 +10,20 @@ from graphormer_sepnorm.version import __version__
 
 MODULES = {
     "Config": "config",
-    "GraphBatch": "batching",
-    "Graphormer": "pretrained",
-    "GraphormerClassifier": "estimators",
-    "GraphormerEmbedder": "estimators",
-    "GraphormerRegressor": "estimators",
-    "GraphormerTransform": "encodings",
+    "GraphBatch": "graphs",
+    "Graphormer": "inference.pretrained",
+    "GraphormerClassifier": "interfaces.sklearn",
+    "GraphormerEmbedder": "interfaces.sklearn",
+    "GraphormerRegressor": "interfaces.sklearn",
+    "GraphormerTransform": "encodings.transform",
     "ModelConfig": "config",
-    "SepNorm": "norms",
-    "ShareNorm": "norms",
+    "SepNorm": "layers.norms",
+    "ShareNorm": "layers.norms",
     "TrainConfig": "config",
-    "base": "config",
-    "best": "config",
-    "separate_norms": "separate",
-    "slim": "config",
+    "base": "recipes",
+    "best": "recipes",
+    "separate_norms": "layers.separate",
+    "slim": "recipes",
 }
 
 __all__ = ["__version__", *MODULES]

@@ -10,23 +10,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from graphormer_sepnorm.encodings import (
-    Bonds,
-    Centrality,
-    DegreeScaling,
-    EdgePath,
-    Encoding,
-    RandomWalk,
-    Rings,
-    Spatial,
-)
+from graphormer_sepnorm.encodings import Encoding
+from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.norms import NORMS
-from graphormer_sepnorm.readouts import READOUTS
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.layers.readouts import READOUTS
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 STRICT = ConfigDict(extra="forbid", strict=True)
-
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 OptimizerName = Literal["adamw", "muon"]
@@ -97,6 +88,13 @@ class ModelConfig:
         """Whether blocks scale what atoms receive by their degrees."""
         return any(isinstance(encoding, DegreeScaling) for encoding in self.encodings)
 
+    def atoms_count_after(self, layer: int) -> bool:
+        """Whether the atoms that leave a layer change the prediction.
+
+        Those of the last one do so if they are read out, or share batch statistics with the CLS.
+        """
+        return layer < self.layers - 1 or self.readout != "cls" or self.norm == "sharenorm-batchnorm"
+
 
 @dataclass(frozen=True, config=STRICT)
 class TrainConfig:
@@ -105,8 +103,9 @@ class TrainConfig:
     Attributes:
         epochs: passes over the training split.
         batch_size: molecules per update, over all processes.
-        lr: peak learning rate, reached after ``warmup`` and followed by a cosine to zero.
+        lr: peak learning rate, reached after ``warmup``.
         warmup: fraction of all updates in which the rate rises linearly.
+        schedule: how the rate falls to zero after the peak, as half a "cosine" or "linear".
         optimizer: a name in ``OPTIMIZERS``.
         weight_decay: the optimizer's decoupled one, on weight matrices only.
         clip_norm: largest norm of the gradient.
@@ -122,6 +121,7 @@ class TrainConfig:
     batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
     lr: Rate = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
+    schedule: Literal["cosine", "linear"] = "cosine"
     optimizer: OptimizerName = "adamw"
     weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.01
     clip_norm: Rate = 5.0
@@ -231,7 +231,7 @@ def config_from_json(text: str | bytes, source: str) -> Config:
                 f"{source} has format {version}, this package reads up to {FORMAT_VERSION}: "
                 "install a newer graphormer_sepnorm"
             )
-        return ADAPTER.validate_json(text)
+        return replace(ADAPTER.validate_json(text), format_version=FORMAT_VERSION)
     except ValidationError as error:
         raise InputError(f"{source}: {first_problem(error)}") from None
 
@@ -241,56 +241,6 @@ def first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
     return ": ".join(filter(None, (where, problem["msg"].removeprefix("Value error, "))))
-
-
-def paper_encodings(bond_types: int) -> tuple[Encoding, ...]:
-    """Graphormer's own three encodings for a vocabulary of ``bond_types`` bond types."""
-    return Centrality(), Spatial(), EdgePath(num_bond_types=bond_types + 1)
-
-
-def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim: 12 layers, width 80, FFN 80, 8 heads; under 500,000 parameters on ZINC."""
-    return ModelConfig(
-        atom_sizes=atom_sizes,
-        bond_sizes=bond_sizes,
-        num_tasks=num_tasks,
-        encodings=paper_encodings(num_bond_types(bond_sizes)),
-    )
-
-
-def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-base: 12 layers, width 768, FFN 768, 32 heads, dropout 0.1."""
-    published = slim(atom_sizes, bond_sizes, num_tasks)
-    return replace(published, width=768, ffn_width=768, heads=32, dropout=0.1, attention_dropout=0.1)
-
-
-def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim of 10 layers with messages along bonds, encodings of random walks and rings, and a bias network.
-
-    LayerNorm on the CLS, BatchNorm on the atoms.
-    """
-    published = slim(atom_sizes, bond_sizes, num_tasks)
-    bonds = Bonds(num_bond_types=num_bond_types(bond_sizes) + 1)
-    return replace(
-        published,
-        layers=10,
-        encodings=(*published.encodings, RandomWalk(), bonds, Rings()),
-        bias_hidden=32,
-        norm="sepnorm-layernorm-batchnorm",
-        attention_dropout=0.4,
-        embedding_std=0.2,
-    )
-
-
-def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` with 8 layers of width 128, about a million parameters, to be pre-trained."""
-    shape = best(atom_sizes, bond_sizes, num_tasks)
-    return replace(shape, layers=8, width=128, ffn_width=128, attention_dropout=0.1)
-
-
-def foundation_base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` of width 192, about three million parameters, to be pre-trained."""
-    return replace(best(atom_sizes, bond_sizes, num_tasks), width=192, ffn_width=192, attention_dropout=0.1)
 
 
 def num_bond_types(bond_sizes: tuple[int, ...]) -> int:

@@ -6,18 +6,22 @@ Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bon
 """
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Batch
 
-from graphormer_sepnorm.batching import GraphBatch
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.encodings import Edges, GraphormerTransform, Terms
-from graphormer_sepnorm.norms import NORMS
-from graphormer_sepnorm.ops import Attention, bias_gelu, embedding_sum, make_attention
-from graphormer_sepnorm.readouts import READOUTS
+from graphormer_sepnorm.encodings.base import Edges, Terms
+from graphormer_sepnorm.graphs import GraphBatch, check_features
+from graphormer_sepnorm.kernels import Attention, bias_gelu, embedding_sum, make_attention
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.layers.readouts import READOUTS
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Batch
+
+    from graphormer_sepnorm.encodings.transform import GraphormerTransform
 
 
 class AtomEmbedding(nn.Module):
@@ -63,18 +67,18 @@ class SelfAttention(nn.Module):
 class BondMessages(nn.Module):
     """What atoms receive along their bonds: the sum of relu(atom + bond) over the neighbours, through a linear map.
 
-    They reach the CLS one block later, so those of the last block count only where atoms are read out.
+    They reach the CLS one block later, so the last block has none where only the CLS is read.
     Source: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020 (GINE), without the atom itself.
     """
 
     def __init__(self, width: int, num_bond_types: int):
         super().__init__()
-        self.bond = nn.Embedding(num_bond_types, width)
+        self.bond = nn.Embedding(num_bond_types - 1, width)
         self.out = nn.Linear(width, width)
 
     def forward(self, atoms: Tensor, edges: Edges) -> Tensor:
         source, target = edges.edge_index
-        messages = torch.relu(atoms.index_select(0, source) + self.bond(edges.bond))  # [E, D]
+        messages = torch.relu(atoms.index_select(0, source) + self.bond(edges.bond - 1))  # [E, D]
         return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
 
 
@@ -122,13 +126,18 @@ class Block(nn.Module):
     """Attention and feed-forward, each with residual and norm.
 
     Where the config has them, messages along bonds add to what atoms receive by attention, and degrees scale the sum.
+
+    Args:
+        atoms_count: whether the atoms that leave this block change the prediction; those that do not receive by
+            attention alone.
     """
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, config: ModelConfig, atoms_count: bool):
         super().__init__()
         self.attention = SelfAttention(config)
-        self.messages = BondMessages(config.width, config.bonds.num_bond_types) if config.bonds else None
-        self.degree_scaler = DegreeScaler(config.width) if config.scales_by_degree else None
+        messages, scales = config.bonds and atoms_count, config.scales_by_degree and atoms_count
+        self.messages = BondMessages(config.width, config.bonds.num_bond_types) if messages else None
+        self.degree_scaler = DegreeScaler(config.width) if scales else None
         self.attention_norm = NORMS[config.norm](config.width)
         self.ffn = FeedForward(config)
         self.ffn_norm = NORMS[config.norm](config.width)
@@ -194,7 +203,9 @@ class Graphormer(nn.Module):
         sizes = (config.width, channels, config.heads)
         self.encodings = nn.ModuleList(encoding.module(*sizes) for encoding in config.encodings)
         self.bias_network = BiasNetwork(channels, config.heads) if config.bias_hidden else nn.Identity()
-        self.blocks = nn.ModuleList(BLOCKS[config.norm_position](config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(
+            BLOCKS[config.norm_position](config, config.atoms_count_after(layer)) for layer in range(config.layers)
+        )
         self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
         self.readout = READOUTS[config.readout]
         self.head = nn.Sequential(
@@ -202,6 +213,7 @@ class Graphormer(nn.Module):
             nn.GELU(),
             nn.Linear(config.width, config.num_tasks),
         )
+        self.float()  # whatever PyTorch's default is
         self.reset_parameters()
 
     @torch.no_grad()
@@ -218,21 +230,25 @@ class Graphormer(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
 
-    def transform(self) -> GraphormerTransform:
+    def transform(self) -> "GraphormerTransform":
         """The PyG transform that prepares graphs for this model."""
+        from graphormer_sepnorm.encodings.transform import GraphormerTransform  # PyG takes seconds to import
+
         return GraphormerTransform(self.config.encodings, self.config.bond_sizes)
 
-    def encode(self, batch: Batch | GraphBatch) -> tuple[Tensor, Tensor]:
+    def encode(self, batch: "Batch | GraphBatch") -> tuple[Tensor, Tensor]:
         """The final embeddings of the CLS tokens [B, D] and of the atoms [T, D].
 
         Args:
             batch: a GraphBatch, or a batch of PyG's DataLoader over graphs that went through ``transform()``.
 
         Raises:
-            ValueError: arrays of the encodings are missing, or one molecule in training with a BatchNorm on the CLS.
+            ValueError: arrays of the encodings are missing, one molecule in training with a BatchNorm on the CLS, or,
+                in a batch of PyG's, atom features outside the vocabularies.
         """
         if not isinstance(batch, GraphBatch):
             batch = GraphBatch.from_pyg(batch, [name for e in self.config.encodings for name in e.arrays])
+            check_features("x", batch.x, self.config.atom_sizes, batch.ptr)
         terms = [encoding(batch) for encoding in self.encodings]
         num_cls = batch.num_graphs
         x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
@@ -258,6 +274,6 @@ class Graphormer(nn.Module):
             pairs = [self.cls_bias.new_zeros(int((batch.ptr.diff() ** 2).sum()), channels)]
         return self.bias_network(sum(pairs[1:], pairs[0]))
 
-    def forward(self, batch: Batch | GraphBatch) -> Tensor:
+    def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode``."""
         return self.head(self.readout.read(*self.encode(batch), batch.ptr))

@@ -36,4 +36,9 @@ UNREADABLE = {
     "c1cccc1": "impossible molecule",
     "C" * 1001: "at most 1,000",
     "CCO\u00e9": "not printable ASCII",
+    "[#119]": "RDKit fails on",
+    "[#255]": "RDKit fails on",
+    "[CH128]": "RDKit fails on",
+    "[CH999]": "RDKit fails on",
+    "[FeH999]": "RDKit fails on",
 }

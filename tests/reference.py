@@ -68,7 +68,7 @@ def messages(p, prefix, x, bonds):
         return received
     weight, bias = p[f"{prefix}.out.weight"], p[f"{prefix}.out.bias"]
     for target in range(len(x) - 1):
-        terms = [torch.relu(x[i + 1] + p[f"{prefix}.bond.weight"][b]) for (i, j), b in bonds.items() if j == target]
+        terms = [torch.relu(x[i + 1] + p[f"{prefix}.bond.weight"][b - 1]) for (i, j), b in bonds.items() if j == target]
         received[target + 1] = weight @ sum(terms, torch.zeros_like(x[0])) + bias
     return received
 

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import torch
 
-from graphormer_sepnorm.checkpoint import WEIGHTS, save_model
-from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, paper_encodings
-from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig
 from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.recipes import paper_encodings
+from graphormer_sepnorm.runs.checkpoint import save_model
+from graphormer_sepnorm.runs.folder import WEIGHTS
 
 
 def tiny_model(

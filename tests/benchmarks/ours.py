@@ -17,12 +17,13 @@ import pandas as pd
 import torch
 
 from graphormer_sepnorm import Graphormer, ModelConfig, slim
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.data.store import MoleculeDataset, in_memory, open_or_write
 from graphormer_sepnorm.encodings import precompute
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.optimizers import adamw
-from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, in_memory, open_or_write
-from graphormer_sepnorm.training import epoch_batches
+from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.training.optimizers import adamw
+from graphormer_sepnorm.training.schedule import epoch_batches
 
 FEATURIZER = FEATURIZERS["zinc"]
 

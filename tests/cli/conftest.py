@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from graphormer_sepnorm import cli
+from graphormer_sepnorm.interfaces import cli
 
 
 @pytest.fixture

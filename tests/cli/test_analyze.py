@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm import Graphormer, analysis
-from graphormer_sepnorm.cls_geometry import uniformity
+from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.datasets import sample_table
-from graphormer_sepnorm.runs import dataset_config
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.inference import analyze
+from graphormer_sepnorm.inference.cls_geometry import uniformity
+from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.tasks import fit_scale
 
 
@@ -40,8 +41,8 @@ def test_two_models_side_by_side(models, command, tmp_path):
 
 
 def test_large_splits_are_drawn_from(models, monkeypatch):
-    monkeypatch.setattr(analysis, "MAX_MOLECULES", 40)
-    first, again = (analysis.analyze_run(models[0]) for _ in range(2))
+    monkeypatch.setattr(analyze, "MAX_MOLECULES", 40)
+    first, again = (analyze.analyze_run(models[0]) for _ in range(2))
     assert first["molecules"] == 40 and first == again
 
 

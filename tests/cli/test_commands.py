@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graphormer_sepnorm.cli import run_alone, train
+from graphormer_sepnorm.interfaces.cli import run_alone
+from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -100,7 +101,7 @@ def test_bad_options_end_with_one_sentence_and_nothing_written(tmp_path, monkeyp
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments, "--out", str(out)])
     monkeypatch.delenv("GRAPHORMER_SEPNORM_ROOT", raising=False)
     with pytest.raises(SystemExit) as stopped:
-        run_alone(train)
+        run_alone("train")
     assert stopped.value.code == 2
     assert problem in capsys.readouterr().err
     assert not out.exists() and not Path("/nowhere").exists()
@@ -142,5 +143,31 @@ def test_help_names_every_option(script):
 
 
 def test_starting_a_command_does_not_import_what_only_training_needs():
-    code = "import sys, graphormer_sepnorm.cli; sys.exit('lightning_fabric' in sys.modules)"
+    code = "import sys, graphormer_sepnorm.interfaces.commands; sys.exit('lightning_fabric' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["predict", "embed"])
+def test_a_closed_standard_input_is_a_sentence(tmp_path, command):
+    model = save_tiny(tmp_path / "model")
+    main = f"{sys.executable} -c 'from graphormer_sepnorm.cli import main; main()'"
+    line = f"{main} {command} {model} - -o {tmp_path}/out.csv <&-"
+    done = subprocess.run(["bash", "-c", line], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("error: standard input is closed")
+    assert done.stderr.count("\n") == 1 and not (tmp_path / "out.csv").exists()
+
+
+START = {
+    "console script": "from graphormer_sepnorm.cli import main; main()",
+    "train.py": "import runpy; runpy.run_path('train.py', run_name='__main__')",
+    "evaluate.py": "import runpy; runpy.run_path('evaluate.py', run_name='__main__')",
+}
+
+
+@pytest.mark.parametrize("start", START)
+@pytest.mark.parametrize("module", ["typer", "numpy", "torch"])
+def test_an_interruption_of_the_imports_is_a_line(start, module):
+    """The process interrupts itself when it begins to import a module."""
+    hook = f"lambda event, what: event == 'import' and what[0] == {module!r} and os.kill(os.getpid(), signal.SIGINT)"
+    done = run("-c", f"import os, signal, sys; sys.addaudithook({hook}); {START[start]}")
+    assert (done.returncode, done.stderr) == (130, "stopped by SIGINT\n")

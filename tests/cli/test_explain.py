@@ -7,7 +7,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from graphormer_sepnorm import cli
+from graphormer_sepnorm.inference import pictures
+from graphormer_sepnorm.interfaces import commands
 from tests.unit.test_explain import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()", "explain"]
@@ -22,7 +23,7 @@ def saved(tmp_path_factory) -> str:
 
 def explain(*arguments) -> list[dict]:
     """Runs the command in this process; returns its JSON."""
-    result = CliRunner().invoke(cli.app, ["explain", *map(str, arguments)], catch_exceptions=False)
+    result = CliRunner().invoke(commands.app, ["explain", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout.splitlines()[-1])
 
@@ -56,13 +57,28 @@ def test_a_table_into_a_grid(saved, table, tmp_path):
     assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_molecule_that_rdkit_cannot_draw_costs_no_other(saved, table, tmp_path, monkeypatch):
+    lay_out = pictures.rdDepictor.Compute2DCoords
+
+    def failing(mol):
+        if mol.GetNumAtoms() == 3:
+            raise RuntimeError("Invariant Violation")
+        lay_out(mol)
+
+    monkeypatch.setattr(pictures.rdDepictor, "Compute2DCoords", failing)
+    explanations = explain(saved, table, "-o", tmp_path / "pictures")
+    assert [e["smiles"] for e in explanations] == ["CCO", "c1ccccc1"]
+    texts = [path.read_text() for path in sorted((tmp_path / "pictures").iterdir())]
+    assert [">C</text>" in text or "bond-0" in text for text in texts] == [False, True]
+
+
 def test_a_table_into_a_folder(saved, table, tmp_path):
     explain(saved, table, "-o", tmp_path / "pictures")
     assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00000.svg", "00004.svg"]
 
 
 def test_the_rows_left_out_are_named(saved, table, tmp_path):
-    result = CliRunner().invoke(cli.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
+    result = CliRunner().invoke(commands.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
     assert result.exit_code == 0
     assert "row 1 (counted from 0): 'C(C' is not a valid SMILES." in result.stderr
     assert "row 2 (counted from 0): The SMILES is empty" in result.stderr
@@ -82,7 +98,7 @@ def test_the_rows_left_out_are_named(saved, table, tmp_path):
 )
 def test_bad_input_writes_nothing(saved, tmp_path, monkeypatch, arguments, problem):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(cli.InputError, match=problem.replace("(", r"\(")):
+    with pytest.raises(commands.InputError, match=problem.replace("(", r"\(")):
         explain(saved, *arguments)
     assert list(tmp_path.iterdir()) == []
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from graphormer_sepnorm.checkpoint import load_model, save_model
-from graphormer_sepnorm.config import TrainConfig, slim
-from graphormer_sepnorm.leaderboard import paired_difference
-from graphormer_sepnorm.recipes import RECIPES, Recipe
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
+from graphormer_sepnorm.runs.checkpoint import load_model, save_model
+from graphormer_sepnorm.training.sweep import paired_difference
 
 
 def tiny(atom_sizes, bond_sizes, num_tasks):

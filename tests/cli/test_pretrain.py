@@ -8,18 +8,20 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem import Descriptors
 
-from graphormer_sepnorm import descriptors as descriptors_module
-from graphormer_sepnorm import parallel, pretrain
-from graphormer_sepnorm.checkpoint import load_model, load_tensors
-from graphormer_sepnorm.config import TrainConfig, foundation_base, foundation_small
-from graphormer_sepnorm.datasets import CACHE_VARIABLE, sample_table
-from graphormer_sepnorm.descriptors import NAMES, descriptors, kept_descriptors
+from graphormer_sepnorm.chem import descriptors as descriptors_module
+from graphormer_sepnorm.chem.descriptors import NAMES, descriptors, kept_descriptors
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS
 from graphormer_sepnorm.model import Graphormer
-from graphormer_sepnorm.pretrain import SIZES, make_corpus
-from graphormer_sepnorm.recipes import Recipe
-from graphormer_sepnorm.training import Trainer
+from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_small
+from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
+from graphormer_sepnorm.system import workers
+from graphormer_sepnorm.training import pretrain
+from graphormer_sepnorm.training.pretrain import SIZES, make_corpus
+from graphormer_sepnorm.training.trainer import Trainer
 
 NAN = float("nan")
 
@@ -34,7 +36,7 @@ def start(command, monkeypatch, tmp_path):
     """Runs the command on 60 molecules in two tables with a tiny model; gives exit code, result and messages."""
     train = TrainConfig(epochs=4, batch_size=16, lr=3e-3, optimizer="muon")
     monkeypatch.setitem(SIZES, "small", Recipe(tiny, train))
-    monkeypatch.setattr(parallel, "CHUNK", 10)  # so that other processes take part
+    monkeypatch.setattr(workers, "CHUNK", 10)  # so that other processes take part
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     smiles = sample_table().smiles[:60]
     smiles[:30].to_frame("SMILES").to_csv(tmp_path / "a.csv", index=False)

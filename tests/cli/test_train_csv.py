@@ -7,14 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graphormer_sepnorm import csvdata
-from graphormer_sepnorm.checkpoint import load_model
-from graphormer_sepnorm.chemistry import murcko_scaffold
-from graphormer_sepnorm.config import TrainConfig, slim
-from graphormer_sepnorm.csvdata import random_split, read_label, scaffold_split
-from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm.chem.properties import murcko_scaffold
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.data import labels
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.data.labels import read_label
+from graphormer_sepnorm.data.splits import random_split, scaffold_split
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.recipes import RECIPES, Recipe
+from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
+from graphormer_sepnorm.runs.checkpoint import load_model
 
 MODEL_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
 TABLE_FILES = {"table.csv", "table.json", "skipped.csv"}
@@ -122,7 +123,7 @@ def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules
 
 
 def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
-    monkeypatch.setattr("graphormer_sepnorm.training.Trainer.evaluate", lambda trainer, epoch: float(epoch))
+    monkeypatch.setattr("graphormer_sepnorm.training.trainer.Trainer.evaluate", lambda trainer, epoch: float(epoch))
     code, result, _ = train(molecules, "--target-columns", "a", "--epochs", 9, "--patience", 2)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert code == 0 and result["epoch"] == 1 and [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
@@ -148,7 +149,7 @@ def test_tables_that_cannot_be_learnt_leave_nothing(train, molecules, tmp_path, 
 
 
 def test_a_table_of_too_many_rows_is_refused(train, molecules, tmp_path, monkeypatch):
-    monkeypatch.setattr(csvdata, "MAX_ROWS", 50)
+    monkeypatch.setattr(labels, "MAX_ROWS", 50)
     code, _, messages = train(molecules, "--target-columns", "a")
     assert code == 2 and "more than 50 rows" in messages
     assert not (tmp_path / "run").exists()

@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
-from graphormer_sepnorm.datasets import load_split
-from graphormer_sepnorm.norms import ShareNorm
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.layers.norms import ShareNorm
 from tests.examples import load_example
 
 

@@ -8,15 +8,19 @@ import pytest
 import torch
 from torch_geometric.datasets import ZINC
 
-from graphormer_sepnorm import Graphormer, runs, slim
-from graphormer_sepnorm.checkpoint import resolve_model, shipped_models
+from graphormer_sepnorm import Graphormer, slim
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.datasets import DATASETS, SPLITS, load_molhiv, load_split
-from graphormer_sepnorm.encodings import Centrality
+from graphormer_sepnorm.data.benchmarks import DATASETS, load_molhiv
+from graphormer_sepnorm.data.dataset import SPLITS
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.data.pickles import PYG_CLASSES
+from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.info import describe_model
-from graphormer_sepnorm.pickles import PYG_CLASSES
+from graphormer_sepnorm.recipes import dataset_config
+from graphormer_sepnorm.runs.info import describe_model
+from graphormer_sepnorm.runs.zoo import resolve_model, shipped_models
+from graphormer_sepnorm.training import experiment
 
 pytestmark = pytest.mark.real
 
@@ -70,9 +74,9 @@ def test_the_subset_is_never_taken_for_full_zinc(root):
 @pytest.mark.parametrize("name", SIZES)
 def test_trains_to_a_test_score(root, name, tmp_path, monkeypatch):
     """One short epoch on a slice of the training split; the whole test split is scored."""
-    config = runs.dataset_config(name, TrainConfig(epochs=1, seed=1))
+    config = dataset_config(name, TrainConfig(epochs=1, seed=1))
     config = replace(config, model=replace(config.model, layers=2, width=16, ffn_width=16))
-    whole = runs.load_split
+    whole = experiment.load_split
 
     def some(name, split, encodings, root):
         data = whole(name, split, encodings, root)
@@ -81,8 +85,8 @@ def test_trains_to_a_test_score(root, name, tmp_path, monkeypatch):
             return type(data)([type(shard)({**shard.arrays, "num_atoms": shard.num_atoms})])
         return data
 
-    monkeypatch.setattr(runs, "load_split", some)
-    result = runs.train_run(config, tmp_path / "run", root)
+    monkeypatch.setattr(experiment, "load_split", some)
+    result = experiment.train_run(config, tmp_path / "run", root)
     assert result["n"] == SIZES[name][2]
     assert np.isfinite(result["value"])
     assert json.loads((tmp_path / "run" / "test.json").read_text()) == result
@@ -101,4 +105,4 @@ def test_shipped_weights_recompute_their_published_score(root, name):
     if name == "zinc":
         skip_without_full_zinc(root)
     published = describe_model(resolve_model(name))["test"]
-    assert runs.evaluate_run(resolve_model(name), "test", root)["value"] == pytest.approx(published, abs=5e-5)
+    assert experiment.evaluate_run(resolve_model(name), "test", root)["value"] == pytest.approx(published, abs=5e-5)

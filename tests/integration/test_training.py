@@ -5,16 +5,25 @@ import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm import checkpoint, store, training
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
-from graphormer_sepnorm.datasets import MAE, sample_table
-from graphormer_sepnorm.encodings import Centrality, EdgePath, Spatial
+from graphormer_sepnorm.data import store
+from graphormer_sepnorm.data.benchmarks import MAE, sample_table
+from graphormer_sepnorm.encodings.centrality import Centrality
+from graphormer_sepnorm.encodings.edge_path import EdgePath
+from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
+from graphormer_sepnorm.encodings.random_walk import RandomWalk
+from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.inference import predict_dataset
-from graphormer_sepnorm.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
+from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.inference.forward import predict_dataset
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.tasks import Task
-from graphormer_sepnorm.training import Trainer, epoch_batches, learning_rate
+from graphormer_sepnorm.training import trainer
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
+from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
+from graphormer_sepnorm.training.trainer import Trainer
 
 
 @pytest.fixture
@@ -36,7 +45,7 @@ def molecules(count, config, skip=0):
     featurizer = FEATURIZERS["zinc"]
     graphs = featurizer.pack([featurizer.graph(smiles) for smiles in table.smiles])
     y = table[["penalized_logp"]].to_numpy(np.float32)
-    return store.in_memory(store.LabelledGraphs(graphs, y), config.model.encodings)
+    return store.in_memory(LabelledGraphs(graphs, y), config.model.encodings)
 
 
 def weights(path):
@@ -48,7 +57,7 @@ def test_overfits_sixteen_molecules(run_config, tmp_path):
     config = replace(config, train=replace(config.train, epochs=150, batch_size=16, averaging=0.0))
     data = molecules(16, config)
     Trainer(config, data, data, tmp_path).run()
-    lines = [json.loads(line) for line in (tmp_path / training.METRICS_FILE).read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / METRICS_FILE).read_text().splitlines()]
     assert lines[0]["val_metric"] > 0.8
     assert lines[-1]["val_metric"] < 0.1
 
@@ -67,12 +76,12 @@ def test_a_resumed_run_equals_an_uninterrupted_one(run_config, tmp_path, optimiz
     second.resume()
     second.run()
 
-    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+    for name in (WEIGHTS, STATE):
         whole, parts = weights(tmp_path / "whole" / name), weights(tmp_path / "parts" / name)
         assert whole.keys() == parts.keys()
         assert all(torch.equal(whole[key], parts[key]) for key in whole)
     for run in ("whole", "parts"):
-        lines = (tmp_path / run / training.METRICS_FILE).read_text().splitlines()
+        lines = (tmp_path / run / METRICS_FILE).read_text().splitlines()
         assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3, 4]
 
 
@@ -91,17 +100,17 @@ def test_the_run_folder_rebuilds_the_best_model(run_config, tmp_path):
     task = Task(config.task)
     assert kept == facts
     assert task.metric(val.y, predict_dataset(model, val, task)) == pytest.approx(facts["val_metric"], abs=1e-6)
-    assert json.loads((tmp_path / checkpoint.CONFIG).read_text())["model"]["norm"] == "sepnorm"
-    assert (tmp_path / training.CURVES).read_bytes().startswith(b"\x89PNG")
-    line = json.loads((tmp_path / training.METRICS_FILE).read_text().splitlines()[0])
+    assert json.loads((tmp_path / CONFIG).read_text())["model"]["norm"] == "sepnorm"
+    assert (tmp_path / CURVES).read_bytes().startswith(b"\x89PNG")
+    line = json.loads((tmp_path / METRICS_FILE).read_text().splitlines()[0])
     assert set(line) == {"epoch", "train_loss", "val_metric", "lr", "molecules_per_second", "seconds"}
 
 
 def test_predictions_do_not_depend_on_order_or_company(run_config):
     torch.manual_seed(0)
-    model = training.Graphormer(run_config.model).eval()
+    model = trainer.Graphormer(run_config.model).eval()
     data = molecules(60, run_config)
-    task = Task(training.fit_scale(run_config.task, data.y))
+    task = Task(trainer.fit_scale(run_config.task, data.y))
     together = predict_dataset(model, data, task)
     with torch.no_grad():
         alone = np.concatenate([task.predict(model(data.batch([i]))).numpy() for i in range(60)])
@@ -124,6 +133,118 @@ def test_batch_norm_statistics_are_those_of_todays_weights(run_config, tmp_path)
     variance = torch.stack([((x - x.mean(0)) ** 2).mean(0) for x in training_batches]).mean(0)
     torch.testing.assert_close(norm.running_mean, mean)
     torch.testing.assert_close(norm.running_var, variance)
+
+
+def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config, tmp_path):
+    one, other = molecules(40, run_config), molecules(40, run_config, skip=40)
+    found = []
+    for train, val in ((one, other), (one, molecules(20, run_config, skip=80)), (other, one)):
+        trainer = Trainer(run_config, train, val, tmp_path)
+        trainer.evaluate(1)
+        buffers = trainer.evaluated.named_buffers()
+        found.append(torch.cat([value.flatten() for name, value in buffers if "running_" in name]))
+    assert torch.equal(found[0], found[1])
+    assert not torch.allclose(found[0], found[2])
+
+
+def test_targets_are_scaled_by_the_training_split_alone(run_config, tmp_path):
+    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
+    Trainer(run_config, train, val, tmp_path).run_epoch(1)
+    task = checkpoint.load_model(tmp_path)[1].task
+    assert task.mean == pytest.approx([train.y.mean()]) and task.std == pytest.approx([train.y.std()])
+    assert task.mean != pytest.approx([val.y.mean()])
+
+
+@pytest.mark.parametrize(("metric", "best"), [("mae", 2), ("r2", 3)])
+def test_the_best_epoch_is_kept_and_not_the_last(run_config, tmp_path, monkeypatch, metric, best):
+    config = replace(run_config, task=replace(run_config.task, metric=metric))
+    trainer = Trainer(config, molecules(16, config), molecules(16, config, skip=40), tmp_path)
+    scores = {1: 0.5, 2: 0.3, 3: 0.8, 4: 0.4}
+    seen = {}
+
+    def evaluate(epoch: int) -> float:
+        seen[epoch] = {name: value.clone() for name, value in trainer.evaluated.state_dict().items()}
+        return scores[epoch]
+
+    monkeypatch.setattr(trainer, "evaluate", evaluate)
+    assert trainer.run() == {"epoch": best, "val_metric": scores[best]}
+    kept, _, facts = checkpoint.load_tensors(tmp_path / WEIGHTS)
+    assert facts == {"epoch": best, "val_metric": scores[best]}
+    assert all(torch.equal(kept[name], value) for name, value in seen[best].items())
+    assert not all(torch.equal(kept[name], value) for name, value in seen[4].items())
+
+
+def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monkeypatch):
+    """Averages by hand: those of the first update, then nine parts before and one part now."""
+    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
+    trainer = Trainer(run_config, train, val, tmp_path)
+    update, average = trainer.update, {}
+
+    def recording(batch: np.ndarray, lr: float) -> tuple[float, float]:
+        done = update(batch, lr)
+        for name, value in trainer.model.named_parameters():
+            now = value.detach().clone()
+            average[name] = 0.9 * average[name] + 0.1 * now if name in average else now
+        return done
+
+    monkeypatch.setattr(trainer, "update", recording)
+    trainer.run_epoch(1)
+    kept, config, facts = checkpoint.load_model(tmp_path)
+    for name, value in kept.named_parameters():
+        torch.testing.assert_close(value, average[name])
+    task = Task(config.task)
+    assert facts["val_metric"] == pytest.approx(task.metric(val.y, predict_dataset(kept, val, task)), abs=1e-6)
+    assert not all(torch.allclose(average[name], value) for name, value in trainer.model.named_parameters())
+
+
+def at_each_step(trainer: Trainer, look) -> list:
+    """What ``look(optimizer)`` gives right before each step of each optimizer, from now on."""
+    seen = []
+    for optimizer in trainer.optimizers:
+        optimizer.optimizer.register_step_pre_hook(lambda inner, *arguments: seen.append(look(inner)))
+    return seen
+
+
+@pytest.mark.parametrize("warmup", [0.0, 0.5])
+def test_the_learning_rate_changes_with_every_update(run_config, tmp_path, warmup):
+    train = replace(run_config.train, epochs=2, warmup=warmup)
+    data = molecules(32, run_config)
+    trainer = Trainer(replace(run_config, train=train), data, data, tmp_path)
+    rates = at_each_step(trainer, lambda optimizer: [group["lr"] for group in optimizer.param_groups])
+    trainer.run()
+    expected = [learning_rate(train, update / 8) for update in range(1, 9)]
+    assert rates == [[pytest.approx(rate)] * 2 for rate in expected]
+    assert len(set(expected)) >= 7
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_gradients_are_clipped(run_config, tmp_path, optimizer):
+    train = replace(run_config.train, clip_norm=1e-3, optimizer=optimizer)
+    data = molecules(16, run_config)
+    trainer = Trainer(replace(run_config, train=train), data, data, tmp_path)
+
+    def squared_norm(inner: torch.optim.Optimizer) -> float:
+        gradients = (parameter.grad for group in inner.param_groups for parameter in group["params"])
+        return sum(float(gradient.double().square().sum()) for gradient in gradients)
+
+    seen = at_each_step(trainer, squared_norm)
+    trainer.update(np.arange(16), 1e-3)
+    assert sum(seen) ** 0.5 == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves(run_config, name):
+    """By 1 - 0.1 * 0.5."""
+    model = trainer.Graphormer(run_config.model)
+    before = {key: value.detach().clone() for key, value in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    for optimizer in OPTIMIZERS[name](model, replace(run_config.train, lr=0.1, weight_decay=0.5)):
+        optimizer.step()
+    matrices = {f"{key}.weight" for key, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+    assert any(key.startswith("blocks") for key in matrices) and any(key.startswith("head") for key in matrices)
+    for key, value in model.named_parameters():
+        torch.testing.assert_close(value.detach(), before[key] * (0.95 if key in matrices else 1))
 
 
 def test_batch_norm_statistics_do_not_depend_on_dropout(run_config, tmp_path):
@@ -155,8 +276,14 @@ def test_learning_rate_by_hand():
     assert learning_rate(TrainConfig(lr=2.0, warmup=0.0), 0.0) == 2.0
 
 
+def test_linear_learning_rate_by_hand():
+    config = TrainConfig(lr=2.0, warmup=0.2, schedule="linear")
+    assert [learning_rate(config, p) for p in (0.0, 0.1, 0.2, 0.4, 0.6, 1.0)] == pytest.approx([0, 1, 2, 1.5, 1, 0])
+    assert learning_rate(TrainConfig(lr=2.0, warmup=1.0, schedule="linear"), 1.0) == 2.0
+
+
 def test_only_weight_matrices_decay(run_config):
-    model = training.Graphormer(run_config.model)
+    model = trainer.Graphormer(run_config.model)
     names = {id(p): name for name, p in model.named_parameters()}
     decay, rest = ({names[id(p)] for p in group["params"]} for group in parameter_groups(model, 0.1))
     assert "blocks.0.attention.qkv.weight" in decay and "head.2.weight" in decay
@@ -167,7 +294,7 @@ def test_only_weight_matrices_decay(run_config):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers_update_every_parameter_once(run_config, name):
-    model = training.Graphormer(run_config.model)
+    model = trainer.Graphormer(run_config.model)
     groups = [group for optimizer in OPTIMIZERS[name](model, run_config.train) for group in optimizer.param_groups]
     updated = [id(parameter) for group in groups for parameter in group["params"]]
     assert sorted(updated) == sorted(id(parameter) for parameter in model.parameters())
@@ -212,9 +339,92 @@ def test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint(
     data = molecules(16, run_config)
     trainer = Trainer(run_config, data, data, tmp_path)
     trainer.run_epoch(1)
-    before = (tmp_path / checkpoint.WEIGHTS).read_bytes()
+    before = (tmp_path / WEIGHTS).read_bytes()
     with torch.no_grad():
         trainer.model.head[0].weight.fill_(float("nan"))
     with pytest.raises(InputError, match=r"epoch 2, step 1, molecules \[\d+"):
         trainer.run_epoch(2)
-    assert (tmp_path / checkpoint.WEIGHTS).read_bytes() == before
+    assert (tmp_path / WEIGHTS).read_bytes() == before
+
+
+@pytest.mark.parametrize("norm", ["sepnorm", "sharenorm-batchnorm"])
+def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, tmp_path, norm):
+    """Features that are no numbers in two of the 16 molecules of one batch; nothing has moved then."""
+    model = replace(run_config.model, encodings=(RandomWalk(),), norm=norm)
+    config = replace(run_config, model=model, train=replace(run_config.train, batch_size=16))
+    data = molecules(16, config)
+    trainer = Trainer(config, data, data, tmp_path)
+    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    for molecule in (5, 11):
+        data.shards[0].rows("rrwp", molecule)[...] = np.nan
+    with pytest.raises(InputError, match=r"epoch 1, step 1, molecules \[(5, 11|11, 5)\] of the training split"):
+        trainer.run_epoch(1)
+    assert all(torch.equal(*pair) for pair in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_equal_models_give_equal_files(run_config, tmp_path):
+    """Byte for byte, with the tensors where any reader of safetensors finds them."""
+    torch.manual_seed(0)
+    model = trainer.Graphormer(run_config.model)
+    config = replace(run_config, dataset="Sätze", task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
+    contents = set()
+    for number in range(20):
+        path = tmp_path / f"{number}.safetensors"
+        checkpoint.save_model(path, model, config, {"epoch": 1})
+        contents.add(path.read_bytes())
+    assert len(contents) == 1
+    tensors, found, facts = checkpoint.load_tensors(path)
+    assert found == config and facts == {"epoch": 1}
+    assert all(torch.equal(tensors[name], value) for name, value in model.state_dict().items())
+
+
+def test_models_are_of_single_precision_whatever_the_default(run_config, tmp_path):
+    torch.manual_seed(0)
+    model = trainer.Graphormer(run_config.model)
+    config = replace(run_config, task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
+    checkpoint.save_model(tmp_path / WEIGHTS, model, config, {"epoch": 1})
+    data = molecules(8, run_config)
+    expected = predict_dataset(model.eval(), data, Task(config.task))
+    torch.set_default_dtype(torch.float64)
+    try:
+        loaded = checkpoint.load_model(tmp_path)[0]
+        np.testing.assert_array_equal(predict_dataset(loaded, data, Task(config.task)), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def with_idle_parameters(path) -> None:
+    """Rewrites a file as format 1 had it: a row of no bond before each type's, messages and degrees in all blocks."""
+    tensors, config, facts = checkpoint.load_tensors(path)
+    received = {name: value for name, value in tensors.items() if "messages" in name or "degree_scaler" in name}
+    for name, value in received.items():
+        if "messages.bond" in name and value.ndim == 2:
+            value = torch.cat([torch.ones(1, value.shape[1]), value])
+        tensors |= {name: value, name.replace("blocks.0", "blocks.1"): value.clone()}
+    assert received and all("blocks.0" in name for name in received)
+    checkpoint.save_tensors(path, tensors, replace(config, format_version=1), facts)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_path, optimizer):
+    encodings = (Centrality(), Spatial(), Bonds(num_bond_types=5), DegreeScaling())
+    model, train = replace(run_config.model, encodings=encodings), replace(run_config.train, optimizer=optimizer)
+    config = replace(run_config, model=model, train=train)
+    train, val = molecules(24, config), molecules(16, config, skip=40)
+    Trainer(config, train, val, tmp_path / "whole").run()
+
+    first = Trainer(config, train, val, tmp_path / "parts")
+    first.run_epoch(1)
+    first.run_epoch(2)
+    kept, task = checkpoint.load_model(tmp_path / "parts")[0], Task(first.config.task)
+    for name in (WEIGHTS, STATE):
+        with_idle_parameters(tmp_path / "parts" / name)
+    found, found_config, _ = checkpoint.load_model(tmp_path / "parts")
+    assert found_config == first.config
+    np.testing.assert_array_equal(predict_dataset(found, val, task), predict_dataset(kept, val, task))
+
+    second = Trainer(config, train, val, tmp_path / "parts")
+    second.resume()
+    second.run()
+    for name in (WEIGHTS, STATE):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm import checkpoint
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.datasets import CACHE_VARIABLE
+from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
+from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.store import MoleculeDataset, in_memory
-from graphormer_sepnorm.training import Trainer
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import tiny_run
 
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("active",))

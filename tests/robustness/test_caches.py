@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.datasets import CACHE_VARIABLE, load_split
-from graphormer_sepnorm.encodings import Centrality, Spatial
+from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.encodings.centrality import Centrality
+from graphormer_sepnorm.encodings.spatial import Spatial
 from tests.robustness import processes, tiny_run
 
 ENCODINGS = tiny_run.tiny_config().model.encodings

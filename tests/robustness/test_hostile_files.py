@@ -18,17 +18,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from graphormer_sepnorm import Graphormer, checkpoint
+from graphormer_sepnorm import Graphormer
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import config_from_json, config_to_json
-from graphormer_sepnorm.datasets import TABLE, load_split
-from graphormer_sepnorm.encodings import Centrality
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.data.prepared_table import TABLE
+from graphormer_sepnorm.data.tables import open_table
+from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.info import describe_model
-from graphormer_sepnorm.runs import evaluate_run
-from graphormer_sepnorm.streaming import PartialFile
-from graphormer_sepnorm.tables import open_table
-from graphormer_sepnorm.training import METRICS_FILE, Trainer
+from graphormer_sepnorm.inference.table_to_file import PartialFile
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import METRICS_FILE, STATE, WEIGHTS
+from graphormer_sepnorm.runs.info import describe_model
+from graphormer_sepnorm.training.experiment import evaluate_run
+from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run
 from tests.tiny import save_tiny
 
@@ -49,7 +52,7 @@ class Planted:
 @pytest.fixture(scope="module")
 def good(tmp_path_factory) -> Path:
     """A checkpoint with random weights."""
-    path = tmp_path_factory.mktemp("good") / checkpoint.WEIGHTS
+    path = tmp_path_factory.mktemp("good") / WEIGHTS
     config = tiny_run.tiny_config()
     config = replace(config, task=replace(config.task, mean=(0.0, 0.0), std=(1.0, 1.0)))
     checkpoint.save_model(path, Graphormer(config.model), config, {"epoch": 1, "val_metric": 0.5})
@@ -105,7 +108,7 @@ def test_the_forger_makes_readable_checkpoints(good, tmp_path):
         ("task.mean", [], "no scale"),
         ("task.metric", "../../etc/passwd", "unknown metric"),
         ("featurizer", "../ogb", "unknown featurizer"),
-        ("format_version", 2, "install a newer"),
+        ("format_version", 3, "install a newer"),
         ("format_version", "2", "valid integer"),
         ("format_version", 10**30, "install a newer"),
     ],
@@ -120,7 +123,7 @@ def test_configs_that_ask_for_the_impossible_are_refused(good, tmp_path, path, v
 
 
 def test_a_newer_format_is_named_before_what_is_new_in_it(good):
-    config = {**config_of(good), "format_version": 2, "novelty": 1}
+    config = {**config_of(good), "format_version": 3, "novelty": 1}
     with pytest.raises(InputError, match="install a newer"):
         config_from_json(json.dumps(config), "newer")
 
@@ -188,14 +191,14 @@ def test_a_state_with_foreign_tensors_is_refused(good, tmp_path):
     data = load_split("tiny", "train", config.model.encodings)
     trainer = Trainer(config, data, data, tmp_path, verbose=False)
     trainer.run_epoch(1)
-    state = tmp_path / checkpoint.STATE
+    state = tmp_path / STATE
     tensors = {**checkpoint.load_tensors(state)[0], "os.system": torch.zeros(1)}
     forge(state, state, tensors=tensors)
     with pytest.raises(InputError, match=r"os\.system is not part of the model"):
         Trainer(config, data, data, tmp_path, verbose=False).resume()
 
 
-@pytest.mark.parametrize("name", [checkpoint.WEIGHTS, checkpoint.STATE, "pytorch_model.bin", "model.pt"])
+@pytest.mark.parametrize("name", [WEIGHTS, STATE, "pytorch_model.bin", "model.pt"])
 @pytest.mark.parametrize("writer", ["pickle", "torch"])
 def test_no_planted_pickle_is_loaded_from_a_run_folder(tmp_path, name, writer):
     run, trace = tmp_path / "run", tmp_path / "trace"
@@ -353,7 +356,7 @@ def test_bombs_end_early(tmp_path, name, content):
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / checkpoint.WEIGHTS)
+    os.mkfifo(tmp_path / WEIGHTS)
     with pytest.raises(InputError, match="not a file"):
         checkpoint.load_model(tmp_path)
 
@@ -363,7 +366,7 @@ def table_run(tmp_path) -> Path:
     """A run folder of a table, never trained: a checkpoint, the table, a score."""
     model, config, facts = checkpoint.load_model(save_tiny(tmp_path / "tiny"))
     run = tmp_path / "run"
-    checkpoint.save_model(run / checkpoint.WEIGHTS, model, replace(config, dataset=TABLE), facts)
+    checkpoint.save_model(run / WEIGHTS, model, replace(config, dataset=TABLE), facts)
     (run / TABLE).write_text("smiles,split,target logp\nCCO,test,1\nCCN,test,2\n")
     facts = {"task": {"kind": "regression", "metric": "mae", "targets": ["logp"]}, "featurizer": config.featurizer}
     (run / "table.json").write_text(json.dumps(facts))

@@ -7,14 +7,16 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from graphormer_sepnorm import checkpoint
-from graphormer_sepnorm.datasets import sample_table
-from graphormer_sepnorm.training import METRICS_FILE
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
+from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
@@ -33,7 +35,7 @@ def whole(tmp_path_factory) -> tuple[Path, float]:
 
 def assert_same_end(run: Path, whole: Path) -> None:
     assert_complete(run)
-    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+    for name in (WEIGHTS, STATE):
         (ours, _, facts), (theirs, _, expected) = (checkpoint.load_tensors(folder / name) for folder in (run, whole))
         assert facts == expected and ours.keys() == theirs.keys()
         assert all(torch.equal(ours[key], theirs[key]) for key in ours)
@@ -54,7 +56,7 @@ def losses(run: Path) -> list[tuple]:
 
 def assert_loads(run: Path) -> None:
     """Whatever a killed run left behind can be read."""
-    for name in (checkpoint.WEIGHTS, checkpoint.STATE):
+    for name in (WEIGHTS, STATE):
         if (run / name).exists():
             checkpoint.load_tensors(run / name)
     if (run / METRICS_FILE).exists():
@@ -103,7 +105,7 @@ def test_fifty_kills_at_random_moments_and_in_writes_lose_nothing(tmp_path, whol
                 kill_in_write(process, folder / kind, random.randint(1, 6))
             hits["killed"] += process.exitcode == -signal.SIGKILL
             hits["left a temporary file"] += bool(temporary_files(folder))
-            hits["no state yet"] += not (run / checkpoint.STATE).exists()
+            hits["no state yet"] += not (run / STATE).exists()
             assert_loads(run)
         assert processes.finish(tiny_run.run, run, cache, resume=True) == 0
         assert_same_end(run, finished)
@@ -118,7 +120,7 @@ def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole, number)
     process = subprocess.Popen(
         processes.command_line(*arguments), **processes.surroundings(), stderr=subprocess.PIPE, text=True
     )
-    while not (tmp_path / "run" / checkpoint.STATE).exists():
+    while not (tmp_path / "run" / STATE).exists():
         time.sleep(0.001)
     process.send_signal(number)
     error = process.communicate(timeout=60)[1]
@@ -134,8 +136,8 @@ def test_a_full_disk_ends_with_one_sentence_and_the_last_checkpoint_intact(tmp_p
     """A file system of its own, too small for the second write of the state."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    state = (whole[0] / checkpoint.STATE).stat().st_size
-    weights = (whole[0] / checkpoint.WEIGHTS).stat().st_size
+    state = (whole[0] / STATE).stat().st_size
+    weights = (whole[0] / WEIGHTS).stat().st_size
     mount = f"mount -t tmpfs -o size={state + weights + 60_000} none {disk}"
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "sh", "-c", mount]).returncode:
         pytest.skip("mounting a small file system is not permitted")
@@ -148,7 +150,7 @@ def test_a_full_disk_ends_with_one_sentence_and_the_last_checkpoint_intact(tmp_p
     assert done.returncode == 2, done.stderr
     error = done.stderr.strip().splitlines()[-1]
     assert error.startswith("error: cannot write") and "No space left" in error and "Traceback" not in done.stderr
-    assert checkpoint.load_tensors(tmp_path / "kept" / checkpoint.WEIGHTS)[2]["epoch"] >= 1
+    assert checkpoint.load_tensors(tmp_path / "kept" / WEIGHTS)[2]["epoch"] >= 1
     assert_loads(tmp_path / "kept")
     assert not list((tmp_path / "kept").glob(".*"))
     assert processes.finish(tiny_run.run, tmp_path / "kept", tmp_path / "cache", resume=True) == 0
@@ -157,10 +159,53 @@ def test_a_full_disk_ends_with_one_sentence_and_the_last_checkpoint_intact(tmp_p
 
 def test_weights_whose_state_is_gone_are_not_overwritten(tmp_path, whole):
     model, config, facts = checkpoint.load_model(whole[0])
-    checkpoint.save_model(tmp_path / "run" / checkpoint.WEIGHTS, model, config, {**facts, "epoch": 3})
-    before = (tmp_path / "run" / checkpoint.WEIGHTS).read_bytes()
+    checkpoint.save_model(tmp_path / "run" / WEIGHTS, model, config, {**facts, "epoch": 3})
+    before = (tmp_path / "run" / WEIGHTS).read_bytes()
     assert processes.finish(tiny_run.run, tmp_path / "run", tmp_path / "cache", resume=True) == 2
-    assert (tmp_path / "run" / checkpoint.WEIGHTS).read_bytes() == before
+    assert (tmp_path / "run" / WEIGHTS).read_bytes() == before
+
+
+def test_two_trainings_in_one_folder_do_not_disturb_each_other(tmp_path):
+    """The second one ends at once with a sentence; the first one's folder is free when it is killed."""
+    run, cache = tmp_path / "run", tmp_path / "cache"
+    first = processes.start(tiny_run.run, run, cache, epochs=100_000)
+    while not (run / STATE).exists():
+        time.sleep(0.01)
+    foreign = run / ".model.safetensors.other.tmp"
+    foreign.touch()
+    for resume in ([], ["--resume"]):
+        second = processes.command("tests/robustness/tiny_run.py", "--out", run, "--cache", cache, *resume)
+        assert second.returncode == 2 and len(second.stderr.splitlines()) == 1, second.stderr
+    assert f"another process is training in {run}" in second.stderr
+    assert foreign.exists()
+    first.kill()
+    first.join()
+    state = checkpoint.load_tensors(run / STATE)[2]
+    assert processes.finish(resume_one_epoch, run, cache) == 0
+    assert checkpoint.load_tensors(run / STATE)[2]["epoch"] == state["epoch"] + 1
+    assert not foreign.exists() and not list(run.glob("*.lock"))
+
+
+def resume_one_epoch(run: Path, cache: Path) -> None:
+    """Goes on with a run of 100,000 epochs and stops it after one."""
+    run_epoch = Trainer.run_epoch
+
+    def last(trainer: Trainer, epoch: int) -> None:
+        run_epoch(trainer, epoch)
+        trainer.config = replace(trainer.config, train=replace(trainer.config.train, epochs=epoch))
+
+    Trainer.run_epoch = last
+    tiny_run.run(run, cache, resume=True, epochs=100_000)
+
+
+@pytest.mark.parametrize("content", ["{}", '{"model_type": "bert"}', "not JSON"])
+def test_a_config_that_is_no_runs_is_not_overwritten(tmp_path, content):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.json").write_text(content)
+    assert processes.finish(tiny_run.run, run, tmp_path / "cache", resume=True) == 2
+    assert [path.name for path in run.iterdir()] == ["config.json"]
+    assert (run / "config.json").read_text() == content
 
 
 @pytest.mark.slow
@@ -172,11 +217,11 @@ def test_an_ensemble_on_a_table_that_is_killed_before_its_first_state_goes_on(tm
     train = ["train.py", "--csv", tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--epochs", 1]
     train += ["--ensemble", 2, "--out", tmp_path / "run"]
     process = subprocess.Popen(processes.command_line(*train), **processes.surroundings())
-    while not (folders[member] / checkpoint.CONFIG).exists():
+    while not (folders[member] / CONFIG).exists():
         time.sleep(0.001)
     process.kill()
     process.wait()
-    assert not (folders[member] / checkpoint.STATE).exists()
+    assert not (folders[member] / STATE).exists()
     done = processes.command(*train, "--resume")
     assert done.returncode == 0, done.stderr
     for folder in folders:

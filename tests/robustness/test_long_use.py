@@ -8,8 +8,10 @@ import psutil
 import pytest
 
 from graphormer_sepnorm import Graphormer
-from graphormer_sepnorm.datasets import CACHE_VARIABLE, load_split, sample_table
-from graphormer_sepnorm.training import Trainer
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run
 
 PREDICTIONS, EPOCHS = 10_000, 200

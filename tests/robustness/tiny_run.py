@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from graphormer_sepnorm import store
-from graphormer_sepnorm.cli import guarded
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, OptimizerName, TrainConfig
-from graphormer_sepnorm.datasets import CACHE_VARIABLE, DATASETS, MAE, Dataset, sample_table
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.runs import dataset_config, evaluate_run, train_run
-from graphormer_sepnorm.store import LabelledGraphs
+from graphormer_sepnorm.data import store
+from graphormer_sepnorm.data.benchmarks import DATASETS, MAE, sample_table
+from graphormer_sepnorm.data.dataset import CACHE_VARIABLE, Dataset
+from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.interfaces.commands import guarded
+from graphormer_sepnorm.recipes import dataset_config
+from graphormer_sepnorm.training.experiment import evaluate_run, train_run
 
 ROWS = {"train": slice(0, 37), "val": slice(37, 52), "test": slice(52, 63)}
 READS = "reads.txt"

@@ -3,14 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from graphormer_sepnorm import chemistry
-from graphormer_sepnorm.chemistry import (
-    MAX_SMILES_LENGTH,
-    excess_cycle_length,
-    murcko_scaffold,
-    penalized_logp,
-    read_smiles,
-)
+from graphormer_sepnorm.chem import smiles
+from graphormer_sepnorm.chem.properties import excess_cycle_length, murcko_scaffold, penalized_logp
+from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, read_smiles
 from graphormer_sepnorm.errors import InputError
 
 ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
@@ -124,6 +119,8 @@ def test_penalized_logp_refuses_what_is_no_smiles():
         ("C(C", r"'C\(C' is not a valid SMILES"),
         ("C(C)(C)(C)(C)C", "impossible molecule: Explicit valence for atom # 0 C, 5"),
         ("c1cccc1", "impossible molecule: Can't kekulize mol"),
+        ("[#119]", r"RDKit fails on '\[#119\]': Pre-condition Violation, Atomic number not found"),
+        ("[CH128]", r"RDKit fails on '\[CH128\]'"),
         ("[Al](C)(C)(C)(C)(C)(C)C(C)(C)(C)C", "impossible molecule: Explicit valence for atom # 7 C, 5"),
     ],
 )
@@ -137,7 +134,7 @@ def test_read_smiles_says_in_one_line_what_is_wrong(smiles, reason):
 
 
 def test_read_smiles_refuses_too_long_ones_before_parsing(monkeypatch):
-    monkeypatch.setattr(chemistry.Chem, "MolFromSmiles", lambda *_, **__: pytest.fail("was parsed"))
+    monkeypatch.setattr(smiles.Chem, "MolFromSmiles", lambda *_, **__: pytest.fail("was parsed"))
     with pytest.raises(InputError):
         read_smiles("C" * (MAX_SMILES_LENGTH + 1))
 
@@ -203,6 +200,15 @@ def test_murcko_scaffold(smiles, scaffold):
 
 def test_murcko_scaffold_is_the_same_for_every_spelling():
     assert murcko_scaffold("CCc1ccc2[nH]ccc2c1") == murcko_scaffold("C1=CC2=C(N1)C=CC(C(C)C)=C2")
+
+
+def test_murcko_scaffold_that_rdkit_fails_on_is_an_input_error(monkeypatch):
+    def fail(mol):
+        raise RuntimeError("Invariant Violation\n\tno scaffold")
+
+    monkeypatch.setattr(smiles.Chem, "MurckoDecompose", fail)
+    with pytest.raises(InputError, match="RDKit fails on 'CCO': Invariant Violation, no scaffold"):
+        murcko_scaffold("CCO")
 
 
 def test_murcko_scaffold_reads_leniently():

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from graphormer_sepnorm.cls_geometry import alignment, effective_rank, isotropy, singular_values, uniformity
+from graphormer_sepnorm.inference.cls_geometry import alignment, effective_rank, isotropy, singular_values, uniformity
 
 CROSS = torch.tensor([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
 

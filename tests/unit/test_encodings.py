@@ -1,12 +1,16 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, InMemoryDataset
 
-from graphormer_sepnorm import paths
-from graphormer_sepnorm.batching import GraphBatch
-from graphormer_sepnorm.encodings import ENCODINGS, GraphormerTransform, precompute
-from graphormer_sepnorm.graphs import bond_types, pack_data
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.data.benchmarks import unpack
+from graphormer_sepnorm.encodings import ENCODINGS, graph_algorithms, precompute
+from graphormer_sepnorm.encodings.transform import GraphormerTransform
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import GraphBatch, bond_types, pack_data
 from tests.conftest import random_graph
 from tests.reference import distances, smallest_path
 
@@ -85,7 +89,9 @@ def test_paths_equal_a_search_over_all_shortest_paths(seed):
     bonds = {(i, j): int(b) + 1 for (i, j), b in zip(graph.edge_index.t().tolist(), graph.edge_attr, strict=True)}
     d = distances(10, bonds)
     packed = pack_data([graph], (3,))
-    spd, path_bonds = paths.shortest_paths(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 4)
+    spd, path_bonds = graph_algorithms.shortest_paths(
+        packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 4
+    )
     for i in range(10):
         for j in range(10):
             assert spd[10 * i + j] == d[i][j]
@@ -116,7 +122,9 @@ def test_of_parallel_bonds_the_smallest_type_counts():
 
 def test_random_walks_by_hand():
     packed = pack_data([skeleton((0, 1), (1, 0), (1, 2), (2, 1))], (3,))
-    walks = paths.random_walks(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 3).reshape(3, 3, 3)
+    walks = graph_algorithms.random_walks(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 3).reshape(
+        3, 3, 3
+    )
     assert walks[:, :, 0].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert walks[:, :, 1].tolist() == [[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]]
     assert walks[:, :, 2].tolist() == [[0.5, 0, 0.5], [0, 1, 0], [0.5, 0, 0.5]]
@@ -124,7 +132,9 @@ def test_random_walks_by_hand():
 
 def test_resistances_by_hand():
     packed = pack_data([cyclopropane_with_tail()], (3,))
-    found = paths.resistances(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 9.0).reshape(5, 5)
+    found = graph_algorithms.resistances(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 9.0).reshape(
+        5, 5
+    )
     two_thirds = 2 / 3  # one bond beside two in series: 1 * 2 / (1 + 2)
     expected = np.array(
         [
@@ -218,3 +228,24 @@ def test_bond_types_are_distinct_and_start_at_one():
     sizes = (2, 3)
     combinations = np.array([[a, b] for a in range(2) for b in range(3)])
     assert sorted(bond_types(combinations, sizes).tolist()) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("x", 28, "x of molecule 1 has 28 in column 0, where values are from 0 to 27"),
+        ("edge_attr", 4, "edge_attr of molecule 1 has 4 in column 0, where values are from 0 to 3"),
+        ("edge_attr", -1, "edge_attr of molecule 1 has -1 in column 0"),
+        ("edge_index", 2, "edge_index of molecule 1 has atom 2, its atoms are numbered from 0 to 1"),
+    ],
+)
+def test_datasets_outside_the_vocabularies_are_refused(name, value, sentence):
+    """Values that the first molecule has too, in whose place they are right, do not hide those of the second."""
+    graphs = [skeleton((0, 1), (1, 2), (2, 0)), skeleton((0, 1))]
+    for graph in graphs:
+        graph.x, graph.y = torch.full((graph.num_nodes,), 27), torch.zeros(1)
+        graph.edge_attr = graph.edge_attr.view(-1)
+    graphs[1][name][..., -1] = value
+    data, slices = InMemoryDataset.collate(graphs)
+    with pytest.raises(InputError, match=sentence):
+        unpack(SimpleNamespace(_data=data, slices=slices), FEATURIZERS["zinc"])

@@ -9,12 +9,14 @@ import torch
 from rdkit import Chem
 
 from graphormer_sepnorm import Graphormer
-from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, paper_encodings
-from graphormer_sepnorm.datasets import sample_table
-from graphormer_sepnorm.drawing import COLUMNS, PANEL_HEIGHT, PANEL_WIDTH, colour_scale, draw, write_pictures
-from graphormer_sepnorm.encodings import Bonds, DegreeScaling, Encoding, Resistance
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.encodings import Encoding
+from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
+from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.explain import (
+from graphormer_sepnorm.inference.explain import (
     COMPLETENESS,
     METHODS,
     EmbeddedMolecule,
@@ -25,9 +27,10 @@ from graphormer_sepnorm.explain import (
     explain_rows,
     integrated_gradients,
 )
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.norms import NORMS
-from graphormer_sepnorm.ops import DenseAttention
+from graphormer_sepnorm.inference.pictures import COLUMNS, PANEL_HEIGHT, PANEL_WIDTH, colour_scale, draw, write_pictures
+from graphormer_sepnorm.kernels.dense import DenseAttention
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.recipes import paper_encodings
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 FURTHER = (Bonds(num_bond_types=61), DegreeScaling(), Resistance(multiplies=True))

@@ -6,10 +6,10 @@ import pytest
 from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
-from graphormer_sepnorm.chemistry import read_smiles
-from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, Featurizer, read_molecules
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS, ZINC_ATOM_TYPES, read_molecules
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
 DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"
@@ -73,6 +73,21 @@ def test_molecules_that_cannot_be_read_cost_their_row_alone():
         assert part in error
     assert "must be a string" in molecules.errors[-2]
     assert molecules.errors[0] == molecules.errors[-1] == ""
+
+
+@pytest.mark.parametrize("featurizer", FEATURIZERS)
+@pytest.mark.parametrize("failure", [RuntimeError("Invariant\n\tbroken"), ValueError("x"), TypeError(), MemoryError()])
+def test_a_molecule_that_rdkit_fails_on_costs_its_row_alone(monkeypatch, featurizer, failure):
+    features = Featurizer.features
+
+    def failing(self, mol):
+        if mol.GetNumAtoms() == 2:
+            raise failure
+        return features(self, mol)
+
+    monkeypatch.setattr(Featurizer, "features", failing)
+    molecules = read_molecules(featurizer, ["C", "CC", "CCC"])
+    assert molecules.rows.tolist() == [0, 2] and molecules.errors[1].startswith("RDKit fails on 'CC': ")
 
 
 def test_nothing_packs_into_no_molecules():

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, gelu
 
-from graphormer_sepnorm.kernels import Layout, ScoreValues, attention, lay_out
-from graphormer_sepnorm.row_kernels import bias_gelu, embedding_sum
+from graphormer_sepnorm.kernels.cpu_attention import Layout, ScoreValues, attention, lay_out
+from graphormer_sepnorm.kernels.cpu_rows import bias_gelu, embedding_sum
 
 SIZES = {"mixed": [1, 17, 2, 16, 15, 33, 7, 1], "one atom": [1], "large": [3, 200, 31], "one": [22]}
 

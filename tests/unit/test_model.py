@@ -5,10 +5,15 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from graphormer_sepnorm import GraphBatch, Graphormer, base, best, ops, slim
-from graphormer_sepnorm.encodings import ENCODINGS, Bonds, DegreeScaling, Resistance
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.readouts import READOUTS
+from graphormer_sepnorm import GraphBatch, Graphormer, base, best, kernels, slim
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.encodings import ENCODINGS
+from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
+from graphormer_sepnorm.encodings.resistance import Resistance
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.kernels import make_attention
+from graphormer_sepnorm.layers.readouts import READOUTS
+from graphormer_sepnorm.model import Structure
 from tests.reference import graphormer
 
 
@@ -50,6 +55,17 @@ def gradients(model):
     return torch.cat([p.grad.double().reshape(-1) for p in model.parameters()])
 
 
+@pytest.mark.parametrize("norm_position", ["post", "pre"])
+def test_dropout_acts_on_what_each_sublayer_adds_in_training_alone(config, norm_position):
+    """With nearly everything dropped, rows pass through the residuals as they are."""
+    config = replace(config, norm="sharenorm", norm_position=norm_position, dropout=1 - 1e-6)
+    block, rows = make_model(config).blocks[0], torch.randn(5, config.width)
+    structure = Structure(make_attention(torch.tensor([0, 4]), torch.zeros(16, 4), torch.zeros(4)), None, None)
+    untouched = rows if norm_position == "pre" else block.ffn_norm.packed(block.attention_norm.packed(rows, 1), 1)
+    torch.testing.assert_close(block.train()(rows, 1, structure), untouched)
+    assert not torch.allclose(block.eval()(rows, 1, structure), untouched)
+
+
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 @pytest.mark.parametrize("norm", ["sepnorm", "sepnorm-layernorm", "sharenorm"])
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
@@ -87,7 +103,7 @@ def test_compiled_and_plain_operations_agree(variant, graphs, monkeypatch):
     compiled.sum().backward()
     compiled_gradients = gradients(model)
     model.zero_grad()
-    monkeypatch.setattr(ops, "runs_compiled", lambda tensor: False)
+    monkeypatch.setattr(kernels, "runs_compiled", lambda tensor: False)
     plain = model(batch)
     plain.sum().backward()
     assert relative_error(compiled, plain) < 1e-5
@@ -178,6 +194,64 @@ def test_untransformed_graphs_are_refused(config, graphs):
     model = make_model(config)
     with pytest.raises(ValueError, match="apply GraphormerTransform"):
         model(Batch.from_data_list(graphs))
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "edge_attr", "sentence"),
+    [
+        ([[0, 3], [1, 0]], [[0, 0], [0, 0]], "edge_index of molecule 0 has atom 3, its atoms are numbered from 0 to 2"),
+        ([[0, 1], [1, 10**9]], [[0, 0], [0, 0]], "edge_index of molecule 0 has atom 1000000000"),
+        ([[0, -1], [1, 0]], [[0, 0], [0, 0]], "edge_index of molecule 0 has atom -1"),
+        ([[0, 1]], [[0, 0], [0, 0]], r"edge_index must be integers \[2, E\]"),
+        ([[0, 1], [1, 0]], [[0, 0], [1, 6]], "edge_attr of molecule 0 has 6 in column 1, where values are from 0 to 5"),
+        ([[0, 1], [1, 0]], [[-1, 0], [0, 0]], "edge_attr of molecule 0 has -1 in column 0, where .* from 0 to 2"),
+        ([[0, 1], [1, 0]], [[0, 0], [255, 0]], "edge_attr of molecule 0 has 255 in column 0"),
+        ([[0, 1], [1, 0]], [[0.0, 0.5], [0, 0]], "edge_attr must hold integers, it holds torch.float32"),
+        (
+            [[0, 1], [1, 0]],
+            [[0], [0]],
+            r"edge_attr of molecule 0 is \[2, 1\], its 2 directed bonds need 2 features each",
+        ),
+    ],
+)
+def test_bonds_that_no_molecule_can_have_are_refused_before_any_loop(config, edge_index, edge_attr, sentence):
+    encodings = tuple(kind() for kind in ENCODINGS.values())
+    transform = Graphormer(replace(config, bond_sizes=(3, 6), encodings=encodings)).transform()
+    graph = Data(x=torch.zeros(3, 1, dtype=torch.long), edge_index=torch.tensor(edge_index), num_nodes=3)
+    graph.edge_attr = torch.tensor(edge_attr)
+    with pytest.raises(InputError, match=sentence):
+        transform(graph)
+
+
+def test_more_combinations_of_bond_features_than_types_are_refused(config):
+    graph = Data(x=torch.zeros(1, 1), edge_index=torch.empty(2, 0).long(), edge_attr=torch.empty(0, 2).long())
+    with pytest.raises(InputError, match="256 combinations of features, at most 255"):
+        Graphormer(replace(config, bond_sizes=(16, 16))).transform()(graph)
+
+
+@pytest.mark.parametrize(
+    ("atom", "sentence"),
+    [
+        ([5, 0], "x of molecule 1 has 5 in column 0, where values are from 0 to 4"),
+        ([4, 3], "x of molecule 1 has 3 in column 1, where values are from 0 to 2"),
+        ([0, -1], "x of molecule 1 has -1 in column 1, where values are from 0 to 2"),
+        ([0], "x has 1 columns, the model reads 2"),
+        ([0.0, 0.5], "x must hold integers, it holds torch.float32"),
+    ],
+)
+def test_atoms_outside_the_vocabularies_are_refused(config, atom, sentence):
+    model = make_model(replace(config, atom_sizes=(5, 3)))
+    bonds = {"edge_index": torch.empty(2, 0, dtype=torch.long), "edge_attr": torch.empty(0, 1, dtype=torch.long)}
+    graphs = [Data(x=torch.tensor([row]), **bonds) for row in ([0] * len(atom), atom)]
+    with pytest.raises(InputError, match=sentence):
+        model.eval()(collate(model, graphs))
+
+
+def test_the_largest_values_of_all_vocabularies_are_read(config):
+    model = make_model(replace(config, atom_sizes=(5, 3), bond_sizes=(3, 1)))
+    ends, kinds = torch.tensor([[0, 1], [1, 0]]), torch.tensor([[2, 0], [2, 0]])
+    graph = Data(x=torch.tensor([[4, 2], [0, 0]]), edge_index=ends, edge_attr=kinds)
+    assert model.eval()(collate(model, [graph])).isfinite().all()
 
 
 def test_bond_direction_and_type_reach_the_output(config):

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from graphormer_sepnorm import SepNorm, ShareNorm
-from graphormer_sepnorm.norms import NORMS
+from graphormer_sepnorm.layers.norms import NORMS
 
 
 def test_sepnorm_by_hand():

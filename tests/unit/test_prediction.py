@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm import parallel, prediction
-from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import read_molecules
-from graphormer_sepnorm.parallel import map_chunks
-from graphormer_sepnorm.prediction import Embedder, Predictor, load_predictor, predict_smiles
+from graphormer_sepnorm.inference import predict
+from graphormer_sepnorm.inference.predict import Embedder, Predictor, load_predictor, predict_smiles
+from graphormer_sepnorm.system import workers
+from graphormer_sepnorm.system.workers import map_chunks
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny, tiny_model
 
@@ -38,20 +39,20 @@ def test_duplicates_get_one_prediction(tiny):
 
 
 def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
-    monkeypatch.setattr(parallel, "CHUNK", 50)
+    monkeypatch.setattr(workers, "CHUNK", 50)
     smiles = [*sample_table().smiles[:195], *UNREADABLE]
     in_workers = {}
-    for workers in (1, 2):
-        monkeypatch.setattr(parallel.joblib, "cpu_count", lambda workers=workers: workers)
-        in_workers[workers] = predict_smiles(*tiny, smiles)
-    monkeypatch.setattr(parallel, "CHUNKS_ALONE", 100)
+    for cores in (1, 2):
+        monkeypatch.setattr(workers, "available_cores", lambda cores=cores: cores)
+        in_workers[cores] = predict_smiles(*tiny, smiles)
+    monkeypatch.setattr(workers, "CHUNKS_ALONE", 100)
     alone = predict_smiles(*tiny, smiles)
     for values, errors in in_workers.values():
         assert np.array_equal(values, alone[0], equal_nan=True) and errors == alone[1]
 
 
 def test_chunks_are_taken_a_few_ahead_of_the_caller(monkeypatch):
-    monkeypatch.setattr(parallel.joblib, "cpu_count", lambda: 2)
+    monkeypatch.setattr(workers, "available_cores", lambda: 2)
     taken = []
 
     def chunks():
@@ -74,7 +75,7 @@ def test_the_callers_threads_are_left_as_they_were(tiny):
 def test_large_molecules_are_prepared_in_pieces(tiny, monkeypatch):
     smiles = ["C" * size for size in (200, 3, 150, 1, 40)]
     whole, _ = predict_smiles(*tiny, smiles)
-    monkeypatch.setattr(prediction, "PAIRS_PER_PIECE", 10_000)
+    monkeypatch.setattr(predict, "PAIRS_PER_PIECE", 10_000)
     np.testing.assert_allclose(predict_smiles(*tiny, smiles)[0], whole, rtol=1e-4, atol=1e-5)
 
 

@@ -9,17 +9,21 @@ import pytest
 import torch
 from torch_geometric.loader import DataLoader
 
-from graphormer_sepnorm import Graphormer, runs
-from graphormer_sepnorm.checkpoint import load_model, resolve_model, shipped_models, start_from
-from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, paper_encodings
-from graphormer_sepnorm.datasets import sample_table
+from graphormer_sepnorm import Graphormer
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.features import FEATURIZERS
-from graphormer_sepnorm.norms import ShareNorm
-from graphormer_sepnorm.optimizers import OPTIMIZERS
-from graphormer_sepnorm.recipes import find_recipe
-from graphormer_sepnorm.store import LabelledGraphs, in_memory
-from graphormer_sepnorm.training import Trainer
+from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.layers.norms import ShareNorm
+from graphormer_sepnorm.recipes import dataset_config, find_recipe, paper_encodings
+from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.runs.zoo import resolve_model, shipped_models
+from graphormer_sepnorm.training import experiment
+from graphormer_sepnorm.training.finetune import start_from, starting_from
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from graphormer_sepnorm.training.trainer import Trainer
 from tests.conftest import random_graph
 
 SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-]", "CN1CCC[C@H]1c1cccnc1"]
@@ -103,7 +107,7 @@ def test_embeddings(model):
 def test_molecules_do_not_depend_on_their_company(model, monkeypatch):
     together = model.predict(SMILES)
     np.testing.assert_allclose(np.concatenate([model.predict([s]) for s in SMILES]), together, rtol=1e-4)
-    monkeypatch.setattr("graphormer_sepnorm.pretrained.MOLECULES_PER_CHUNK", 2)
+    monkeypatch.setattr("graphormer_sepnorm.inference.pretrained.MOLECULES_PER_CHUNK", 2)
     np.testing.assert_allclose(model.predict(pd.Series(SMILES, index=range(5, 10))), together, rtol=1e-4)
 
 
@@ -128,7 +132,7 @@ def test_no_molecules(model):
     ],
 )
 def test_what_cannot_be_read_is_named(model, smiles, message, monkeypatch):
-    monkeypatch.setattr("graphormer_sepnorm.pretrained.MOLECULES_PER_CHUNK", 2)
+    monkeypatch.setattr("graphormer_sepnorm.inference.pretrained.MOLECULES_PER_CHUNK", 2)
     with pytest.raises(InputError, match=message):
         model.predict(smiles)
 
@@ -209,7 +213,7 @@ def prepared(table: pd.DataFrame, config: Config):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
     unscaled = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
-    config = runs.starting_from(replace(make_config(num_tasks=1), task=unscaled), saved, frozen_layers=1)
+    config = starting_from(replace(make_config(num_tasks=1), task=unscaled), saved, frozen_layers=1)
     config = replace(config, train=replace(config.train, epochs=2, optimizer=optimizer))
     assert config.model.num_tasks == 1
     table = sample_table()
@@ -233,9 +237,9 @@ def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
 
 
 def test_named_data_of_other_features(saved, tmp_path):
-    molhiv = runs.dataset_config("ogbg-molhiv", TrainConfig())
+    molhiv = dataset_config("ogbg-molhiv", TrainConfig())
     with pytest.raises(InputError, match="reads 'zinc' features, ogbg-molhiv has 'ogb' ones"):
-        runs.train_run(runs.starting_from(molhiv, saved), tmp_path / "run")
+        experiment.train_run(starting_from(molhiv, saved), tmp_path / "run")
 
 
 @pytest.mark.parametrize("name", shipped_models())

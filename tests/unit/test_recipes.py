@@ -1,11 +1,19 @@
+import inspect
+import json
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from graphormer_sepnorm.config import TrainConfig, config_to_json
+from graphormer_sepnorm.config import TrainConfig, config_to_json, num_bond_types, read_config
+from graphormer_sepnorm.data.benchmarks import read_sample
+from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.recipes import RECIPES, find_recipe
-from graphormer_sepnorm.runs import dataset_config, task_config
+from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, slim, task_config
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -30,3 +38,47 @@ def test_the_norm_is_the_recipes_unless_another_is_named():
     best = RECIPES["best"].architecture
     assert dataset_config("zinc", TrainConfig(), None, best).model.norm == "sepnorm-layernorm-batchnorm"
     assert dataset_config("zinc", TrainConfig(), "sharenorm", best).model.norm == "sharenorm"
+
+
+def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():
+    recipe = RECIPES["paper"]
+    model, train = recipe.architecture((28,), (4,), 1), recipe.train
+    assert (model.layers, model.width, model.ffn_width, model.heads) == (12, 80, 80, 8)
+    assert (model.norm, model.norm_position) == ("sharenorm", "pre")
+    assert (model.dropout, model.attention_dropout, model.embedding_std) == (0.1, 0.1, 0.02)
+    assert [encoding.name for encoding in model.encodings] == ["centrality", "spatial", "edge"]
+    assert model.encodings[2].max_hops == 20
+    assert (train.optimizer, train.lr, train.schedule, train.warmup) == ("adamw", 2e-4, "linear", 0.1)
+    assert (train.batch_size, train.weight_decay, train.clip_norm, train.averaging) == (256, 0.01, 5.0, 0.0)
+
+
+@pytest.mark.parametrize("command", [commands.train, commands.sweep])
+def test_the_default_recipe_is_slim_with_the_settings_it_always_had(command):
+    recipe = RECIPES[inspect.signature(command).parameters["recipe"].default]
+    assert recipe.architecture is slim
+    assert recipe.train == TrainConfig(epochs=20, batch_size=64, lr=1e-3, warmup=0.1, schedule="cosine", clip_norm=5.0)
+
+
+def test_a_config_from_before_there_were_schedules_has_a_cosine(tmp_path):
+    config = dataset_config("zinc-subset", TrainConfig())
+    fields = json.loads(config_to_json(config))
+    del fields["train"]["schedule"]
+    (tmp_path / "config.json").write_text(json.dumps(fields))
+    assert read_config(tmp_path / "config.json") == config
+    assert config.train.schedule == "cosine"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_parameter_learns(name):
+    """But the last norms of the atoms, which give ``encode`` its atoms and no prediction."""
+    model = dataset_config("sample", TrainConfig(), None, RECIPES[name].architecture).model
+    molecules = read_sample("train", Path()).take(np.arange(64))
+    torch.manual_seed(0)
+    graphormer = Graphormer(model)
+    (graphormer(in_memory(molecules, model.encodings).batch(range(64))) - 1).abs().sum().backward()
+    last = (f"blocks.{model.layers - 1}.", "last_norm.")
+    for key, parameter in graphormer.named_parameters():
+        if not (key.startswith(last) and "tok_norm_layer" in key):
+            assert parameter.grad is not None and parameter.grad.any(), key
+        if key.endswith("messages.bond.weight"):
+            assert len(parameter) == num_bond_types(model.bond_sizes)

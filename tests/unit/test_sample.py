@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.chemistry import penalized_logp, read_smiles
+from graphormer_sepnorm.chem.properties import penalized_logp
+from graphormer_sepnorm.chem.smiles import read_smiles
 
 DATA = Path(__file__).parents[2] / "data"
 SPEC = importlib.util.spec_from_file_location("make_sample", DATA / "make_sample.py")

@@ -17,8 +17,8 @@ from torch_geometric.data import Batch
 
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.norms import SepNorm, ShareNorm
-from graphormer_sepnorm.separate import SequenceSepNorm, separate_norms
+from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
+from graphormer_sepnorm.layers.separate import SequenceSepNorm, separate_norms
 
 WIDTH = 16
 README = Path(__file__).parents[2] / "README.md"

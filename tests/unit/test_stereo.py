@@ -8,15 +8,17 @@ import pytest
 import torch
 from rdkit import Chem
 
-from graphormer_sepnorm import stereo
-from graphormer_sepnorm.chemistry import read_smiles
-from graphormer_sepnorm.config import best, num_bond_types
-from graphormer_sepnorm.datasets import sample_table
-from graphormer_sepnorm.features import FEATURIZERS
+from graphormer_sepnorm.chem import stereo
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.chem.stereo import label, label_stereo
+from graphormer_sepnorm.config import num_bond_types
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 from graphormer_sepnorm.model import Graphormer
-from graphormer_sepnorm.stereo import label, label_stereo
-from graphormer_sepnorm.store import LabelledGraphs, MoleculeDataset, in_memory
-from graphormer_sepnorm.training import reestimate_batch_norm
+from graphormer_sepnorm.recipes import best
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT
 
 DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"

@@ -4,9 +4,9 @@ import os
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm import tables
+from graphormer_sepnorm.data import tables
+from graphormer_sepnorm.data.tables import Row, free_name, open_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables import Row, free_name, open_table
 
 
 def read(path, *options):
@@ -115,6 +115,33 @@ def test_sdf(tmp_path):
     assert rows[0].fields == ["C[C@H](N)O", "", "1.5", "two\nlines", ""]
     assert rows[1].error == "the record has no readable structure" and rows[1].fields[-1] == "x"
     assert rows[2].smiles == "c1ccccc1"
+
+
+def test_an_sdf_with_bytes_that_are_not_utf8_loses_no_record(tmp_path):
+    blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) for smiles in ("CCO", "CCN", "CCC")]
+    title = b"caf\xe9" + blocks[1].encode()
+    atom = blocks[2].replace(" C  ", " \u00e9  ", 1).encode("latin-1")
+    content = b"$$$$\n".join([blocks[0].encode(), title, atom, blocks[0].encode()])
+    _, rows = read(write(tmp_path, "a.sdf", content))
+    assert [row.smiles for row in (rows[0], rows[1], rows[3])] == ["CCO", "CCN", "CCO"]
+    assert rows[1].fields[1].encode(errors="surrogateescape") == b"caf\xe9"
+    assert [bool(row.error) for row in rows] == [False, False, not rows[2].smiles, False]
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("Invariant\n\tbroken"), ValueError("x"), TypeError(), MemoryError()])
+def test_a_record_that_rdkit_fails_on_costs_no_other(tmp_path, monkeypatch, failure):
+    read_block = Chem.MolFromMolBlock
+
+    def failing(block: str, **options):
+        if "unlucky" in block:
+            raise failure
+        return read_block(block, **options)
+
+    monkeypatch.setattr(tables.Chem, "MolFromMolBlock", failing)
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+    _, rows = read(write(tmp_path, "a.sdf", "$$$$\n".join([block, "unlucky" + block, block])))
+    assert [row.smiles for row in rows] == ["CCO", "", "CCO"]
+    assert [bool(row.error) for row in rows] == [False, True, False] and "RDKit fails" in rows[1].error
 
 
 def test_a_record_without_end_is_refused(tmp_path, monkeypatch):

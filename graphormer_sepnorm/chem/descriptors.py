@@ -1,0 +1,67 @@
+"""RDKit's two-dimensional descriptors of many molecules, computed in worker processes and kept in the cache.
+
+Axis letters: M molecules, D descriptors.
+"""
+
+import hashlib
+import zipfile
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from rdkit import rdBase
+from rdkit.Chem import Descriptors
+from tqdm import tqdm
+
+from graphormer_sepnorm.chem.features import MAX_ATOMS
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+
+NAMES = tuple(name for name, _ in Descriptors.descList)
+
+
+def descriptors(smiles: Smiles) -> np.ndarray:
+    """All of RDKit's 2D descriptors: float32 [M, D].
+
+    NaN where one has no finite value, and for a SMILES that cannot be read or has more than ``MAX_ATOMS`` atoms.
+    """
+    values = np.full((len(smiles), len(NAMES)), np.nan)
+    for row, text in zip(values, smiles, strict=True):
+        try:
+            mol = read_smiles(text)
+        except InputError:
+            continue
+        if mol.GetNumAtoms() > MAX_ATOMS:
+            continue
+        with rdBase.BlockLogs():
+            row[:] = list(Descriptors.CalcMolDescriptors(mol, missingVal=np.nan, silent=True).values())
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32)
+    return np.where(np.isfinite(values), values, np.float32(np.nan))
+
+
+def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
+    """As ``descriptors``, from the file of these SMILES in ``folder``; written before if it is not there or damaged."""
+    text = "\n".join([rdBase.rdkitVersion, *NAMES, *map(str, smiles)])
+    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.npz"
+    try:
+        return np.load(path)["values"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        values = descriptors(smiles)
+    content = BytesIO()
+    np.savez_compressed(content, values=values)
+    write_atomically(path, content.getvalue())
+    return values
+
+
+def all_descriptors(smiles: Smiles, folder: Path) -> np.ndarray:
+    """As ``descriptors``, in several processes and from ``folder`` as far as they are there; shows how far it is."""
+    found = []
+    with tqdm(total=len(smiles), desc="descriptors", unit=" molecules", leave=False, disable=None) as progress:
+        for chunk, values in map_chunks(partial(kept_descriptors, folder), in_chunks(smiles), list):
+            found.append(values)
+            progress.update(len(chunk))
+    return np.concatenate([np.empty((0, len(NAMES)), np.float32), *found])

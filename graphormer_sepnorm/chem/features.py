@@ -1,0 +1,274 @@
+"""SMILES to graphs, and the vocabularies of atoms and bonds.
+
+Axis letters: T atoms and E directed bonds of all molecules.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from ogb.utils.features import (
+    atom_to_feature_vector,
+    bond_to_feature_vector,
+    get_atom_feature_dims,
+    get_bond_feature_dims,
+)
+from rdkit import Chem
+
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.stereo import label, label_stereo
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import PackedGraphs, bond_types, pointers
+
+# Index = atom type of the ZINC benchmark's files: symbol, hydrogens written in the SMILES, sign of the charge.
+ZINC_ATOM_TYPES = (
+    "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -",
+    "S -", "I", "P", "O H1 +", "N H1 -", "O +", "S +", "P H1", "P H2", "C H2 -", "P +", "S H1 +", "C H1 -", "P H1 +",
+)  # fmt: skip
+ZINC_ATOM_INDEX = {name: index for index, name in enumerate(ZINC_ATOM_TYPES)}
+ZINC_BOND_INDEX = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}
+# Index = CIP label; those of axes and planes, which no SMILES has, count as none.
+ATOM_LABELS = {"": 0, "R": 1, "S": 2, "r": 3, "s": 4}
+BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
+BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
+MAX_CHARGE = 4
+LARGEST_RING = 8
+
+MAX_ATOMS = 1000
+
+
+@dataclass(frozen=True)
+class MoleculeGraph:
+    """One molecule.
+
+    Attributes:
+        x: uint8 [n, F] atom features.
+        edge_index: int64 [2, e], both directions of each bond.
+        edge_attr: uint8 [e, C] bond features.
+    """
+
+    x: np.ndarray
+    edge_index: np.ndarray
+    edge_attr: np.ndarray
+
+
+@dataclass(frozen=True)
+class FeatureRows:
+    """Rows of features of atoms or of bonds, computed once for all that look alike.
+
+    Attributes:
+        width: number of features.
+        inputs: methods or functions whose results determine the features.
+        compute: atom or bond to its features, each below 256.
+        known: rows computed so far, by the results of ``inputs``.
+    """
+
+    width: int
+    inputs: tuple[Callable, ...]
+    compute: Callable[[Chem.Atom | Chem.Bond], list[int]]
+    known: dict[tuple, bytes] = field(default_factory=dict)
+
+    def __call__(self, parts: list[Chem.Atom] | list[Chem.Bond]) -> np.ndarray:
+        """Features of ``parts``: uint8 [len(parts), width]; raises what ``compute`` raises."""
+        keys = list(zip(*(map(read, parts) for read in self.inputs), strict=True))
+        if not self.known.keys() >= set(keys):
+            self.known.update((key, bytes(self.compute(part))) for key, part in zip(keys, parts, strict=True))
+        rows = b"".join(map(self.known.__getitem__, keys))
+        return np.frombuffer(rows, np.uint8).reshape(-1, self.width)
+
+
+def as_read(mol: Chem.Mol) -> None:
+    """Leaves a molecule as RDKit read it."""
+
+
+def kekulize(mol: Chem.Mol) -> None:
+    """Makes atoms and bonds those of the Kekule form, without aromatic ones."""
+    Chem.Kekulize(mol, clearAromaticFlags=True)
+
+
+@dataclass(frozen=True)
+class Featurizer:
+    """How atoms and bonds become integers.
+
+    Attributes:
+        atom_sizes, bond_sizes: sizes of the vocabularies of the columns of ``x`` and ``edge_attr``, at most 256 each.
+        atom_rows, bond_rows: give the rows of ``x`` and ``edge_attr``; raise InputError for an atom or a bond outside
+            the vocabulary.
+        prepare: changes a molecule in place before it is looked at.
+    """
+
+    atom_sizes: tuple[int, ...]
+    bond_sizes: tuple[int, ...]
+    atom_rows: FeatureRows
+    bond_rows: FeatureRows
+    prepare: Callable[[Chem.Mol], None] = as_read
+
+    def graph(self, smiles: str) -> MoleculeGraph:
+        """Reads a SMILES.
+
+        Raises:
+            InputError: the SMILES cannot be read, has more than ``MAX_ATOMS`` atoms, has an atom or a bond outside the
+                vocabulary, or RDKit fails on it; the message says which.
+        """
+        mol = read_smiles(smiles)
+        if mol.GetNumAtoms() > MAX_ATOMS:
+            raise InputError(f"the molecule has {mol.GetNumAtoms():,} atoms; at most {MAX_ATOMS:,} are read")
+        with one_molecule(smiles):
+            return self.features(mol)
+
+    def features(self, mol: Chem.Mol) -> MoleculeGraph:
+        """The features of a molecule, which is brought into the form that they are read from."""
+        self.prepare(mol)
+        atoms = [mol.GetAtomWithIdx(i) for i in range(mol.GetNumAtoms())]  # twice as fast as GetAtoms()
+        bonds = [mol.GetBondWithIdx(i) for i in range(mol.GetNumBonds())]
+        edge_attr = self.bond_rows(bonds)
+        ends = np.array([[b.GetBeginAtomIdx() for b in bonds], [b.GetEndAtomIdx() for b in bonds]], np.int64)
+        return MoleculeGraph(
+            x=self.atom_rows(atoms),
+            edge_index=np.concatenate([ends, ends[::-1]], axis=1),
+            edge_attr=np.concatenate([edge_attr, edge_attr]),
+        )
+
+    def pack(self, molecules: list[MoleculeGraph]) -> PackedGraphs:
+        """Packs molecules one after another."""
+        no_atoms = np.empty((0, len(self.atom_sizes)), np.uint8)
+        no_bonds = np.empty((0, len(self.bond_sizes)), np.uint8)
+        return PackedGraphs(
+            x=np.concatenate([no_atoms, *(m.x for m in molecules)]),
+            atom_ptr=pointers([len(m.x) for m in molecules]),
+            edge_index=np.concatenate([np.empty((2, 0), np.int64), *(m.edge_index for m in molecules)], axis=1),
+            edge_ptr=pointers([len(m.edge_attr) for m in molecules]),
+            bond=bond_types(np.concatenate([no_bonds, *(m.edge_attr for m in molecules)]), self.bond_sizes),
+        )
+
+
+def zinc_atom_type(atom: Chem.Atom) -> list[int]:
+    """Atom type of the ZINC benchmark; raises InputError for an element it does not have."""
+    charge, hydrogens = atom.GetFormalCharge(), atom.GetNumExplicitHs()
+    name = atom.GetSymbol() + (f" H{hydrogens}" if hydrogens else "") + (" +" if charge > 0 else " -" if charge else "")
+    index = ZINC_ATOM_INDEX.get(name, ZINC_ATOM_INDEX.get(atom.GetSymbol()))
+    if index is None:
+        raise InputError(f"element {atom.GetSymbol()} is not in this model's vocabulary")
+    return [index]
+
+
+def zinc_bond_type(bond: Chem.Bond) -> list[int]:
+    """Bond order; raises InputError for one that the ZINC benchmark does not have."""
+    index = ZINC_BOND_INDEX.get(bond.GetBondType())
+    if index is None:
+        raise InputError(f"bond type {bond.GetBondType().name.lower()} is not in this model's vocabulary")
+    return [index]
+
+
+def smallest_ring(atom: Chem.Atom) -> int:
+    """Size of the smallest ring through an atom, 0 for none."""
+    return atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())
+
+
+def mol_atom(atom: Chem.Atom) -> list[int]:
+    """What is known of an atom however its molecule is written, as far as the vocabularies of ``MOL_ATOM_SIZES`` go."""
+    ring = smallest_ring(atom)
+    features = [
+        atom.GetAtomicNum(),
+        ATOM_LABELS.get(label(atom), 0),
+        atom.GetTotalDegree(),
+        max(atom.GetFormalCharge() + MAX_CHARGE, 0),
+        atom.GetTotalNumHs(),
+        atom.GetNumRadicalElectrons(),
+        int(atom.GetHybridization()),
+        int(atom.GetIsAromatic()),
+        min(ring, LARGEST_RING) - 2 if ring else 0,
+    ]
+    return [min(feature, size - 1) for feature, size in zip(features, MOL_ATOM_SIZES, strict=True)]
+
+
+def mol_bond(bond: Chem.Bond) -> list[int]:
+    """What is known of a bond however its molecule is written; a kind of bond that is not in the vocabulary is 0."""
+    return [
+        BOND_ORDERS.get(bond.GetBondType(), 0),
+        BOND_LABELS.get(label(bond), 0),
+        int(bond.GetIsConjugated()),
+        int(bond.IsInRing()),
+    ]
+
+
+ZINC_ATOMS = FeatureRows(
+    1, (Chem.Atom.GetAtomicNum, Chem.Atom.GetFormalCharge, Chem.Atom.GetNumExplicitHs), zinc_atom_type
+)
+ZINC_BONDS = FeatureRows(1, (Chem.Bond.GetBondType,), zinc_bond_type)
+OGB_ATOMS = FeatureRows(
+    len(get_atom_feature_dims()),
+    (
+        Chem.Atom.GetAtomicNum,
+        Chem.Atom.GetChiralTag,
+        Chem.Atom.GetTotalDegree,
+        Chem.Atom.GetFormalCharge,
+        Chem.Atom.GetTotalNumHs,
+        Chem.Atom.GetNumRadicalElectrons,
+        Chem.Atom.GetHybridization,
+        Chem.Atom.GetIsAromatic,
+        Chem.Atom.IsInRing,
+    ),
+    atom_to_feature_vector,
+)
+OGB_BONDS = FeatureRows(
+    len(get_bond_feature_dims()),
+    (Chem.Bond.GetBondType, Chem.Bond.GetStereo, Chem.Bond.GetIsConjugated),
+    bond_to_feature_vector,
+)
+# Element (0 unknown), CIP label, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization, aromatic,
+# smallest ring (none, 3, 4, ... atoms).
+MOL_ATOM_SIZES = (119, len(ATOM_LABELS), 11, 2 * MAX_CHARGE + 1, 9, 5, 9, 2, LARGEST_RING - 1)
+# Order (0 another), CIP label, conjugated, in a ring.
+MOL_BOND_SIZES = (5, 3, 2, 2)
+MOL_ATOMS = FeatureRows(
+    len(MOL_ATOM_SIZES),
+    (
+        Chem.Atom.GetAtomicNum,
+        label,
+        Chem.Atom.GetTotalDegree,
+        Chem.Atom.GetFormalCharge,
+        Chem.Atom.GetTotalNumHs,
+        Chem.Atom.GetNumRadicalElectrons,
+        Chem.Atom.GetHybridization,
+        Chem.Atom.GetIsAromatic,
+        smallest_ring,
+    ),
+    mol_atom,
+)
+MOL_BONDS = FeatureRows(
+    len(MOL_BOND_SIZES), (Chem.Bond.GetBondType, label, Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing), mol_bond
+)
+FEATURIZERS = {
+    "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, kekulize),
+    "ogb": Featurizer(tuple(get_atom_feature_dims()), tuple(get_bond_feature_dims()), OGB_ATOMS, OGB_BONDS),
+    "mol": Featurizer(MOL_ATOM_SIZES, MOL_BOND_SIZES, MOL_ATOMS, MOL_BONDS, label_stereo),
+}
+
+
+@dataclass(frozen=True)
+class Molecules:
+    """What was read from some SMILES.
+
+    Attributes:
+        graphs: the molecules that could be read.
+        rows: int64 [len(graphs)], the number of each one's SMILES.
+        errors: one text per SMILES, why it could not be read; "" where it could.
+    """
+
+    graphs: PackedGraphs
+    rows: np.ndarray
+    errors: list[str]
+
+
+def read_molecules(featurizer: str, smiles: list[str]) -> Molecules:
+    """Reads SMILES with the featurizer of that name in ``FEATURIZERS``; one that cannot be read costs its row alone."""
+    found = FEATURIZERS[featurizer]
+    graphs, rows, errors = [], [], [""] * len(smiles)
+    for row, text in enumerate(smiles):
+        try:
+            graphs.append(found.graph(text))
+            rows.append(row)
+        except InputError as error:
+            errors[row] = str(error)
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors)

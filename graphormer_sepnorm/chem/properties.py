@@ -1,0 +1,79 @@
+"""Properties of molecules that are computed here: penalized logP and the Murcko scaffold."""
+
+from rdkit import Chem
+from rdkit.Chem import Crippen
+from rdkit.Contrib.SA_Score import sascorer
+
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.errors import InputError
+
+LOGP_MEAN, LOGP_STD = 2.4570953396190123, 1.434324401111988
+NEGATIVE_SA_MEAN, NEGATIVE_SA_STD = -3.0525811293166134, 0.8335207024513095
+NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.2860212110245455
+
+
+def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
+    """Returns the ZINC benchmark's target: logP, less the synthetic accessibility score, less the long-cycle penalty.
+
+    The terms are Crippen's logP, minus the SA score of Ertl and Schuffenhauer (2009) and minus ``excess_cycle_length``.
+    Each is normalised by its mean and standard deviation over ZINC, then they are summed, as in Jin et al. (2018).
+
+    Raises:
+        InputError: the SMILES cannot be read (see ``read_smiles``), the molecule has no atoms, or RDKit fails on it.
+    """
+    mol = read_smiles(mol_or_smiles) if isinstance(mol_or_smiles, str) else mol_or_smiles
+    if mol.GetNumAtoms() == 0:
+        raise InputError("A molecule without atoms has no penalized logP.")
+    with one_molecule():
+        logp = Crippen.MolLogP(mol)
+        sa_score = sascorer.calculateScore(mol)
+    return (
+        (logp - LOGP_MEAN) / LOGP_STD
+        + (-sa_score - NEGATIVE_SA_MEAN) / NEGATIVE_SA_STD
+        + (-excess_cycle_length(mol) - NEGATIVE_CYCLE_MEAN) / NEGATIVE_CYCLE_STD
+    )
+
+
+def excess_cycle_length(mol: Chem.Mol) -> int:
+    """Returns by how many atoms the longest cycle of the benchmark's cycle basis exceeds six, 0 if it does not.
+
+    The basis is Paton's (1969), grown from the first atom, as ``networkx.cycle_basis`` finds it.  In bridged systems it
+    may hold longer cycles than the smallest rings, and other ones for another order of the atoms: adamantane, all of
+    whose smallest rings have six atoms, counts two.
+    """
+    neighbors = [sorted(other.GetIdx() for other in atom.GetNeighbors()) for atom in mol.GetAtoms()]
+    parent: dict[int, int] = {}
+    linked: dict[int, set[int]] = {}
+    longest = 0
+    for root in range(len(neighbors)):
+        if root in linked:
+            continue
+        parent[root], linked[root], stack = root, set(), [root]
+        while stack:
+            atom = stack.pop()
+            for other in neighbors[atom]:
+                if other not in linked:
+                    parent[other], linked[other] = atom, {atom}
+                    stack.append(other)
+                elif other not in linked[atom]:
+                    ancestor, length = parent[atom], 3
+                    while ancestor not in linked[other]:
+                        ancestor, length = parent[ancestor], length + 1
+                    linked[other].add(atom)
+                    longest = max(longest, length)
+    return max(longest - 6, 0)
+
+
+def murcko_scaffold(smiles: str) -> str:
+    """Returns the canonical SMILES, without stereo, of the Bemis-Murcko scaffold (1996); '' without rings.
+
+    Raises:
+        InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
+    """
+    mol = read_smiles(smiles)
+    with one_molecule(smiles):
+        scaffold = Chem.MurckoDecompose(mol)
+        scaffold.ClearComputedProps()
+        scaffold.UpdatePropertyCache(strict=False)
+        Chem.GetSymmSSSR(scaffold)
+        return Chem.MolToSmiles(scaffold, isomericSmiles=False)

@@ -1,0 +1,104 @@
+"""Reading SMILES, and the two molecular properties computed here: penalized logP and the Murcko scaffold."""
+
+import contextlib
+from collections.abc import Iterator
+
+from rdkit import Chem, rdBase
+
+from graphormer_sepnorm.errors import InputError
+
+MAX_SMILES_LENGTH = 20_000
+MAX_RINGS = 500
+LONG_SMILES = 2_000  # what is shorter can hardly have so many rings
+_KEEPING_HYDROGENS = Chem.SmilesParserParams()
+_KEEPING_HYDROGENS.removeHs = False
+_FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
+
+
+@contextlib.contextmanager
+def one_molecule(smiles: str = "") -> Iterator[None]:
+    """What RDKit does with one molecule: in silence, and whatever it raises is an InputError of this molecule.
+
+    RDKit raises many types: its own of sanitizing, RuntimeError of a violated condition inside, ArgumentError of its
+    bindings, UnicodeEncodeError, MemoryError.  None of them may reach the other molecules of a table.
+
+    Args:
+        smiles: for the message.
+    """
+    try:
+        with rdBase.BlockLogs():
+            yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = ", ".join(line.strip() for line in str(error).strip().splitlines()[:2]) or type(error).__name__
+        molecule = shortened(smiles) if smiles else "the molecule"
+        raise InputError(f"RDKit fails on {molecule}: {ascii(reason[:100])[1:-1]}.") from error
+
+
+def shortened(smiles: str) -> str:
+    """A SMILES in quotes, the end of a long one left out."""
+    return ascii(smiles if len(smiles) <= 60 else smiles[:57] + "...")
+
+
+def read_smiles(smiles: str) -> Chem.Mol:
+    """Returns the sanitized molecule that a SMILES describes.
+
+    RDKit's strict parser is tried first.  Where its only objection is the valence of a metal or a metalloid, the
+    molecule is read without that check, as older releases of RDKit read it: seven molecules of ogbg-molhiv, with
+    aluminium, boron or germanium, need it.  A wrong valence of carbon, nitrogen and the like remains an error.
+
+    Raises:
+        InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with spaces or with characters that are
+            not printable ASCII, not a SMILES, a SMILES of an impossible molecule, of one with more than ``MAX_RINGS``
+            rings, in which RDKit would look for the smallest for minutes, or one that RDKit fails on; the message says
+            which.
+    """
+    if not isinstance(smiles, str):
+        raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
+    if len(smiles) > MAX_SMILES_LENGTH:
+        raise InputError(f"The SMILES has {len(smiles):,} characters; at most {MAX_SMILES_LENGTH:,} are read.")
+    if not smiles.strip():
+        raise InputError("The SMILES is empty: it has no atoms.")
+    text = smiles.strip(" ")
+    shown = shortened(text)
+    if not (text.isascii() and text.isprintable()):
+        raise InputError(f"The SMILES {shown} has characters that are not printable ASCII.")
+    if " " in text:
+        raise InputError(f"The SMILES {shown} has a space inside.")
+    with one_molecule(text):
+        if len(text) > LONG_SMILES:
+            _limit_rings(text, shown)
+        return _read_strictly(text) or _read_leniently(text, shown)
+
+
+def _read_strictly(text: str) -> Chem.Mol | None:
+    """What RDKit makes of a SMILES; removing hydrogens, nearly half of that work, only where it has atoms of them."""
+    mol = Chem.MolFromSmiles(text, _KEEPING_HYDROGENS)
+    if mol is None or mol.GetNumHeavyAtoms() < mol.GetNumAtoms():
+        return Chem.MolFromSmiles(text)
+    return mol
+
+
+def _limit_rings(text: str, shown: str) -> None:
+    """Raises InputError if a SMILES has more than ``MAX_RINGS`` independent rings, without looking for them."""
+    mol = Chem.MolFromSmiles(text, sanitize=False)
+    if mol is not None:
+        rings = mol.GetNumBonds() - mol.GetNumAtoms() + len(Chem.GetMolFrags(mol))
+        if rings > MAX_RINGS:
+            raise InputError(f"The SMILES {shown} has {rings:,} rings; at most {MAX_RINGS:,} are read.")
+
+
+def _read_leniently(text: str, shown: str) -> Chem.Mol:
+    """Reads what the strict parser refused, if only valences of metals or metalloids stand in the way."""
+    mol = Chem.MolFromSmiles(text, sanitize=False)
+    if mol is None:
+        raise InputError(f"{shown} is not a valid SMILES.")
+    for problem in Chem.DetectChemistryProblems(mol):
+        is_valence = problem.GetType() == "AtomValenceException"
+        if not is_valence or mol.GetAtomWithIdx(problem.GetAtomIdx()).GetSymbol() in _FIXED_VALENCE:
+            reason = " ".join(problem.Message().split())
+            raise InputError(f"The SMILES {shown} describes an impossible molecule: {reason}.")
+    mol.UpdatePropertyCache(strict=False)
+    Chem.SanitizeMol(mol, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
+    return mol

@@ -1,0 +1,42 @@
+"""What a named dataset is, and where downloads and prepared molecules lie."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.graphs import LabelledGraphs
+
+SPLITS = ("train", "val", "test")
+ROOT_VARIABLE = "GRAPHORMER_SEPNORM_ROOT"
+CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A named dataset.
+
+    Attributes:
+        task: what is predicted; its scale is left to the training split.
+        featurizer: name in ``FEATURIZERS``.
+        read: split and root folder to molecules with targets.
+        source: root folder to a text that changes when the raw data does.
+        folder: folder below the root that holds the raw data; None for data that does not lie there.
+    """
+
+    task: TaskConfig
+    featurizer: str
+    read: Callable[[str, Path], LabelledGraphs]
+    source: Callable[[Path], str]
+    folder: str | None = None
+
+
+def data_root(root: str | os.PathLike | None) -> Path:
+    """The folder of the downloaded datasets: the argument, the environment variable, or ``datasets`` here."""
+    return Path(root or os.environ.get(ROOT_VARIABLE) or "datasets")
+
+
+def cache_root() -> Path:
+    """The folder of prepared molecules: the environment variable, or the user's cache."""
+    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "graphormer_sepnorm")

@@ -1,0 +1,223 @@
+"""Training on a table of one's own: reading its labels, splitting it, and a run or an ensemble on it.
+
+The rows that can be used go into the run folder as ``table.csv``, with their split, and the others as ``skipped.csv``,
+with the reason; so a run folder has all that its scores can be computed again from.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.properties import murcko_scaffold
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.data.dataset import SPLITS
+from graphormer_sepnorm.data.splits import random_split, scaffold_split
+from graphormer_sepnorm.data.tables import Row, open_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.tasks import check_learnable, check_scorable
+
+MAX_ROWS = 10_000_000
+MAIN_METRIC = {"regression": "mae", "classification": "rocauc"}
+MISSING = ("", "na", "nan", "n/a", "null", "none")
+CLASSES = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
+SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is to be read.
+
+    Attributes:
+        path, smiles_column, delimiter: as ``open_table``.
+        targets: columns to predict.
+        kind: of the task.
+        split: "scaffold" (Bemis-Murcko, none in two splits), "random", or "column".
+        split_column: for "column", the one that says train, val or test.
+        balance: whether the positives of a classification count as much as its negatives.
+        seed: of a random split.
+
+    Raises:
+        InputError: options that do not fit together.
+    """
+
+    path: str
+    targets: tuple[str, ...]
+    kind: Literal["regression", "classification"] = "regression"
+    smiles_column: str | None = None
+    delimiter: str | None = None
+    split: Literal["scaffold", "random", "column"] = "scaffold"
+    split_column: str | None = None
+    balance: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.targets:
+            raise InputError("name the columns to predict with --target-columns")
+        if len(set(self.targets)) < len(self.targets):
+            raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
+        if (self.split == "column") != (self.split_column is not None):
+            raise InputError("--split column and --split-column NAME go together")
+        if self.balance and self.kind == "regression":
+            raise InputError("--balance is for --task classification")
+
+
+@dataclass(frozen=True)
+class LabelledRow:
+    """A row that can be used: its number from 1, its labels (NaN where missing), its split where a column says it."""
+
+    number: int
+    smiles: str
+    labels: list[float]
+    split: str = ""
+
+
+@dataclass
+class LabelledTable:
+    """What was read from a table.
+
+    Attributes:
+        rows: those that can be used, with their splits.
+        skipped: number, SMILES and reason of the others.
+    """
+
+    rows: list[LabelledRow] = field(default_factory=list)
+    skipped: list[tuple[int, str, str]] = field(default_factory=list)
+
+
+def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
+    """Reads a table, skips the rows that cannot be used, and splits the others.
+
+    Args:
+        options: how.
+        featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped.
+
+    Raises:
+        InputError: an unusable table, one of more than ``MAX_ROWS`` rows, a column that is not there, or no molecules
+            in one of the splits.
+    """
+    labelled = LabelledTable()
+    with open_table(options.path, options.smiles_column, options.delimiter) as table:
+        read = label_reader(options, table.columns)
+        for number, row in enumerate(table.rows, 1):
+            if number > MAX_ROWS:
+                raise InputError(f"{options.path} has more than {MAX_ROWS:,} rows; training holds them in memory")
+            try:
+                labelled.rows.append(read(number, row))
+            except InputError as error:
+                labelled.skipped.append((number, row.smiles, str(error)))
+    scaffolds = keep_readable(labelled, featurizer)
+    labelled.rows = [
+        replace(row, split=split)
+        for row, split in zip(labelled.rows, assign_splits(options, labelled.rows, scaffolds), strict=True)
+    ]
+    labelled.skipped.sort()
+    for split in SPLITS:
+        if not any(row.split == split for row in labelled.rows):
+            raise InputError(
+                f"{options.path}: no molecule of {len(labelled.rows)} usable rows is in the {split} split by "
+                f"{options.split}{first_reason(labelled)}"
+            )
+    return labelled
+
+
+def first_reason(labelled: LabelledTable) -> str:
+    if not labelled.skipped:
+        return ""
+    number, _, reason = labelled.skipped[0]
+    return f"; {len(labelled.skipped)} rows were skipped, the first, row {number}, because: {reason}"
+
+
+def label_reader(options: TableOptions, columns: list[str]) -> Callable[[int, Row], LabelledRow]:
+    """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
+    wanted = [*options.targets, *filter(None, [options.split_column])]
+    for name in wanted:
+        if columns.count(name) != 1:
+            raise InputError(
+                f"{options.path} has {columns.count(name)} columns {name!r}; its columns are {', '.join(columns)}"
+            )
+    places = {name: columns.index(name) for name in wanted}
+
+    def read(number: int, row: Row) -> LabelledRow:
+        if row.error:
+            raise InputError(row.error)
+        labels = [read_label(row.fields[places[name]], name, options.kind) for name in options.targets]
+        if all(map(math.isnan, labels)):
+            raise InputError("it has no label")
+        split = row.fields[places[options.split_column]] if options.split_column else "train"
+        if split.strip().lower() not in SPLIT_NAMES:
+            raise InputError(f"its split is {split!r}, not train, val or test")
+        return LabelledRow(number, row.smiles, labels, SPLIT_NAMES[split.strip().lower()])
+
+    return read
+
+
+def read_label(text: str, target: str, kind: str) -> float:
+    """A label, NaN where it is missing; raises InputError for one that the task cannot have."""
+    text = text.strip().lower()
+    if text in MISSING:
+        return math.nan
+    if kind == "classification":
+        if text not in CLASSES:
+            raise InputError(f"{target} is {text!r}, not 0 or 1")
+        return CLASSES[text]
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{target} is {text!r}, not a number")
+    return value
+
+
+def keep_readable(labelled: LabelledTable, featurizer: str) -> list[str]:
+    """Moves the rows whose molecule cannot be read to the skipped ones; returns the scaffolds of the others."""
+    found = map_chunks(partial(scaffolds_or_errors, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
+    answers = [answer for _, chunk in found for answer in chunk]
+    for row, (_, error) in zip(labelled.rows, answers, strict=True):
+        if error:
+            labelled.skipped.append((row.number, row.smiles, error))
+    labelled.rows = [row for row, (_, error) in zip(labelled.rows, answers, strict=True) if not error]
+    return [scaffold for scaffold, error in answers if not error]
+
+
+def scaffolds_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str]]:
+    """For each SMILES its Murcko scaffold and "", or "" and the reason why it cannot be read."""
+    answers = []
+    for text in smiles:
+        try:
+            FEATURIZERS[featurizer].graph(text)
+            answers.append((murcko_scaffold(text), ""))
+        except InputError as error:
+            answers.append(("", str(error)))
+    return answers
+
+
+def assign_splits(options: TableOptions, rows: list[LabelledRow], scaffolds: list[str]) -> list[str]:
+    """The split of each row."""
+    if options.split == "column":
+        return [row.split for row in rows]
+    if options.split == "random":
+        return random_split(len(rows), options.seed)
+    return scaffold_split(scaffolds)
+
+
+def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:
+    """Raises InputError unless the training split can be learnt from and the others can be scored."""
+    y = {split: np.array([row.labels for row in labelled.rows if row.split == split]) for split in SPLITS}
+    try:
+        check_learnable(task, y["train"])
+        check_scorable(task, y["val"], "validation")
+        check_scorable(task, y["test"], "test")
+    except InputError as error:
+        raise InputError(f"{options.path} by {options.split} split: {error}; try another --split or --seed") from None
+
+
+def table_task(options: TableOptions) -> TaskConfig:
+    """What is predicted from a table, scored by mean absolute error or by ROC-AUC."""
+    return TaskConfig(options.kind, MAIN_METRIC[options.kind], options.targets, balance=options.balance)

@@ -1,0 +1,203 @@
+"""Compiled loops over packed molecular graphs: shortest paths, random walks, resistances.
+
+Each function takes the arrays of ``PackedGraphs`` and fills pair arrays [P, ...]; none holds the GIL, so threads
+prepare molecules in parallel.
+"""
+
+from functools import partial
+
+import numpy as np
+from numba import njit
+
+from graphormer_sepnorm.system.compiling import cached
+
+UNREACHABLE = 255
+LONGEST = 254
+compiled = partial(cached, partial(njit, nogil=True))
+
+
+@compiled
+def neighbour_lists(edge_index: np.ndarray, bond: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compressed rows of one molecule: the neighbours of atom i are neighbour[start[i]:start[i + 1]]."""
+    num_edges = edge_index.shape[1]
+    start = np.zeros(n + 1, np.int64)
+    for e in range(num_edges):
+        start[edge_index[0, e] + 1] += 1
+    for i in range(n):
+        start[i + 1] += start[i]
+    filled = start[:-1].copy()
+    neighbour = np.empty(num_edges, np.int64)
+    kind = np.empty(num_edges, np.uint8)
+    for e in range(num_edges):
+        at = filled[edge_index[0, e]]
+        neighbour[at] = edge_index[1, e]
+        kind[at] = bond[e]
+        filled[edge_index[0, e]] += 1
+    return start, neighbour, kind
+
+
+@compiled
+def is_smaller_path(path: np.ndarray, best: np.ndarray) -> bool:
+    for k in range(path.shape[0]):
+        if path[k] != best[k]:
+            return path[k] < best[k]
+    return False
+
+
+@compiled
+def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
+    """Breadth-first search from one atom; among equally short paths the one with the smallest bonds is kept."""
+    hops = paths.shape[1]
+    spd[source] = 0
+    queue[0] = source
+    head, tail = 0, 1
+    while head < tail:
+        atom = queue[head]
+        head += 1
+        distance = min(spd[atom] + 1, LONGEST)
+        for e in range(start[atom], start[atom + 1]):
+            other = neighbour[e]
+            found = spd[other] == UNREACHABLE
+            if found:
+                spd[other] = distance
+                queue[tail] = other
+                tail += 1
+            elif spd[other] != distance or other == source or distance == LONGEST:
+                continue
+            for k in range(hops):
+                candidate[k] = paths[atom, k]
+            if distance <= hops:
+                candidate[distance - 1] = kind[e]
+            if found or is_smaller_path(candidate, paths[other]):
+                for k in range(hops):
+                    paths[other, k] = candidate[k]
+
+
+@compiled
+def shortest_paths(
+    atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, max_hops: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shortest-path distances and the bonds along those paths, by one breadth-first search per atom.
+
+    Of several shortest paths the one whose bond types come first in lexicographic order is taken, so the result does
+    not depend on how the atoms are numbered.
+
+    Returns:
+        spd: uint8 [P], distance in bonds (at most 254), 255 where there is no path.
+        path_bonds: uint8 [P, max_hops], bond types of the first ``max_hops`` steps of the path from i to j, 0 after it.
+    """
+    num_pairs = 0
+    for m in range(len(atom_ptr) - 1):
+        num_pairs += (atom_ptr[m + 1] - atom_ptr[m]) ** 2
+    spd = np.full(num_pairs, UNREACHABLE, np.uint8)
+    path_bonds = np.zeros((num_pairs, max_hops), np.uint8)
+    candidate = np.empty(max_hops, np.uint8)
+    pair = 0
+    for m in range(len(atom_ptr) - 1):
+        n = atom_ptr[m + 1] - atom_ptr[m]
+        edges = slice(edge_ptr[m], edge_ptr[m + 1])
+        start, neighbour, kind = neighbour_lists(edge_index[:, edges], bond[edges], n)
+        queue = np.empty(n, np.int64)
+        for i in range(n):
+            row = slice(pair + i * n, pair + (i + 1) * n)
+            paths_from(i, start, neighbour, kind, spd[row], path_bonds[row], queue, candidate)
+        pair += n * n
+    return spd, path_bonds
+
+
+@compiled
+def random_walks(
+    atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, steps: int
+) -> np.ndarray:
+    """Probabilities that a random walk from i stands on j after k steps, ((D^-1 A)^k)_ij for k = 0..steps-1.
+
+    Returns:
+        float32 [P, steps]; an atom without bonds stays nowhere after its first step (D^-1 = 0).
+    """
+    num_pairs = 0
+    for m in range(len(atom_ptr) - 1):
+        num_pairs += (atom_ptr[m + 1] - atom_ptr[m]) ** 2
+    out = np.zeros((num_pairs, steps), np.float32)
+    pair = 0
+    for m in range(len(atom_ptr) - 1):
+        n = atom_ptr[m + 1] - atom_ptr[m]
+        edges = slice(edge_ptr[m], edge_ptr[m + 1])
+        start, neighbour, _ = neighbour_lists(edge_index[:, edges], bond[edges], n)
+        walk = np.eye(n)
+        for k in range(steps):
+            after = np.zeros((n, n))
+            for i in range(n):
+                for j in range(n):
+                    out[pair + i * n + j, k] = walk[i, j]
+                degree = start[i + 1] - start[i]
+                for e in range(start[i], start[i + 1]):
+                    for j in range(n):
+                        after[i, j] += walk[neighbour[e], j] / degree
+            walk = after
+        pair += n * n
+    return out
+
+
+@compiled
+def resistances(
+    atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, cap: float
+) -> np.ndarray:
+    """Effective resistances between atoms, L+_ii + L+_jj - 2 L+_ij of the graph Laplacian's pseudo-inverse L+.
+
+    Source: Klein and Randic, "Resistance distance", 1993; for transformers Zhang et al., ICLR 2023 (Graphormer-GD).
+
+    The pseudo-inverse of a connected component with c atoms is (L + J/c)^-1 - J/c with J all ones, and J cancels.
+
+    Returns:
+        float32 [P], in bonds, at most ``cap``; ``cap`` between atoms of different components.
+    """
+    num_pairs = 0
+    for m in range(len(atom_ptr) - 1):
+        num_pairs += (atom_ptr[m + 1] - atom_ptr[m]) ** 2
+    out = np.empty(num_pairs, np.float32)
+    pair = 0
+    for m in range(len(atom_ptr) - 1):
+        n = atom_ptr[m + 1] - atom_ptr[m]
+        edges = slice(edge_ptr[m], edge_ptr[m + 1])
+        start, neighbour, _ = neighbour_lists(edge_index[:, edges], bond[edges], n)
+        component = components(start, neighbour, n)
+        laplacian = np.zeros((n, n))
+        for i in range(n):
+            laplacian[i, i] = start[i + 1] - start[i]
+            for e in range(start[i], start[i + 1]):
+                laplacian[i, neighbour[e]] -= 1
+            for j in range(n):
+                if component[i] == component[j]:
+                    laplacian[i, j] += 1 / n
+        inverse = np.linalg.inv(laplacian)
+        for i in range(n):
+            for j in range(n):
+                distance = inverse[i, i] + inverse[j, j] - inverse[i, j] - inverse[j, i]
+                connected = component[i] == component[j]
+                out[pair + i * n + j] = min(max(distance, 0.0), cap) if connected else cap
+        pair += n * n
+    return out
+
+
+@compiled
+def components(start: np.ndarray, neighbour: np.ndarray, n: int) -> np.ndarray:
+    """[n] number of the connected component that each atom belongs to."""
+    component = np.full(n, -1, np.int64)
+    stack = np.empty(n, np.int64)
+    found = 0
+    for first in range(n):
+        if component[first] >= 0:
+            continue
+        component[first] = found
+        stack[0] = first
+        height = 1
+        while height > 0:
+            height -= 1
+            atom = stack[height]
+            for e in range(start[atom], start[atom + 1]):
+                if component[neighbour[e]] < 0:
+                    component[neighbour[e]] = found
+                    stack[height] = neighbour[e]
+                    height += 1
+        found += 1
+    return component

@@ -1,0 +1,50 @@
+"""Relative random-walk probabilities (RRWP)."""
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import nn
+
+from graphormer_sepnorm.encodings import graph_algorithms
+from graphormer_sepnorm.encodings.base import STRICT, Terms
+from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
+
+
+@dataclass(frozen=True, config=STRICT)
+class RandomWalk:
+    """Relative random-walk probabilities of pairs, and the return probabilities of atoms, each through a linear map.
+
+    Source: Ma et al., "Graph Inductive Biases in Transformers without Message Passing", ICML 2023 (GRIT), section 3.1.
+
+    Attributes:
+        steps: probabilities of k = 0 to steps - 1 steps.
+    """
+
+    name: Literal["rrwp"] = "rrwp"
+    steps: Annotated[int, Field(ge=1, le=64)] = 16
+    arrays: ClassVar[tuple[str, ...]] = ("rrwp", "rrwp_return")
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``rrwp``: float16 [P, steps], ((D^-1 A)^k)_ij; ``rrwp_return``: float16 [T, steps], its diagonal."""
+        walks = graph_algorithms.random_walks(
+            graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.steps
+        )
+        walks = walks.astype(np.float16)
+        return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
+
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
+        return RandomWalkModule(width, channels, self.steps)
+
+
+class RandomWalkModule(nn.Module):
+    def __init__(self, width: int, channels: int, steps: int):
+        super().__init__()
+        self.atom = nn.Linear(steps, width)
+        self.pair = nn.Linear(steps, channels)
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        kind = self.pair.weight.dtype
+        returns, walks = batch.arrays["rrwp_return"].to(kind), batch.arrays["rrwp"].to(kind)
+        return Terms(atom=self.atom(returns), pair=self.pair(walks))

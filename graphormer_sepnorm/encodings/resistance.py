@@ -1,0 +1,61 @@
+"""Effective resistances between atoms."""
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import nn
+
+from graphormer_sepnorm.encodings import graph_algorithms
+from graphormer_sepnorm.encodings.base import STRICT, Terms
+from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
+
+
+@dataclass(frozen=True, config=STRICT)
+class Resistance:
+    """Effective resistances of pairs, in a Gaussian basis with learned centres and widths.
+
+    A linear map of the basis is added to the attention scores; another one, plus 1, can multiply the attention weights.
+
+    Source: Zhang et al., "Rethinking the Expressive Power of GNNs via Graph Biconnectivity", ICLR 2023 (Graphormer-GD),
+    section 4.
+
+    Attributes:
+        basis: number of Gaussians.
+        cap: largest resistance, in bonds; that of unconnected atoms too.
+        multiplies: whether attention weights are multiplied.
+    """
+
+    name: Literal["resistance"] = "resistance"
+    basis: Annotated[int, Field(ge=1, le=256)] = 32
+    cap: Annotated[float, Field(gt=0, le=254)] = 24.0
+    multiplies: bool = False
+    arrays: ClassVar[tuple[str, ...]] = ("resistance",)
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``resistance``: float16 [P], in bonds."""
+        found = graph_algorithms.resistances(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.cap)
+        return {"resistance": found.astype(np.float16)}
+
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
+        return ResistanceModule(channels, heads if self.multiplies else 0, self.basis, self.cap)
+
+
+class ResistanceModule(nn.Module):
+    """Centres start evenly over 0 to the cap, widths at a tenth of it; both learn a correction."""
+
+    def __init__(self, channels: int, factors: int, basis: int, cap: float):
+        super().__init__()
+        self.cap = cap
+        self.register_buffer("grid", torch.linspace(0, 1, basis), persistent=False)
+        self.shift = nn.Parameter(torch.zeros(basis))
+        self.stretch = nn.Parameter(torch.zeros(basis))
+        self.pair = nn.Linear(basis, channels)
+        self.factor = nn.Linear(basis, factors) if factors else None
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        relative = batch.arrays["resistance"].to(self.grid.dtype).unsqueeze(1) / self.cap
+        gaussians = torch.exp(-50 * ((relative - self.grid - self.shift) * self.stretch.exp()) ** 2)  # [P, K]
+        return Terms(pair=self.pair(gaussians), factor=None if self.factor is None else 1 + self.factor(gaussians))

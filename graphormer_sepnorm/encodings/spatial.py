@@ -1,0 +1,47 @@
+"""Spatial encoding: a learned value per shortest-path distance."""
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import nn
+
+from graphormer_sepnorm.encodings import graph_algorithms
+from graphormer_sepnorm.encodings.base import STRICT, Terms
+from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
+from graphormer_sepnorm.kernels import embedding_sum
+
+
+@dataclass(frozen=True, config=STRICT)
+class Spatial:
+    """A learned value per channel for each shortest-path distance, with an entry of its own for unreachable pairs.
+
+    Source: Ying et al., NeurIPS 2021, equation 6.
+
+    Attributes:
+        max_distance: longer distances share the last entry.
+    """
+
+    name: Literal["spatial"] = "spatial"
+    max_distance: Annotated[int, Field(ge=1, le=graph_algorithms.LONGEST)] = 40
+    arrays: ClassVar[tuple[str, ...]] = ("spd",)
+
+    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+        """``spd``: uint8 [P], shortest-path distance in bonds, at most ``max_distance``, one more if unreachable."""
+        spd, _ = graph_algorithms.shortest_paths(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, 0)
+        far = np.where(spd == graph_algorithms.UNREACHABLE, self.max_distance + 1, self.max_distance)
+        return {"spd": np.minimum(spd, far).astype(np.uint8)}
+
+    def module(self, width: int, channels: int, heads: int) -> nn.Module:
+        return SpatialModule(channels, self.max_distance)
+
+
+class SpatialModule(nn.Module):
+    def __init__(self, channels: int, max_distance: int):
+        super().__init__()
+        self.bias = nn.Parameter(torch.empty(max_distance + 2, channels))
+
+    def forward(self, batch: GraphBatch) -> Terms:
+        return Terms(pair=embedding_sum(batch.arrays["spd"].unsqueeze(1), self.bias))

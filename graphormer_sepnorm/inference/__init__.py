@@ -1,0 +1,1 @@
+"""Inference: forward passes, predictions, embeddings, explanations and analyses."""

@@ -1,0 +1,284 @@
+"""Which atoms a prediction rests on: integrated gradients, and attention as a second view.
+
+Axis letters: n atoms of one molecule, L = n + 1 tokens, S copies of the molecule, H heads, D width.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from captum.attr import IntegratedGradients
+from torch import Tensor
+
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.data.store import in_memory
+from graphormer_sepnorm.encodings import Encoding
+from graphormer_sepnorm.encodings.base import Edges
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import GraphBatch, LabelledGraphs, PackedGraphs
+from graphormer_sepnorm.inference.forward import ATOMS_PER_BATCH
+from graphormer_sepnorm.inference.pretrained import Graphormer, pack_smiles
+from graphormer_sepnorm.kernels import Attention, make_attention
+from graphormer_sepnorm.kernels.dense import DenseAttention
+from graphormer_sepnorm.model import Structure, find_edges, find_factor, find_in_degree
+from graphormer_sepnorm.tasks import Task
+
+STEPS = (64, 256, 1024)
+COMPLETENESS = 0.01
+REFERENCE_MOLECULES = 256
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A number for each atom of a molecule.
+
+    Attributes:
+        smiles: the molecule; atoms are in its order.
+        caption: target and prediction, in words.
+        prediction: on the target's own scale, or a probability.
+        meaning: what the contributions are.
+        contributions: float64 [n].
+        baseline: what the contributions start from: baseline + their sum is what the model gives for the molecule, a
+            value on the target's own scale or log-odds; None where the method promises no such sum.
+    """
+
+    smiles: str
+    caption: str
+    prediction: float
+    meaning: str
+    contributions: np.ndarray
+    baseline: float | None
+
+
+class Target:
+    """One of a model's targets.
+
+    Args:
+        model: knows its run.
+        name: of the target; None: the first one.
+
+    Raises:
+        InputError: the model does not know its run, or has no such target.
+    """
+
+    def __init__(self, model: Graphormer, name: str | None):
+        self.task = Task(model.known_run().task)
+        names = self.task.config.targets
+        self.name = names[0] if name is None else name
+        if self.name not in names:
+            raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}")
+        self.column = names.index(self.name)
+        self.is_probability = self.task.config.kind == "classification"
+
+    @property
+    def scale(self) -> str:
+        return f"log-odds of {self.name}" if self.is_probability else self.name
+
+    def value(self, outputs: Tensor) -> Tensor:
+        """Outputs [S, tasks] to log-odds, or to values on the target's own scale: [S]."""
+        return (outputs if self.is_probability else self.task.predict(outputs))[:, self.column]
+
+    def prediction(self, outputs: Tensor) -> float:
+        """The prediction for the first of ``outputs`` [S, tasks]."""
+        return self.task.predict(outputs)[0, self.column].item()
+
+    def caption(self, prediction: float) -> str:
+        return (
+            f"{self.name}: probability {prediction:.2f}" if self.is_probability else f"{self.name} = {prediction:.3g}"
+        )
+
+
+def prepare(graphs: PackedGraphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
+    """All molecules in one batch."""
+    unlabelled = LabelledGraphs(graphs, np.full((len(graphs), 1), np.nan, np.float32))
+    return in_memory(unlabelled, encodings).batch(np.arange(len(graphs)))
+
+
+@functools.lru_cache(maxsize=4)
+def reference_molecules(featurizer: str, encodings: tuple[Encoding, ...]) -> GraphBatch:
+    """The first molecules of the embedded sample."""
+    return prepare(pack_smiles(FEATURIZERS[featurizer], sample_table().smiles[:REFERENCE_MOLECULES]), encodings)
+
+
+@torch.no_grad()
+def average_atom(model: Graphormer) -> Tensor:
+    """The mean embedding [D] of the atoms of drug-like molecules."""
+    batch = reference_molecules(model.known_run().featurizer, model.config.encodings).to(model.cls.device)
+    return model.embed_atoms(batch, [encoding(batch) for encoding in model.encodings]).mean(dim=0)
+
+
+class EmbeddedMolecule:
+    """A molecule behind the embedding layer of a model, which is put into evaluation mode.
+
+    Attributes:
+        atoms: [1, n, D] embeddings of its atoms, what structural encodings add to them included.
+        pair_bias: [n * n, H].
+        pair_factor: [n * n, H] or None.
+        edges: its bonds, if the model passes messages along them.
+        in_degree: [n], if the model scales by degrees.
+    """
+
+    def __init__(self, model: Graphormer, smiles: str):
+        self.model = model.eval()
+        featurizer = FEATURIZERS[model.known_run().featurizer]
+        graphs = featurizer.pack([featurizer.graph(smiles)])
+        batch = prepare(graphs, model.config.encodings).to(model.cls.device)
+        with torch.no_grad():
+            terms = [encoding(batch) for encoding in model.encodings]
+            self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)
+            self.pair_bias, self.pair_factor = model.pair_bias(batch, terms), find_factor(terms)
+            self.edges, self.in_degree = find_edges(terms), find_in_degree(terms)
+
+    def outputs(self, atoms: Tensor, attention: Callable[..., Attention] = make_attention) -> Tensor:
+        """Model outputs [S, tasks] for S copies of the molecule with the atom embeddings [S, n, D]."""
+        copies, num_atoms, _ = atoms.shape
+        ptr = torch.arange(copies + 1, device=atoms.device) * num_atoms
+        factor = None if self.pair_factor is None else self.pair_factor.repeat(copies, 1)
+        attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach(), factor)
+        rows = torch.cat([self.model.cls.expand(copies, -1), atoms.flatten(0, 1)])
+        in_degree = None if self.in_degree is None else self.in_degree.repeat(copies)
+        structure = Structure(attend, self.repeated_edges(copies), in_degree)
+        embeddings = self.model.run_blocks(rows, copies, structure)
+        return self.model.head(self.model.readout.read(*embeddings, ptr))
+
+    def repeated_edges(self, copies: int) -> Edges | None:
+        """The bonds of so many copies, one after another."""
+        if self.edges is None:
+            return None
+        edge_index, bond = self.edges
+        first = torch.arange(copies, device=bond.device) * self.atoms.shape[1]
+        return Edges((edge_index.unsqueeze(1) + first.unsqueeze(1)).flatten(1), bond.repeat(copies))
+
+
+def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
+    """What each atom adds to a prediction, by integrated gradients over the atom embeddings.
+
+    The baseline is the same molecule with ``average_atom`` in every place. Baseline and contributions add up to what
+    the model gives for the molecule; steps are added until they do to ``COMPLETENESS`` of the contributions' sizes.
+    Zeros as baseline lie outside of what a model has seen: predictions there are arbitrary, and every atom would be
+    credited with the way back.
+
+    Source: Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017. Computed by Captum.
+
+    Args:
+        model: from ``Graphormer.from_pretrained``; put into evaluation mode.
+        smiles: one molecule.
+        target: name of the target; None: the first one.
+
+    Raises:
+        InputError: the SMILES cannot be read, or there is no such target.
+    """
+    view = Target(model, target)
+    molecule = EmbeddedMolecule(model, smiles)
+    averages = average_atom(model).expand_as(molecule.atoms)
+    method = IntegratedGradients(lambda atoms: view.value(molecule.outputs(atoms)))
+    copies = max(1, ATOMS_PER_BATCH // molecule.atoms.shape[1])
+    for steps in STEPS:
+        attributions, gap = method.attribute(
+            molecule.atoms, averages, n_steps=steps, internal_batch_size=copies, return_convergence_delta=True
+        )
+        contributions = attributions[0].double().sum(dim=-1)
+        if gap.abs() <= COMPLETENESS * contributions.abs().sum():
+            break
+    with torch.no_grad():
+        outputs = molecule.outputs(torch.cat([molecule.atoms, averages]))
+    prediction = view.prediction(outputs)
+    return Explanation(
+        smiles=smiles,
+        caption=view.caption(prediction),
+        prediction=prediction,
+        meaning=f"contribution to {view.scale}",
+        contributions=contributions.cpu().numpy(),
+        baseline=view.value(outputs)[1].item(),
+    )
+
+
+class RecordedAttention(DenseAttention):
+    """Attention within one molecule that keeps its weights.
+
+    Attributes:
+        weights: of each layer [L, L], the mean over the heads; a row reads, a column is read.
+    """
+
+    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
+        super().__init__(ptr, pair_bias, cls_bias, pair_factor)
+        self.weights: list[Tensor] = []
+
+    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+        _, heads, length, _ = self.bias.shape
+        q, k, _ = qkv_t.view(3, heads, -1, length)  # [H, D / H, L]
+        scores = q.transpose(1, 2) @ k / math.sqrt(q.shape[1]) + self.bias[0]
+        self.weights.append(scores.softmax(dim=-1).mean(dim=0))
+        return super().__call__(qkv_t, dropout)
+
+
+def attention_rollout(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
+    """How much the CLS has read from each atom over all layers, by attention rollout.
+
+    Each layer's attention, the mean over its heads, is averaged with the identity for the residual connection, and the
+    layers are multiplied. The contributions are the row of the CLS without its own share, scaled to the sum 1. They
+    have no sign and are the same for all targets. What messages along bonds carry, and factors of the attention
+    weights, are not in them.
+
+    Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
+
+    Args, Raises: as ``integrated_gradients``.
+    """
+    view = Target(model, target)
+    molecule = EmbeddedMolecule(model, smiles)
+    recorded: list[RecordedAttention] = []
+
+    def record(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None) -> Attention:
+        recorded.append(RecordedAttention(ptr, pair_bias, cls_bias, pair_factor))
+        return recorded[0]
+
+    with torch.no_grad():
+        prediction = view.prediction(molecule.outputs(molecule.atoms, record))
+    flow = torch.eye(len(recorded[0].weights[0]), dtype=torch.float64)
+    for weights in recorded[0].weights:
+        flow = (weights.double().cpu() + torch.eye(len(weights))) / 2 @ flow
+    atoms = flow[0, 1:].numpy()
+    return Explanation(
+        smiles=smiles,
+        caption=view.caption(prediction),
+        prediction=prediction,
+        meaning="share of what the CLS token reads",
+        contributions=atoms / atoms.sum(),
+        baseline=None,
+    )
+
+
+METHODS = {"gradients": integrated_gradients, "attention": attention_rollout}
+
+
+def explain_rows(
+    model: Graphormer, smiles: Sequence[str], method: str = "gradients", target: str | None = None
+) -> dict[int, Explanation | InputError]:
+    """Explanations of many molecules.
+
+    Args:
+        model: from ``Graphormer.from_pretrained``; put into evaluation mode.
+        smiles: one molecule per row.
+        method: a name in ``METHODS``.
+        target: name of the target; None: the first one.
+
+    Returns:
+        by row, counted from 0: the explanation, or why the row cannot be read.
+
+    Raises:
+        InputError: unknown method or target.
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
+    Target(model, target)
+    results: dict[int, Explanation | InputError] = {}
+    for row, text in enumerate(smiles):
+        try:
+            results[row] = METHODS[method](model, text, target)
+        except InputError as error:
+            results[row] = error
+    return results

@@ -1,0 +1,232 @@
+"""Pictures of molecules with a colour for each atom's contribution, drawn by RDKit as SVG or PNG.
+
+Every picture is a grid of panels; a panel has the prediction as caption, the molecule, and a colour bar with its signs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from rdkit.Chem import rdDepictor
+from rdkit.Chem.Draw import rdMolDraw2D
+from rdkit.Geometry import Point2D
+
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.explain import Explanation
+from graphormer_sepnorm.runs.plots import save_png
+from graphormer_sepnorm.system.files import write_atomically
+
+PANEL_WIDTH, PANEL_HEIGHT = 460, 440
+CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 96, 50
+COLUMNS = 4
+MOST_PANELS = 100
+MOST_PICTURES = 10_000
+LARGE_TEXT, SMALL_TEXT = 22, 14
+LONGEST_TEXT = 52
+BAR_STEPS = 64
+BOND_LENGTH = 42
+BLACK, GREY = (0.0, 0.0, 0.0), (0.4, 0.4, 0.4)
+CANVASES = {".svg": rdMolDraw2D.MolDraw2DSVG, ".png": rdMolDraw2D.MolDraw2DCairo}
+Colour = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class ColourScale:
+    """Colours of contributions between ``low`` and ``high``.
+
+    Attributes:
+        palette: name of a colour map of matplotlib.
+        part: first and last place in it that are used; its darkest colours would hide the atoms' symbols.
+    """
+
+    low: float
+    high: float
+    palette: str
+    part: tuple[float, float]
+
+    def colour(self, contribution: float) -> Colour:
+        first, last = self.part
+        place = (contribution - self.low) / (self.high - self.low or 1.0)
+        return matplotlib.colormaps[self.palette](first + place * (last - first))[:3]
+
+
+def colour_scale(explanation: Explanation) -> ColourScale:
+    """Blue below zero, white, red above; light to dark orange for contributions without a sign."""
+    contributions = explanation.contributions
+    if explanation.baseline is None:
+        return ColourScale(float(contributions.min()), float(contributions.max()), "Oranges", (0.0, 0.65))
+    largest = float(np.abs(contributions).max()) or 1.0
+    return ColourScale(-largest, largest, "RdBu_r", (0.15, 0.85))
+
+
+def draw(explanations: Sequence[Explanation], kind: str, columns: int = COLUMNS) -> bytes:
+    """A picture with a panel for each explanation.
+
+    Args:
+        explanations: one or more.
+        kind: ".svg" or ".png".
+        columns: panels in a row, at most.
+
+    Returns:
+        the content of the file.
+    """
+    columns = min(columns, len(explanations))
+    rows = -(-len(explanations) // columns)
+    canvas = CANVASES[kind](
+        columns * PANEL_WIDTH, rows * PANEL_HEIGHT, PANEL_WIDTH, PANEL_HEIGHT - BAR_HEIGHT - CAPTION_HEIGHT
+    )
+    for number, explanation in enumerate(explanations):
+        row, column = divmod(number, columns)
+        draw_panel(canvas, column * PANEL_WIDTH, row * PANEL_HEIGHT, explanation)
+    canvas.FinishDrawing()
+    picture = canvas.GetDrawingText()
+    return picture.encode() if isinstance(picture, str) else picture
+
+
+def check_output(out: Path, panels: int) -> None:
+    """Raises InputError unless ``out`` is a picture that has room for ``panels``, or a folder."""
+    if out.suffix and out.suffix not in CANVASES:
+        raise InputError(f"{out} must end in {' or '.join(CANVASES)}, or be a folder without an ending")
+    if panels > MOST_PICTURES:
+        raise InputError(f"the table has more than {MOST_PICTURES:,} molecules, too many to draw: choose some")
+    if out.suffix and panels > MOST_PANELS:
+        raise InputError(
+            f"{panels} molecules are too many for one picture, at most {MOST_PANELS} are drawn: "
+            "give a folder, which gets a picture for each"
+        )
+
+
+def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
+    """Writes one picture with all panels, or a folder with a picture per row.
+
+    Args:
+        out: file that ends in .svg or .png, or a folder to make, whose files are named by row, as 00000.svg.
+        explanations: by row; at least one.
+
+    Raises:
+        InputError: as ``check_output``, no explanation, or a place that cannot be written.
+    """
+    check_output(out, len(explanations))
+    if not explanations:
+        raise InputError("there is no readable molecule to draw")
+    if out.suffix:
+        write_atomically(out, draw(list(explanations.values()), out.suffix))
+    else:
+        for row, explanation in explanations.items():
+            write_atomically(out / f"{row:05d}.svg", draw([explanation], ".svg"))
+
+
+def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation) -> None:
+    """Draws one panel; the reason in the molecule's place where RDKit cannot draw it."""
+    scale = colour_scale(explanation)
+    middle = left + PANEL_WIDTH / 2
+    try:
+        with one_molecule(explanation.smiles):
+            draw_molecule(canvas, left, top + CAPTION_HEIGHT, explanation, scale)
+    except InputError as error:
+        write(canvas, shortened(str(error)), middle, top + PANEL_HEIGHT / 2, SMALL_TEXT, BLACK)
+    write(canvas, explanation.caption, middle, top + 24, LARGE_TEXT, BLACK)
+    write(canvas, shortened(explanation.smiles), middle, top + 52, SMALL_TEXT, GREY)
+    draw_bar(canvas, left + MARGIN, top + PANEL_HEIGHT - BAR_HEIGHT, explanation, scale)
+
+
+def draw_molecule(
+    canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation, scale: ColourScale
+) -> None:
+    mol = read_smiles(explanation.smiles)
+    rdDepictor.Compute2DCoords(mol)
+    options = canvas.drawOptions()
+    options.useBWAtomPalette()
+    options.clearBackground = False
+    options.highlightRadius = 0.42
+    options.fixedBondLength = BOND_LENGTH
+    canvas.SetOffset(left, top)
+    colours = {atom: scale.colour(value) for atom, value in enumerate(explanation.contributions.tolist())}
+    canvas.DrawMolecule(mol, highlightAtoms=list(colours), highlightAtomColors=colours, highlightBonds=[])
+
+
+def draw_bar(
+    canvas: rdMolDraw2D.MolDraw2D, left: float, top: float, explanation: Explanation, scale: ColourScale
+) -> None:
+    width = PANEL_WIDTH - 2 * MARGIN
+    edges = np.linspace(scale.low, scale.high, BAR_STEPS + 1)
+    canvas.SetOffset(0, 0)
+    canvas.SetFillPolys(True)
+    for step, middle in enumerate(((edges[:-1] + edges[1:]) / 2).tolist()):
+        canvas.SetColour(scale.colour(middle))
+        start = left + width * step / BAR_STEPS
+        canvas.DrawRect(Point2D(start, top + 4), Point2D(start + width / BAR_STEPS + 0.5, top + 18), rawCoords=True)
+    texts = bar_texts(explanation, scale)
+    for place, text in zip((left, left + width / 2, left + width), texts.ticks, strict=True):
+        write(canvas, text, place, top + 32, SMALL_TEXT, BLACK)
+    write(canvas, texts.meaning, left + width / 2, top + 54, SMALL_TEXT, BLACK)
+    write(canvas, texts.note, left + width / 2, top + 76, SMALL_TEXT, GREY)
+
+
+class BarTexts(NamedTuple):
+    """What is written under a colour bar: at its left end, middle and right end, and in two lines below."""
+
+    ticks: tuple[str, str, str]
+    meaning: str
+    note: str
+
+
+def bar_texts(explanation: Explanation, scale: ColourScale) -> BarTexts:
+    if explanation.baseline is None:
+        return BarTexts(
+            (f"{scale.low:.2g}", "", f"{scale.high:.2g}"), explanation.meaning, "no sign: read, not raised or lowered"
+        )
+    total = float(explanation.contributions.sum())
+    return BarTexts(
+        ticks=(f"{scale.low:.2g} lowers", "0", f"raises +{scale.high:.2g}"),
+        meaning=explanation.meaning,
+        note=f"sum {total:+.3g}, from {explanation.baseline:.3g} for average atoms",
+    )
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 3] + "..."
+
+
+def write(canvas: rdMolDraw2D.MolDraw2D, text: str, x: float, y: float, size: float, colour: Colour) -> None:
+    """Centred text at a place of the canvas."""
+    canvas.SetOffset(0, 0)
+    canvas.SetFontSize(size)
+    canvas.SetColour(colour)
+    canvas.DrawString(text, Point2D(x, y), 0, rawCoords=True)
+
+
+def plot_cls_geometry(results: list[dict], picture: Path) -> None:
+    """Draws what ``analyze_run`` gave for several runs: the spectra over one another, effective rank and uniformity.
+
+    Args:
+        results: one per run.
+        picture: PNG to write.
+    """
+    labels = [f"{result['norm']} ({Path(result['run']).name})" for result in results]
+    colors = [f"C{number}" for number in range(len(results))]
+    figure = Figure(figsize=(12, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    spectrum, rank, spread = figure.subplots(1, 3, width_ratios=(2, 1, 1))
+    for result, label in zip(results, labels, strict=True):
+        values = np.array(result["singular_values"])
+        spectrum.semilogy(np.arange(1, len(values) + 1), values / values[0], label=label)
+    spectrum.set(title="singular values of the CLS embeddings", xlabel="number", ylabel="share of the largest")
+    spectrum.set_ylim(bottom=1e-4)
+    spectrum.legend(frameon=False)
+    for axis, measure, meaning in (
+        (rank, "effective_rank", "higher: less collapse"),
+        (spread, "uniformity", "lower: more even"),
+    ):
+        bars = axis.bar(labels, [result[measure] for result in results], color=colors)
+        axis.bar_label(bars, fmt="%.3g", padding=2)
+        axis.margins(y=0.1)
+        axis.set_title(f"{measure.replace('_', ' ')} ({meaning})")
+        axis.set_xticks([])
+    save_png(figure, picture)

@@ -1,0 +1,200 @@
+"""From SMILES to predictions and embeddings, row by row, with one model or an ensemble.
+
+A SMILES that cannot be read costs its own row alone.
+
+Axis letters: M SMILES, R of them that could be read, D width.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+import numpy as np
+import torch
+
+from graphormer_sepnorm.chem.features import Molecules, read_molecules
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import LabelledGraphs, PackedGraphs
+from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
+from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import member_paths
+from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.system.distributed import best_device
+from graphormer_sepnorm.system.workers import Chunk, Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.tasks import Task
+
+PAIRS_PER_PIECE = 8_000_000
+Result = TypeVar("Result", covariant=True)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a predictor says of some SMILES.
+
+    Attributes:
+        values: float32 [M, tasks], the mean over the models, on the targets' own scale or as probabilities; NaN where
+            the SMILES could not be read.
+        spread: float32 [M, tasks], the standard deviation over the models, 0 for one model; NaN as ``values``.
+        errors: one text per SMILES, why it could not be read; "" where it could.
+    """
+
+    values: np.ndarray
+    spread: np.ndarray
+    errors: list[str]
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Embeddings of the CLS: ``values`` float32 [M, D], NaN where the SMILES could not be read, ``errors`` says why."""
+
+    values: np.ndarray
+    errors: list[str]
+
+
+class Reader(Protocol[Result]):
+    """What turns molecules into results: ``Predictor`` or ``Embedder``.
+
+    Attributes:
+        models: what it computes with, and the configs of their runs.
+        featurizer: name of the featurizer that reads its molecules.
+        device: where it computes.
+    """
+
+    models: list[tuple[Graphormer, Config]]
+    featurizer: str
+    device: torch.device
+
+    def compute(self, molecules: Molecules) -> Result: ...
+
+
+class Predictor:
+    """Models that predict the same targets from the same features; their predictions are averaged.
+
+    Args:
+        models: each in evaluation mode, with the config of its run; all on one device.
+
+    Attributes:
+        targets: names of what is predicted.
+
+    Raises:
+        InputError: the models differ in targets or features.
+    """
+
+    def __init__(self, models: list[tuple[Graphormer, Config]]):
+        faces = {(config.task.kind, config.task.targets, config.featurizer) for _, config in models}
+        if len(faces) > 1:
+            shown = " and ".join(
+                sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
+            )
+            raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
+        self.models = models
+        _, self.targets, self.featurizer = faces.pop()
+        self.device = models[0][0].cls.device
+
+    def compute(self, molecules: Molecules) -> Predictions:
+        by_model = np.stack([self.predict_with(model, Task(config.task), molecules) for model, config in self.models])
+        return Predictions(by_model.mean(axis=0), by_model.std(axis=0), molecules.errors)
+
+    def predict_with(self, model: Graphormer, task: Task, molecules: Molecules) -> np.ndarray:
+        return rows_of_smiles(molecules, model, len(self.targets), lambda data: predict_dataset(model, data, task))
+
+
+class Embedder:
+    """A model in evaluation mode as a source of embeddings."""
+
+    def __init__(self, model: Graphormer, config: Config):
+        self.model = model
+        self.models = [(model, config)]
+        self.featurizer = config.featurizer
+        self.device = model.cls.device
+
+    def compute(self, molecules: Molecules) -> Embeddings:
+        width = self.model.config.width
+        values = rows_of_smiles(molecules, self.model, width, lambda data: embed_dataset(self.model, data))
+        return Embeddings(values, molecules.errors)
+
+
+def predict_smiles(model: Graphormer, config: Config, smiles: Iterable[str | None]) -> tuple[np.ndarray, list[str]]:
+    """Predictions of one model.
+
+    Args:
+        model: in evaluation mode.
+        config: of its run.
+        smiles: M texts; None counts as one that cannot be read.
+
+    Returns:
+        predictions float32 [M, tasks], NaN where a SMILES cannot be read, and M reasons why, "" for all others.
+    """
+    predictor = Predictor([(model, config)])
+    parts = [part for _, part in compute_chunks(predictor, in_chunks(smiles), list)]
+    values = [np.empty((0, len(predictor.targets)), np.float32), *(part.values for part in parts)]
+    return np.concatenate(values), [error for part in parts for error in part.errors]
+
+
+def rows_of_smiles(
+    molecules: Molecules, model: Graphormer, width: int, compute: Callable[[MoleculeDataset], np.ndarray]
+) -> np.ndarray:
+    """What ``compute`` gives for prepared molecules [R, width], with rows of NaN for the others: float32 [M, width]."""
+    rows = np.full((len(molecules.errors), width), np.nan, np.float32)
+    for piece in pieces(molecules.graphs):
+        graphs = molecules.graphs.take(piece)
+        unlabelled = LabelledGraphs(graphs, np.full((len(graphs), 1), np.nan, np.float32))
+        rows[molecules.rows[piece]] = compute(in_memory(unlabelled, model.config.encodings))
+    return rows
+
+
+def pieces(graphs: PackedGraphs) -> list[np.ndarray]:
+    """Numbers of the molecules, in lists of about ``PAIRS_PER_PIECE`` atom pairs that can be prepared at once."""
+    if len(graphs) == 0:
+        return []
+    piece_of = graphs.pair_ptr[1:] // PAIRS_PER_PIECE
+    return np.split(np.arange(len(graphs)), np.flatnonzero(np.diff(piece_of)) + 1)
+
+
+def compute_chunks(
+    reader: Reader[Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
+) -> Iterator[tuple[Chunk, Result]]:
+    """Computes the results of chunks of SMILES, in order; of many chunks on all cores.
+
+    Each chunk is computed by one thread, so the results are the same for any number of cores.
+
+    Args:
+        reader: on the CPU its copies in other processes do all of the work; on another device the other processes read
+            the molecules and it computes here.
+        chunks: anything that has SMILES; taken from as needed, a few ahead of the caller.
+        smiles_of: a chunk's SMILES.
+    """
+    if reader.device.type == "cpu":
+        yield from map_chunks(partial(read_and_compute, reader), chunks, smiles_of)
+    else:
+        for chunk, molecules in map_chunks(partial(read_molecules, reader.featurizer), chunks, smiles_of):
+            yield chunk, reader.compute(molecules)
+
+
+def read_and_compute(reader: Reader[Result], smiles: Smiles) -> Result:
+    return reader.compute(read_molecules(reader.featurizer, smiles))
+
+
+def load_predictor(names: list[str]) -> Predictor:
+    """Loads one model or several, onto the GPU if there is one.
+
+    Args:
+        names: run folders, weights files, names of shipped weights, or folders of an ensemble with a run folder
+            ``model-0``, ``model-1``, ... for each of its models.
+
+    Raises:
+        InputError: a name means no model, a file is damaged, or the models differ in targets or features.
+    """
+    paths = [path for name in names for path in member_paths(resolve_model(name))]
+    loaded = map(checkpoint.load_model, paths)
+    return Predictor([(model.to(best_device()), config) for model, config, _ in loaded])
+
+
+def load_embedder(name: str) -> Embedder:
+    """Loads one model as ``load_predictor`` does, for its embeddings."""
+    model, config, _ = checkpoint.load_model(resolve_model(name))
+    return Embedder(model.to(best_device()), config)

@@ -1,0 +1,164 @@
+"""The model as a user meets it: trained, loaded by name, from SMILES to predictions and embeddings.
+
+Axis letters: M molecules, D width.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+from graphormer_sepnorm import model
+from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer
+from graphormer_sepnorm.config import Config, ModelConfig, config_to_json
+from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import LabelledGraphs, PackedGraphs
+from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS, weights_file
+from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tasks import Task
+
+MOLECULES_PER_CHUNK = 8192
+CARD = """---
+{{ card_data }}
+---
+Graphormer with separate normalization of the CLS token, for molecular property prediction. Use it with
+
+    from graphormer_sepnorm import Graphormer
+    Graphormer.from_pretrained("this folder or repository").predict(["CCO", "c1ccccc1O"])
+"""
+
+
+def pack_smiles(featurizer: Featurizer, smiles: Iterable[str], first_row: int = 0) -> PackedGraphs:
+    """Reads SMILES and packs them; raises InputError that names the first row that cannot be read."""
+    molecules = []
+    for row, text in enumerate(smiles, first_row):
+        try:
+            molecules.append(featurizer.graph(text))
+        except InputError as error:
+            raise InputError(f"row {row} (counted from 0): {error}") from None
+    return featurizer.pack(molecules)
+
+
+class Graphormer(
+    model.Graphormer,
+    PyTorchModelHubMixin,
+    library_name="graphormer_sepnorm",
+    license="mit",
+    tags=["chemistry"],
+    model_card_template=CARD,
+):
+    """Graphormer that loads, saves, and reads SMILES.
+
+    ``Graphormer(config)`` is an ordinary PyG model with random weights. ``predict``, ``embed`` and ``save_pretrained``
+    also need to know its task and its featurizer: ``run_config``, which ``from_pretrained`` sets, or you.
+
+    Attributes:
+        config: the architecture.
+        run_config: the whole run, ``None`` for a model that was not loaded.
+        facts: what is known of the weights, such as the epoch and the validation metric.
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__(config)
+        self.run_config: Config | None = None
+        self.facts: dict = {}
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | os.PathLike,
+        *,
+        force_download: bool = False,
+        token: str | bool | None = None,
+        cache_dir: str | os.PathLike | None = None,
+        local_files_only: bool = False,
+        revision: str | None = None,
+    ) -> "Graphormer":
+        """Loads a model in evaluation mode; safetensors only, never pickle.
+
+        Args:
+            pretrained_model_name_or_path: a run folder, a weights file, the name of shipped weights, or a repository
+                "owner/name" on the Hugging Face hub; tried in this order.
+            force_download, token, cache_dir, local_files_only, revision: huggingface_hub's, for a repository.
+
+        Raises:
+            InputError: nothing of that name is found, or it is not a checkpoint of this package.
+        """
+        name = str(pretrained_model_name_or_path)
+        try:
+            path = resolve_model(name)
+        except InputError as error:
+            if Path(name).parent.is_dir():
+                raise
+            try:
+                downloaded = hf_hub_download(
+                    name,
+                    WEIGHTS,
+                    revision=revision,
+                    cache_dir=cache_dir,
+                    force_download=force_download,
+                    token=token,
+                    local_files_only=local_files_only,
+                )
+            except (OSError, HfHubHTTPError, HFValidationError) as failure:
+                reason = type(failure).__name__
+                raise InputError(f"{error}, nor a repository that could be downloaded ({reason})") from None
+            path = Path(downloaded)
+        path = weights_file(path)
+        tensors, config, facts = checkpoint.load_tensors(path)
+        loaded = cls(config.model)
+        checkpoint.load_into(loaded, tensors, path)
+        loaded.run_config, loaded.facts = config, facts
+        return loaded.eval()
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        config = self.known_run()
+        if self.state_dict().keys() != checkpoint.skeleton(config).state_dict().keys():
+            raise InputError("the model has other norms or layers than its config, from which it could not be rebuilt")
+        checkpoint.save_model(save_directory / WEIGHTS, self, config, self.facts)
+        write_atomically(save_directory / CONFIG, config_to_json(config).encode())
+
+    def known_run(self) -> Config:
+        """``run_config``; raises InputError if it is not set."""
+        if self.run_config is None:
+            raise InputError(
+                "the model does not know its task and featurizer: load it with from_pretrained, or set run_config"
+            )
+        return self.run_config
+
+    def predict(self, smiles: Sequence[str]) -> np.ndarray:
+        """Predictions float32 [M, tasks]: values on the targets' own scale, or probabilities.
+
+        The model is put into evaluation mode.
+
+        Raises:
+            InputError: a SMILES cannot be read, the message names its row; or ``run_config`` is not set.
+        """
+        task = Task(self.known_run().task)
+        return self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
+
+    def embed(self, smiles: Sequence[str]) -> np.ndarray:
+        """Final embeddings of the CLS, float32 [M, D]; mode and errors as ``predict``."""
+        return self.rows(smiles, self.config.width, lambda molecules: embed_dataset(self, molecules))
+
+    def rows(self, smiles: Sequence[str], width: int, compute: Callable[[MoleculeDataset], np.ndarray]) -> np.ndarray:
+        """What ``compute`` gives for prepared molecules, in bounded memory: float32 [M, width]."""
+        if isinstance(smiles, str):
+            raise InputError("give a list of SMILES, not one string")
+        featurizer = FEATURIZERS[self.known_run().featurizer]
+        self.eval()
+        texts = list(smiles)
+        rows = np.empty((len(texts), width), np.float32)
+        for start in range(0, len(texts), MOLECULES_PER_CHUNK):
+            chunk = slice(start, start + MOLECULES_PER_CHUNK)
+            graphs = pack_smiles(featurizer, texts[chunk], start)
+            unlabelled = LabelledGraphs(graphs, np.full((len(graphs), 1), np.nan, np.float32))
+            rows[chunk] = compute(in_memory(unlabelled, self.config.encodings))
+        return rows

@@ -1,0 +1,1 @@
+"""Interfaces: the commands and the scikit-learn estimators."""

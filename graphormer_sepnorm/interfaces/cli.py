@@ -1,0 +1,21 @@
+"""Entry points: from its first moment on, an interrupted command ends with a line and the exit code of its signal."""
+
+from graphormer_sepnorm.system.signals import leaving_at_once
+
+
+def main() -> None:
+    """Runs the command that the arguments name."""
+    with leaving_at_once():
+        from graphormer_sepnorm.interfaces.commands import app, guarded
+    guarded(app)
+
+
+def run_alone(name: str) -> None:
+    """Runs the command of that name in ``commands`` as a script of its own."""
+    with leaving_at_once():
+        import typer
+
+        from graphormer_sepnorm.interfaces import commands
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    alone.command()(getattr(commands, name))
+    commands.guarded(alone)

@@ -1,0 +1,470 @@
+"""Fused CPU kernels of the encoder on packed molecules, with their gradients.
+
+Axis letters: B molecules, T atoms, N = B + T tokens (the CLS of every molecule, then the atoms molecule by molecule),
+P ordered atom pairs, H heads, D width, d = D / H. A molecule of n atoms has L = n + 1 tokens, the CLS first.
+
+Attention works on one molecule and one head at a time, with LANES queries in the lanes of a vector: the L x L scores of
+a head are tiles of LANES queries, every tile L rows of one key each. The bias, the factor of the probabilities, their
+gradients and the probabilities that the backward pass needs share this layout.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numba import carray, njit
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from graphormer_sepnorm.kernels import simd
+from graphormer_sepnorm.kernels.simd import LANES
+from graphormer_sepnorm.kernels.threads import Loop, check_tensor, claim
+
+_KEYS_AT_ONCE = 4
+_COLUMNS = 6
+_LOG2_E = np.float32(math.log2(math.e))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the tokens, pairs and scores of a batch lie.
+
+    Attributes:
+        molecules: int64 [B + 1, 6]; for each molecule its CLS token, first atom token, L, first pair, and the scores
+            and queries, padded to full tiles, of one head of the molecules before it. The last row holds the ends.
+        batch: B.
+        heads: H.
+        tokens: N.
+        pairs: P.
+        scores: number of scores of all heads, those of padded queries included.
+        queries: padded queries of all heads.
+        longest: largest L.
+    """
+
+    molecules: np.ndarray
+    batch: int
+    heads: int
+    tokens: int
+    pairs: int
+    scores: int
+    queries: int
+    longest: int
+
+    @classmethod
+    def from_ptr(cls, ptr: Tensor, heads: int) -> "Layout":
+        """Lay out the molecules whose atoms are ptr[b] .. ptr[b + 1] - 1, with ptr int64 [B + 1]."""
+        bounds = ptr.numpy()
+        atoms = np.diff(bounds)
+        if bounds[0] != 0 or atoms.size == 0 or atoms.min() < 1:
+            raise ValueError("ptr must start at 0 and give every molecule at least one atom")
+        lengths = atoms + 1
+        queries = (lengths + LANES - 1) // LANES * LANES
+        molecules = np.zeros((len(atoms) + 1, _COLUMNS), np.int64)
+        molecules[:, 0] = np.arange(len(atoms) + 1)
+        molecules[:, 1] = bounds + len(atoms)
+        molecules[:-1, 2] = lengths
+        np.cumsum(atoms * atoms, out=molecules[1:, 3])
+        np.cumsum(queries * lengths, out=molecules[1:, 4])
+        np.cumsum(queries, out=molecules[1:, 5])
+        _, tokens, _, pairs, scores, lanes = molecules[-1].tolist()
+        return cls(molecules, len(atoms), heads, tokens, pairs, scores * heads, lanes * heads, int(lengths.max()))
+
+
+class _GradientSum:
+    """The gradient of values of all scores, summed in place over the attention calls that a backward pass goes through.
+
+    Autograd would hand on a gradient of all of them from every call and add them up. Every backward pass has a sum
+    of its own, so that what an interrupted pass leaves behind is never used.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[int, Tensor] = {}
+
+    def buffer(self, like: Tensor) -> Tensor:
+        """The sum of the running backward pass so far."""
+        backward_pass = torch._C._current_graph_task_id()
+        if backward_pass not in self._sums:
+            self._sums[backward_pass] = torch.zeros_like(like)
+        return self._sums[backward_pass]
+
+    def take(self) -> Tensor | None:
+        """The finished sum of the running backward pass, None if no attention call took part."""
+        return self._sums.pop(torch._C._current_graph_task_id(), None)
+
+
+@dataclass(frozen=True)
+class ScoreValues:
+    """A value for each score of a batch, its bias or its factor; gradients flow through `lay_out` only."""
+
+    values: Tensor
+    gradient: _GradientSum
+
+
+# ---------------------------------------------------------------------------------------------------------- attention
+
+
+@njit(forceinline=True)
+def _aligned(scratch):
+    return simd.pointer((scratch.ctypes.data + 63) & ~63)
+
+
+@njit(forceinline=True)
+def _padded(length):
+    return (length + LANES - 1) // LANES * LANES
+
+
+@njit(forceinline=True)
+def _place(token, rows):
+    """Where a token lies in a scratch of tiles of [rows, LANES]."""
+    return token // LANES * (rows * LANES) + token % LANES
+
+
+@njit(forceinline=True)
+def _tile(molecule, start):
+    """Column of the first lane, of the other lanes, and the number of lanes in use, of the tile from token `start`."""
+    others = molecule[1] - 1 + start
+    return (others if start else molecule[0]), others, min(LANES, molecule[2] - start)
+
+
+@njit(forceinline=True)
+def _copy_tiles(like, source, stride, molecule, target, rows):
+    for start in range(0, molecule[2], LANES):
+        first, others, count = _tile(molecule, start)
+        tile = simd.load_tokens(like, source, stride, first, others, count)
+        simd.store_rows(target, start * rows, LANES, tile)
+
+
+@njit(forceinline=True)
+def _write_scores(q, keys, bias, scores, length, d):
+    """Write q . k + bias of a tile in units of log 2 to scores [L, LANES]; returns the largest of every query."""
+    top = simd.spread(np.float32(-3e38))
+    for j in range(length):
+        s = simd.dot(simd.load(bias, j * LANES) * _LOG2_E, keys, _place(j, d), LANES, q)
+        simd.store(scores, j * LANES, s)
+        top = simd.larger(top, s)
+    return top
+
+
+@njit(forceinline=True)
+def _weigh_values(a, top, values, scores, length, like, d, position):
+    """Turn a tile's scores [L, LANES] into unscaled probabilities, negative where dropped.
+
+    Returns one over the sum of the probabilities, and the sum of the values that the kept ones, times their factors,
+    weigh.
+    """
+    total, out = simd.spread(np.float32(0)), like
+    factors = simd.shifted(simd.pointer(a.factor), position)
+    for j in range(length):
+        p = simd.exp2(simd.load(scores, j * LANES) - top)
+        total = total + p
+        if a.threshold > 0:
+            p = simd.negate_random(p, position + j * LANES, a.key, a.salt, a.threshold)
+        simd.store(scores, j * LANES, p)
+        weight = simd.larger(p, simd.spread(np.float32(0)))
+        if a.factor != 0:
+            weight = weight * simd.load(factors, j * LANES)
+        out = simd.add_outer(out, values, _place(j, d), LANES, weight)
+    return simd.inverse(total), out
+
+
+@lru_cache
+def _attention_forward(d: int) -> Loop:
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        molecules = carray(simd.integers(a.molecules), (a.items // a.heads, _COLUMNS))
+        stride, heads, room = a.stride, a.heads, a.longest + LANES
+        scratch = np.empty(2 * room * d + LANES, np.float32)
+        keys = _aligned(scratch)
+        values = simd.shifted(keys, d * room)
+        like = simd.zero_rows(d)
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            molecule, head = molecules[item // heads], item % heads
+            length, lanes = molecule[2], _padded(molecule[2])
+            row, third = head * d * stride, heads * d * stride
+            query, target = simd.shifted(simd.pointer(a.qkv), row), simd.shifted(simd.pointer(a.out), row)
+            block = molecule[4] * heads + head * lanes * length
+            _copy_tiles(like, simd.shifted(query, third), stride, molecule, keys, d)
+            _copy_tiles(like, simd.shifted(query, 2 * third), stride, molecule, values, d)
+            for start in range(0, length, LANES):
+                first, others, count = _tile(molecule, start)
+                position = block + start * length
+                scores = simd.shifted(simd.pointer(a.scores), position)
+                bias = simd.shifted(simd.pointer(a.bias), position)
+                q = simd.load_tokens(like, query, stride, first, others, count) * (a.scale * _LOG2_E)
+                top = _write_scores(q, keys, bias, scores, length, d)
+                inverse, out = _weigh_values(a, top, values, scores, length, like, d, position)
+                simd.store(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start, inverse)
+                simd.store_tokens(target, stride, first, others, count, out * (inverse * a.kept_scale))
+
+    fields = dict.fromkeys(("qkv", "bias", "factor", "scores", "inverses", "out"), "q")
+    fields |= dict.fromkeys(("molecules", "heads", "longest", "stride"), "q")
+    fields |= {"scale": "f", "kept_scale": "f", "key": "I", "salt": "I", "threshold": "I"}
+    return Loop(body, fields)
+
+
+@njit(forceinline=True)
+def _change_scores(a, g, mean, values, keys, kept, changes, length, like, d, position):
+    """Write a tile's weights of the values and score gradients, both [L, LANES].
+
+    Adds to the gradients of bias and factor. Returns the sum of the keys that the score gradients weigh, the gradient
+    of the queries.
+    """
+    zero, out = simd.spread(np.float32(0)), like
+    scores = simd.shifted(simd.pointer(a.scores), position)
+    bias_gradient = simd.shifted(simd.pointer(a.bias_gradient), position)
+    factors = simd.shifted(simd.pointer(a.factor), position)
+    factor_gradient = simd.shifted(simd.pointer(a.factor_gradient), position)
+    for j in range(length):
+        cell = j * LANES
+        p = simd.load(scores, cell)
+        weight = simd.larger(p, zero)
+        change = simd.where_positive(p, simd.dot(zero, values, _place(j, d), LANES, g), zero)
+        if a.factor != 0:
+            factor = simd.load(factors, cell)
+            if a.factor_gradient != 0:
+                simd.store(factor_gradient, cell, simd.load(factor_gradient, cell) + change * weight)
+            change, weight = change * factor, weight * factor
+        change = (change - mean) * simd.magnitude(p)
+        simd.store(kept, cell, weight)
+        simd.store(changes, cell, change)
+        if a.bias_gradient != 0:
+            simd.store(bias_gradient, cell, simd.load(bias_gradient, cell) + change)
+        out = simd.add_outer(out, keys, _place(j, d), LANES, change)
+    return out
+
+
+@njit(forceinline=True)
+def _add_key_gradients(kept, changes, outs, queries, values, keys, length, count, width):
+    """Add a tile's share of the value and key gradients, [L, width] each.
+
+    Sums over the `count` queries of the tile: kept [L, LANES] times outs [LANES, width] and changes [L, LANES] times
+    queries [LANES, width].
+    """
+    like = simd.zero_rows(_KEYS_AT_ONCE)
+    for key in range(0, length, _KEYS_AT_ONCE):
+        for column in range(0, width, LANES):
+            place = key * width + column
+            value_rows = simd.load_rows(like, values, place, width)
+            key_rows = simd.load_rows(like, keys, place, width)
+            for i in range(count):
+                out, query = simd.load(outs, i * width + column), simd.load(queries, i * width + column)
+                value_rows = simd.add_outer(value_rows, kept, key * LANES + i, LANES, out)
+                key_rows = simd.add_outer(key_rows, changes, key * LANES + i, LANES, query)
+            simd.store_rows(values, place, width, value_rows)
+            simd.store_rows(keys, place, width, key_rows)
+
+
+@lru_cache
+def _attention_backward(d: int) -> Loop:
+    width = -(-d // LANES) * LANES
+
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        molecules = carray(simd.integers(a.molecules), (a.items // a.heads, _COLUMNS))
+        stride, heads, room = a.stride, a.heads, a.longest + LANES
+        scratch = np.zeros(2 * room * (d + width + LANES) + (2 * width + 1) * LANES, np.float32)
+        keys = _aligned(scratch)
+        values = simd.shifted(keys, d * room)
+        key_gradients = simd.shifted(values, d * room)
+        value_gradients = simd.shifted(key_gradients, width * room)
+        kept = simd.shifted(value_gradients, width * room)
+        changes = simd.shifted(kept, LANES * room)
+        outs = simd.shifted(changes, LANES * room)
+        queries = simd.shifted(outs, LANES * width)
+        like = simd.zero_rows(d)
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            molecule, head = molecules[item // heads], item % heads
+            length, lanes = molecule[2], _padded(molecule[2])
+            row, third = head * d * stride, heads * d * stride
+            query, query_gradient = simd.shifted(simd.pointer(a.qkv), row), simd.shifted(simd.pointer(a.gradient), row)
+            out, out_gradient = simd.shifted(simd.pointer(a.out), row), simd.shifted(simd.pointer(a.out_gradient), row)
+            block = molecule[4] * heads + head * lanes * length
+            _copy_tiles(like, simd.shifted(query, third), stride, molecule, keys, d)
+            _copy_tiles(like, simd.shifted(query, 2 * third), stride, molecule, values, d)
+            for place in range(0, lanes * width, LANES):
+                simd.store(key_gradients, place, simd.spread(np.float32(0)))
+                simd.store(value_gradients, place, simd.spread(np.float32(0)))
+            for start in range(0, length, LANES):
+                first, others, count = _tile(molecule, start)
+                inverse = simd.load(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start)
+                g = simd.load_tokens(like, out_gradient, stride, first, others, count) * inverse
+                mean = simd.column_sums(g, simd.load_tokens(like, out, stride, first, others, count))
+                g = g * a.kept_scale
+                q = simd.load_tokens(like, query, stride, first, others, count) * a.scale
+                simd.store_transposed(outs, 0, width, g)
+                simd.store_transposed(queries, 0, width, q)
+                position = block + start * length
+                change = _change_scores(a, g, mean, values, keys, kept, changes, length, like, d, position)
+                simd.store_tokens(query_gradient, stride, first, others, count, change * a.scale)
+                _add_key_gradients(kept, changes, outs, queries, value_gradients, key_gradients, length, count, width)
+            for start in range(0, length, LANES):
+                first, others, count = _tile(molecule, start)
+                tile = simd.load_transposed(like, key_gradients, start * width, width)
+                simd.store_tokens(simd.shifted(query_gradient, third), stride, first, others, count, tile)
+                tile = simd.load_transposed(like, value_gradients, start * width, width)
+                simd.store_tokens(simd.shifted(query_gradient, 2 * third), stride, first, others, count, tile)
+
+    names = ("qkv", "factor", "scores", "inverses", "out", "out_gradient")
+    gradients = ("gradient", "bias_gradient", "factor_gradient")
+    fields = dict.fromkeys((*names, *gradients, "molecules", "heads", "longest", "stride"), "q")
+    return Loop(body, fields | {"scale": "f", "kept_scale": "f"})
+
+
+class _Attention(Function):
+    @staticmethod
+    def forward(ctx, qkv_t, bias, factor, bias_sum, factor_sum, layout, dropout):
+        width = qkv_t.shape[0] // 3
+        d = width // layout.heads
+        out = qkv_t.new_empty(width, layout.tokens)
+        scores, inverses = qkv_t.new_empty(layout.scores), qkv_t.new_empty(layout.queries)
+        seed = int(torch.randint(2**63 - 1, ())) if dropout > 0 else 0
+        ctx.common = (layout.molecules.ctypes.data, layout.heads, layout.longest, layout.tokens)
+        ctx.scales = (1 / math.sqrt(d), 1 / (1 - dropout))
+        random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
+        items = layout.batch * layout.heads
+        tensors = (qkv_t, bias, _or_null(factor), scores, inverses, out)
+        _attention_forward(d)(items, *tensors, *ctx.common, *ctx.scales, *random)
+        ctx.save_for_backward(qkv_t, bias, factor, scores, inverses, out)
+        ctx.sums, ctx.layout, ctx.items, ctx.d = (bias_sum, factor_sum), layout, items, d
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, out_gradient):
+        qkv_t, bias, factor, scores, inverses, out = ctx.saved_tensors
+        gradient = torch.empty_like(qkv_t)
+        sums = (
+            total.buffer(bias) if needed else 0
+            for total, needed in zip(ctx.sums, ctx.needs_input_grad[1:3], strict=True)
+        )
+        tensors = (qkv_t, _or_null(factor), scores, inverses, out, out_gradient.contiguous(), gradient, *sums)
+        _attention_backward(ctx.d)(ctx.items, *tensors, *ctx.common, *ctx.scales)
+        return gradient, None, None, None, None, None, None
+
+
+def _or_null(tensor: Tensor | None) -> Tensor | int:
+    return 0 if tensor is None else tensor
+
+
+def attention(
+    qkv_t: Tensor, bias: ScoreValues, layout: Layout, dropout: float = 0.0, factor: ScoreValues | None = None
+) -> Tensor:
+    """Multi-head attention within each molecule, out_t [D, N].
+
+    qkv_t [3 * D, N] holds the queries, keys and values, D rows each, head h in rows h * d .. (h + 1) * d - 1. The
+    probabilities softmax_j(q_i . k_j / sqrt(d) + bias_hij) are dropped with probability `dropout`, by a hash seeded
+    from PyTorch's default generator, and the kept ones scaled by 1 / (1 - dropout); then they are multiplied by
+    factor_hij, where there is one.
+    """
+    rows = qkv_t.shape[0]
+    if rows % (3 * layout.heads):
+        raise ValueError(f"qkv_t must have 3 * D rows with D a multiple of {layout.heads} heads, got {rows}")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+    check_tensor("qkv_t", qkv_t, (rows, layout.tokens))
+    check_tensor("bias", bias.values, (layout.scores,))
+    factors, factor_sum = None, None
+    if factor is not None:
+        check_tensor("factor", factor.values, (layout.scores,))
+        factors, factor_sum = factor.values, factor.gradient
+    return _Attention.apply(qkv_t.contiguous(), bias.values, factors, bias.gradient, factor_sum, layout, dropout)
+
+
+# ------------------------------------------------------------------------------------------------------------ lay out
+
+
+@lru_cache
+def _lay_out_forward(heads: int) -> Loop:
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
+        like = simd.zero_rows(heads)
+        cls = simd.spread_rows(like, simd.pointer(a.cls_bias))
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            molecule = molecules[item]
+            length, atoms = molecule[2], molecule[2] - 1
+            stride = (length + LANES - 1) // LANES * LANES * length
+            pairs = simd.shifted(simd.pointer(a.pair_bias), molecule[3] * heads)
+            bias = simd.shifted(simd.pointer(a.bias), molecule[4] * heads)
+            for start in range(0, length, LANES):
+                simd.store_rows(bias, start * length, stride, cls)
+                for atom in range(atoms):
+                    source = simd.shifted(pairs, atom * heads)
+                    rows = simd.load_columns(like, source, atoms * heads, start - 1, atoms - 1)
+                    if start == 0:
+                        rows = simd.with_first_lane(rows, cls)
+                    simd.store_rows(bias, start * length + (atom + 1) * LANES, stride, rows)
+
+    return Loop(body, dict.fromkeys(("pair_bias", "cls_bias", "bias", "molecules"), "q"))
+
+
+@lru_cache
+def _lay_out_backward(heads: int) -> Loop:
+    def body(arguments):
+        a = carray(arguments, 1)[0]
+        molecules = carray(simd.integers(a.molecules), (a.items, _COLUMNS))
+        like = simd.zero_rows(heads)
+        while True:
+            item = claim(arguments)
+            if item >= a.items:
+                break
+            molecule = molecules[item]
+            length, atoms = molecule[2], molecule[2] - 1
+            stride = (length + LANES - 1) // LANES * LANES * length
+            pairs = simd.shifted(simd.pointer(a.pair_gradient), molecule[3] * heads)
+            bias = simd.shifted(simd.pointer(a.bias_gradient), molecule[4] * heads)
+            cls = like
+            for start in range(0, length, LANES):
+                cls = cls + simd.load_rows(like, bias, start * length, stride)
+                for atom in range(atoms):
+                    rows = simd.load_rows(like, bias, start * length + (atom + 1) * LANES, stride)
+                    if start == 0:
+                        cls = cls + simd.with_first_lane(like, rows)
+                    target = simd.shifted(pairs, atom * heads)
+                    simd.store_columns(target, atoms * heads, start - 1, atoms - 1, rows)
+            simd.store_rows(simd.pointer(a.cls_partial), item * heads * LANES, LANES, cls)
+
+    return Loop(body, dict.fromkeys(("pair_gradient", "cls_partial", "bias_gradient", "molecules"), "q"))
+
+
+class _LayOut(Function):
+    @staticmethod
+    def forward(ctx, pair_bias, cls_bias, gradient, layout):
+        ctx.set_materialize_grads(False)
+        ctx.gradient, ctx.layout = gradient, layout
+        bias = pair_bias.new_empty(layout.scores)
+        _lay_out_forward(layout.heads)(layout.batch, pair_bias, cls_bias, bias, layout.molecules.ctypes.data)
+        return bias
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, direct):
+        total = ctx.gradient.take()
+        if direct is not None:
+            total = direct if total is None else total + direct
+        if total is None:
+            return None, None, None, None
+        batch, heads = ctx.layout.batch, ctx.layout.heads
+        pairs, cls = total.new_empty(ctx.layout.pairs, heads), total.new_empty(batch, heads, LANES)
+        _lay_out_backward(heads)(batch, pairs, cls, total, ctx.layout.molecules.ctypes.data)
+        return pairs, torch.from_numpy(cls.numpy().sum((0, 2))), None, None
+
+
+def lay_out(pairs: Tensor, cls: Tensor, layout: Layout) -> ScoreValues:
+    """The values of all scores: pairs [P, H] between atoms, cls [H] for every pair with the CLS."""
+    check_tensor("pairs", pairs, (layout.pairs, layout.heads))
+    check_tensor("cls", cls, (layout.heads,))
+    gradient = _GradientSum()
+    return ScoreValues(_LayOut.apply(pairs.contiguous(), cls.contiguous(), gradient, layout), gradient)

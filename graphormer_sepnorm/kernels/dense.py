@@ -1,0 +1,58 @@
+"""Attention in plain PyTorch, over a padded view: on any device, in any precision."""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout, pad, scaled_dot_product_attention
+
+
+class DenseAttention:
+    """PyTorch's attention over a padded view, on any device in any precision."""
+
+    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
+        num_graphs, heads = len(ptr) - 1, len(cls_bias)
+        sizes = ptr.diff()
+        length = int(sizes.max()) + 1
+        atom = torch.arange(int(ptr[-1]), device=ptr.device)
+        graph = torch.repeat_interleave(torch.arange(num_graphs, device=ptr.device), sizes)
+        position = graph * length + 1 + atom - ptr[graph]
+        self.shape = (num_graphs, length, heads)
+        self.slot = torch.cat([torch.arange(num_graphs, device=ptr.device) * length, position])
+        real = torch.arange(length - 1, device=ptr.device) < sizes.unsqueeze(1)
+        padding = ~pad(real, (1, 0), value=True)
+        self.bias = lay_out_densely(real, pair_bias, cls_bias).masked_fill(padding[:, None, None, :], float("-inf"))
+        self.factor = None
+        if pair_factor is not None:
+            self.factor = lay_out_densely(real, pair_factor, torch.ones_like(cls_bias))
+
+    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+        num_graphs, length, heads = self.shape
+        padded = qkv_t.new_zeros(num_graphs * length, len(qkv_t)).index_copy(0, self.slot, qkv_t.t())
+        q, k, v = padded.view(num_graphs, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+        out = self.mix(q, k, v, dropout)
+        return out.transpose(1, 2).reshape(num_graphs * length, -1)[self.slot].t()
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, dropped: float) -> Tensor:
+        """What the queries read, [B, H, L, d] as all arguments."""
+        bias = self.bias.to(q.dtype)
+        if self.factor is None:
+            return scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropped)
+        weights = (q @ k.mT / math.sqrt(q.shape[-1]) + bias).softmax(dim=-1)
+        return (dropout(weights, dropped) * self.factor.to(q.dtype)) @ v
+
+
+def lay_out_densely(real: Tensor, pairs: Tensor, cls: Tensor) -> Tensor:
+    """Values of all scores [B, H, L, L], 0 between an atom and padding.
+
+    Args:
+        real: [B, L - 1], where there are atoms.
+        pairs: [P, H], of ordered atom pairs.
+        cls: [H], of pairs with the CLS.
+    """
+    both = real.unsqueeze(2) & real.unsqueeze(1)
+    atoms = pairs.new_zeros(*both.shape, len(cls)).masked_scatter(both.unsqueeze(-1), pairs)
+    length = both.shape[1] + 1
+    with_cls = torch.ones(length, length, dtype=torch.bool, device=real.device)
+    with_cls[1:, 1:] = False
+    return (pad(atoms, (0, 0, 1, 0, 1, 0)) + with_cls.unsqueeze(-1) * cls).permute(0, 3, 1, 2)

@@ -1,0 +1,492 @@
+"""Vectors of float32 lanes as values in Numba code, so that kernels state their vectorisation instead of hoping for it.
+
+A `Vector` holds LANES floats in a register; `Rows` holds a number, fixed at compile time, of such vectors. Pointers are
+`CPointer(float32)`; offsets and strides count floats.
+"""
+
+import inspect
+import operator
+import os
+from collections.abc import Callable
+from functools import wraps
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+from graphormer_sepnorm.errors import InputError
+
+LANES_VARIABLE = "GRAPHORMER_SEPNORM_LANES"
+
+
+def _lanes() -> int:
+    """The lanes that the environment names, or those of this processor's registers."""
+    named = os.environ.get(LANES_VARIABLE)
+    if named is None:
+        return 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
+    if named not in ("4", "8", "16"):
+        raise InputError(f"{LANES_VARIABLE} is {named!r}: set it to 4, 8 or 16, or leave it out")
+    return int(named)
+
+
+LANES = _lanes()
+_FLOAT, _INT = ir.FloatType(), ir.IntType(32)
+_FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
+_BITS = ir.VectorType(ir.IntType(1), LANES)
+_ZERO = ir.Constant(_FLOATS, None)
+_FAST = ("contract", "reassoc", "nsz", "arcp")
+_POWER_OF_TWO = (1.0000001, 0.69314694, 0.24022122, 0.055507425, 0.0096754599, 0.0013266971)
+
+
+class Vector(types.Type):
+    """LANES floats in one register."""
+
+
+class Rows(types.Type):
+    """`count` vectors of floats, of which the last has `tail` lanes in use."""
+
+    def __init__(self, count: int, tail: int = LANES) -> None:
+        self.count, self.tail = count, tail
+        super().__init__(f"rows{count}_{tail}")
+
+
+VECTOR = Vector("vector")
+POINTER = types.CPointer(types.float32)
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, fe_type):
+        super().__init__(manager, fe_type, _FLOATS)
+
+
+@register_model(Rows)
+class _RowsModel(models.PrimitiveModel):
+    def __init__(self, manager, fe_type):
+        super().__init__(manager, fe_type, ir.ArrayType(_FLOATS, fe_type.count))
+
+
+def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable:
+    """Make `emit(builder, *values)` a function for kernels.
+
+    A type of None stands for that of the `Rows` passed, or for `VECTOR` if there are none. A parameter `tail` of `emit`
+    is not one of the function for kernels: it gets the tail of the `Rows`.
+    """
+
+    def wrap(emit: Callable) -> Callable:
+        def define(typingctx, *arguments):
+            rows = next((argument for argument in arguments if isinstance(argument, Rows)), VECTOR)
+            signature = (result or rows)(*(kind or rows for kind in parameters))
+            constants = {"tail": rows.tail} if "tail" in names else {}
+
+            def lower(context, builder, signature, values):
+                return emit(builder, *values, **constants) or context.get_dummy_value()
+
+            return signature, lower
+
+        names = inspect.signature(emit).parameters
+        define.__signature__ = inspect.Signature([names[name] for name in names if name != "tail"])
+        define.__name__, define.__doc__ = emit.__name__, emit.__doc__
+        return intrinsic(define)
+
+    return wrap
+
+
+def _call(builder, name, result, *values, flags=()):
+    function = ir.FunctionType(result, [value.type for value in values])
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), values, fastmath=flags)
+
+
+def _multiply_add(builder, a, b, c):
+    return _call(builder, f"llvm.fmuladd.v{LANES}f32", _FLOATS, a, b, c)
+
+
+def _constant(value):
+    kind, vector = (_INT, _INTS) if isinstance(value, int) else (_FLOAT, _FLOATS)
+    return ir.Constant(vector, [ir.Constant(kind, value)] * LANES)
+
+
+def _spread(builder, scalar):
+    vector = ir.VectorType(scalar.type, LANES)
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, scalar, ir.Constant(_INT, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(_INTS, [0] * LANES))
+
+
+def _below(builder, count):
+    lanes = ir.Constant(_INTS, [ir.Constant(_INT, lane) for lane in range(LANES)])
+    return builder.icmp_signed("<", lanes, _spread(builder, builder.trunc(count, _INT)))
+
+
+def _first_lanes(count):
+    return ir.Constant(_BITS, [ir.Constant(ir.IntType(1), int(lane < count)) for lane in range(LANES)])
+
+
+def _columns(builder, first, last, count):
+    """For each lane: the column `first` plus the lane, and a mask of `count` lanes if it is one of 0 .. last."""
+    for lane in range(LANES):
+        column = builder.add(first, ir.Constant(first.type, lane))
+        inside = builder.icmp_unsigned("<=", column, last)
+        yield column, builder.select(inside, _first_lanes(count), _first_lanes(0))
+
+
+def _at(builder, pointer, offset, kind=_FLOATS):
+    return builder.bitcast(builder.gep(pointer, [offset]), kind.as_pointer())
+
+
+def _load(builder, pointer, offset):
+    return builder.load(_at(builder, pointer, offset), align=4)
+
+
+def _store(builder, pointer, offset, value):
+    builder.store(value, _at(builder, pointer, offset), align=4)
+
+
+def _load_lanes(builder, pointer, offset, mask):
+    address = _at(builder, pointer, offset)
+    name = f"llvm.masked.load.v{LANES}f32.p0"
+    return _call(builder, name, _FLOATS, address, ir.Constant(_INT, 4), mask, _ZERO)
+
+
+def _store_lanes(builder, pointer, offset, mask, value):
+    address = _at(builder, pointer, offset)
+    _call(builder, f"llvm.masked.store.v{LANES}f32.p0", ir.VoidType(), value, address, ir.Constant(_INT, 4), mask)
+
+
+def _steps(builder, start, stride, count):
+    return [builder.add(start, builder.mul(stride, ir.Constant(stride.type, step))) for step in range(count)]
+
+
+def _split(builder, rows):
+    return [builder.extract_value(rows, row) for row in range(rows.type.count)]
+
+
+def _join(builder, vectors):
+    rows = ir.Constant(ir.ArrayType(_FLOATS, len(vectors)), ir.Undefined)
+    for row, vector in enumerate(vectors):
+        rows = builder.insert_value(rows, vector, row)
+    return rows
+
+
+def _lanewise(emit: Callable) -> Callable:
+    """Let `emit`, from vectors to a vector, work on rows as well."""
+
+    @wraps(emit)
+    def emit_all(builder, *values):
+        if values[0].type == _FLOATS:
+            return emit(builder, *values)
+        rows = zip(*(_split(builder, value) for value in values), strict=True)
+        return _join(builder, [emit(builder, *vectors) for vectors in rows])
+
+    return emit_all
+
+
+def _transposed(builder, vectors):
+    """LANES vectors to the LANES vectors of their columns, by exchanging blocks of 1, 2, 4, ... lanes."""
+    vectors = list(vectors)
+    for block in (1 << bit for bit in range(LANES.bit_length() - 1)):
+        low = [lane if not lane & block else lane - block + LANES for lane in range(LANES)]
+        high = [lane + block if not lane & block else lane + LANES for lane in range(LANES)]
+        for first in (row for row in range(LANES) if not row & block):
+            pair = vectors[first], vectors[first + block]
+            vectors[first] = builder.shuffle_vector(*pair, ir.Constant(_INTS, low))
+            vectors[first + block] = builder.shuffle_vector(*pair, ir.Constant(_INTS, high))
+    return vectors
+
+
+def _groups(count):
+    """The row numbers of `count` rows, LANES at a time."""
+    return [range(first, min(first + LANES, count)) for first in range(0, count, LANES)]
+
+
+def _address_as(result: types.Type, kind: ir.Type) -> Callable:
+    @intrinsic
+    def convert(typingctx, address):
+        return result(types.int64), lambda context, builder, _, values: builder.inttoptr(values[0], kind.as_pointer())
+
+    return convert
+
+
+pointer = _address_as(POINTER, _FLOAT)
+integers = _address_as(types.CPointer(types.int64), ir.IntType(64))
+void_pointer = _address_as(types.voidptr, ir.IntType(8))
+
+
+def _zeros(rows: Rows, constant: types.Literal):
+    zero = ir.Constant(ir.ArrayType(_FLOATS, rows.count), None)
+    return rows(constant), lambda context, builder, signature, values: zero
+
+
+@intrinsic(prefer_literal=True)
+def zero_rows(typingctx, count):
+    """`count` rows of zeros; `count` is a compile-time constant."""
+    return _zeros(Rows(count.literal_value), count)
+
+
+@intrinsic(prefer_literal=True)
+def zero_span(typingctx, width):
+    """Rows of zeros that hold `width` floats; `width` is a compile-time constant."""
+    count = -(-width.literal_value // LANES)
+    return _zeros(Rows(count, width.literal_value - (count - 1) * LANES), width)
+
+
+@_simd(POINTER, POINTER, types.int64)
+def shifted(builder, start, offset):
+    """The pointer `offset` floats further on."""
+    return builder.gep(start, [offset])
+
+
+@_simd(VECTOR, POINTER, types.int64)
+def load(builder, source, offset):
+    """LANES floats from `source[offset]`."""
+    return _load(builder, source, offset)
+
+
+@_simd(types.void, POINTER, types.int64, VECTOR)
+def store(builder, target, offset, vector):
+    """LANES floats to `target[offset]`."""
+    _store(builder, target, offset, vector)
+
+
+@_simd(VECTOR, types.float32)
+def spread(builder, scalar):
+    """The scalar in every lane."""
+    return _spread(builder, scalar)
+
+
+@_simd(None, None, None)
+@_lanewise
+def larger(builder, a, b):
+    """The larger of the two, lane by lane."""
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+@_simd(None, None, None, None)
+@_lanewise
+def where_positive(builder, condition, a, b):
+    """`a` in the lanes where `condition` is above zero, `b` in the others."""
+    return builder.select(builder.fcmp_ordered(">", condition, _ZERO), a, b)
+
+
+@_simd(None, None)
+@_lanewise
+def inverse(builder, vector):
+    """One over every lane."""
+    return builder.fdiv(_constant(1.0), vector)
+
+
+@_simd(None, None)
+@_lanewise
+def magnitude(builder, vector):
+    """Absolute values."""
+    return _call(builder, f"llvm.fabs.v{LANES}f32", _FLOATS, vector)
+
+
+@_simd(None, None)
+@_lanewise
+def exp2(builder, x):
+    """Two to the power of x, for x <= 0; below -126 it stays at about 1e-38."""
+    x = builder.select(builder.fcmp_ordered("<", x, _constant(-126.0)), _constant(-126.0), x)
+    whole = _call(builder, f"llvm.rint.v{LANES}f32", _FLOATS, x)
+    fraction = builder.fsub(x, whole)
+    power = _constant(_POWER_OF_TWO[-1])
+    for coefficient in reversed(_POWER_OF_TWO[:-1]):
+        power = _multiply_add(builder, power, fraction, _constant(coefficient))
+    exponent = builder.shl(builder.fptosi(whole, _INTS), _constant(23))
+    return builder.bitcast(builder.add(builder.bitcast(power, _INTS), exponent), _FLOATS)
+
+
+@_simd(VECTOR, VECTOR, types.int64, types.uint32, types.uint32, types.uint32)
+def negate_random(builder, vector, position, key, salt, threshold):
+    """Flip the sign of the lanes whose random 32 bits, a hash of lane position, key and salt, are below threshold."""
+    golden = 0x9E3779B1
+    lanes = ir.Constant(_INTS, [ir.Constant(_INT, lane * golden & 0xFFFFFFFF) for lane in range(LANES)])
+    start = builder.mul(builder.trunc(position, _INT), ir.Constant(_INT, golden))
+    bits = builder.add(lanes, _spread(builder, builder.add(start, key)))
+    for offset, factor in ((_spread(builder, salt), 0x21F0AAAD), (_constant(0), 0x735A2D97)):
+        bits = builder.xor(bits, builder.lshr(bits, _constant(15)))
+        bits = builder.add(builder.mul(bits, _constant(factor)), offset)
+    dropped = builder.icmp_unsigned("<", bits, _spread(builder, threshold))
+    return builder.select(dropped, builder.fneg(vector), vector)
+
+
+@_simd(None, None, POINTER, types.int64, types.int64)
+def load_rows(builder, like, source, offset, stride):
+    """As many rows as `like` from `source[offset + row * stride]`."""
+    offsets = _steps(builder, offset, stride, like.type.count)
+    return _join(builder, [_load(builder, source, start) for start in offsets])
+
+
+@_simd(types.void, POINTER, types.int64, types.int64, None)
+def store_rows(builder, target, offset, stride, rows):
+    """Rows to `target[offset + row * stride]`."""
+    for start, vector in zip(_steps(builder, offset, stride, rows.type.count), _split(builder, rows), strict=True):
+        _store(builder, target, start, vector)
+
+
+@_simd(None, None, POINTER, types.int64, types.int64, types.int64, types.int64)
+def load_tokens(builder, like, source, stride, first, others, count):
+    """Rows of `count` columns: lane 0 from column `first`, lane i from column `others + i`; further lanes are zero.
+
+    Lane 0 of column `others` must be readable too.
+    """
+    mask = _below(builder, count)
+    vectors = []
+    for row in _steps(builder, ir.Constant(stride.type, 0), stride, like.type.count):
+        vector = _load_lanes(builder, source, builder.add(row, others), mask)
+        scalar = builder.load(_at(builder, source, builder.add(row, first), _FLOAT))
+        vectors.append(builder.insert_element(vector, scalar, ir.Constant(_INT, 0)))
+    return _join(builder, vectors)
+
+
+@_simd(types.void, POINTER, types.int64, types.int64, types.int64, types.int64, None)
+def store_tokens(builder, target, stride, first, others, count, rows):
+    """The inverse of `load_tokens`."""
+    zero = ir.Constant(_INT, 0)
+    mask = builder.insert_element(_below(builder, count), ir.Constant(ir.IntType(1), 0), zero)
+    starts = _steps(builder, ir.Constant(stride.type, 0), stride, rows.type.count)
+    for start, vector in zip(starts, _split(builder, rows), strict=True):
+        _store_lanes(builder, target, builder.add(start, others), mask, vector)
+        builder.store(builder.extract_element(vector, zero), _at(builder, target, builder.add(start, first), _FLOAT))
+
+
+@_simd(None, None, POINTER, types.int64, types.int64)
+def load_transposed(builder, like, source, offset, stride):
+    """Rows whose lane l comes from `source[offset + l * stride + row]`; the stride is a multiple of LANES."""
+    vectors = []
+    for group in _groups(like.type.count):
+        starts = _steps(builder, builder.add(offset, ir.Constant(offset.type, group[0])), stride, LANES)
+        vectors += _transposed(builder, [_load(builder, source, start) for start in starts])[: len(group)]
+    return _join(builder, vectors)
+
+
+@_simd(types.void, POINTER, types.int64, types.int64, None)
+def store_transposed(builder, target, offset, stride, rows):
+    """Lane l of every row to `target[offset + l * stride + row]`; the stride is a multiple of LANES."""
+    vectors = _split(builder, rows)
+    for group in _groups(len(vectors)):
+        padding = [_ZERO] * (LANES - len(group))
+        starts = _steps(builder, builder.add(offset, ir.Constant(offset.type, group[0])), stride, LANES)
+        columns = _transposed(builder, [vectors[row] for row in group] + padding)
+        for start, column in zip(starts, columns, strict=True):
+            _store(builder, target, start, column)
+
+
+@_simd(VECTOR, None, None)
+def column_sums(builder, a, b):
+    """The sum over rows of a * b, lane by lane."""
+    total = _ZERO
+    for left, right in zip(_split(builder, a), _split(builder, b), strict=True):
+        total = _multiply_add(builder, left, right, total)
+    return total
+
+
+@_simd(VECTOR, VECTOR, POINTER, types.int64, types.int64, None)
+def dot(builder, start, source, offset, stride, rows):
+    """`start` plus the sum over rows of the scalar `source[offset + row * stride]` times the row."""
+    sums = [start, _ZERO]
+    offsets = _steps(builder, offset, stride, rows.type.count)
+    for row, (place, vector) in enumerate(zip(offsets, _split(builder, rows), strict=True)):
+        scalar = builder.load(_at(builder, source, place, _FLOAT))
+        sums[row % 2] = _multiply_add(builder, _spread(builder, scalar), vector, sums[row % 2])
+    return builder.fadd(*sums)
+
+
+@_simd(None, None, POINTER, types.int64, types.int64, VECTOR)
+def add_outer(builder, rows, source, offset, stride, vector):
+    """Every row plus the scalar `source[offset + row * stride]` times the vector."""
+    vectors = []
+    for place, row in zip(_steps(builder, offset, stride, rows.type.count), _split(builder, rows), strict=True):
+        scalar = builder.load(_at(builder, source, place, _FLOAT))
+        vectors.append(_multiply_add(builder, _spread(builder, scalar), vector, row))
+    return _join(builder, vectors)
+
+
+@_simd(None, None, POINTER, types.int64)
+def load_span(builder, like, source, offset, tail):
+    """Consecutive floats from `source[offset]`, as many as `like` has in use."""
+    starts = _steps(builder, offset, ir.Constant(offset.type, LANES), like.type.count)
+    vectors = [_load(builder, source, start) for start in starts[:-1]]
+    return _join(builder, [*vectors, _load_lanes(builder, source, starts[-1], _first_lanes(tail))])
+
+
+@_simd(types.void, POINTER, types.int64, None)
+def store_span(builder, target, offset, rows, tail):
+    """The floats in use to `target[offset]` and after."""
+    starts = _steps(builder, offset, ir.Constant(offset.type, LANES), rows.type.count)
+    *vectors, last = _split(builder, rows)
+    for start, vector in zip(starts, vectors, strict=False):
+        _store(builder, target, start, vector)
+    _store_lanes(builder, target, starts[-1], _first_lanes(tail), last)
+
+
+@_simd(None, None, POINTER, types.int64, types.int64, types.int64)
+def load_columns(builder, like, source, stride, first, last):
+    """Rows whose lane l comes from `source[column * stride + row]`, column first + l; zero outside 0 .. last."""
+    vectors = []
+    for group in _groups(like.type.count):
+        start = builder.gep(source, [ir.Constant(first.type, group[0])])
+        columns = [
+            _load_lanes(builder, start, builder.mul(column, stride), mask)
+            for column, mask in _columns(builder, first, last, len(group))
+        ]
+        vectors += _transposed(builder, columns)[: len(group)]
+    return _join(builder, vectors)
+
+
+@_simd(types.void, POINTER, types.int64, types.int64, types.int64, None)
+def store_columns(builder, target, stride, first, last, rows):
+    """The inverse of `load_columns`."""
+    vectors = _split(builder, rows)
+    for group in _groups(len(vectors)):
+        start = builder.gep(target, [ir.Constant(first.type, group[0])])
+        columns = _transposed(builder, [vectors[row] for row in group] + [_ZERO] * (LANES - len(group)))
+        for (column, mask), vector in zip(_columns(builder, first, last, len(group)), columns, strict=True):
+            _store_lanes(builder, start, builder.mul(column, stride), mask, vector)
+
+
+@_simd(None, None, None)
+def with_first_lane(builder, rows, others):
+    """The rows with lane 0 of `others`."""
+    pairs = zip(_split(builder, rows), _split(builder, others), strict=True)
+    return _join(builder, [builder.select(_first_lanes(1), other, row) for row, other in pairs])
+
+
+@_simd(None, None, POINTER)
+def spread_rows(builder, like, source):
+    """Rows of the scalar `source[row]`."""
+    zero, one = ir.Constant(ir.IntType(64), 0), ir.Constant(ir.IntType(64), 1)
+    starts = _steps(builder, zero, one, like.type.count)
+    return _join(builder, [_spread(builder, builder.load(_at(builder, source, start, _FLOAT))) for start in starts])
+
+
+def _register_operator(symbol: Callable, name: str) -> None:
+    """Vector with vector, rows with rows, and every row with one vector or scalar."""
+
+    @type_callable(symbol)
+    def infer(context):
+        def result(a, b):
+            if isinstance(a, Rows) and (b == a or b in (VECTOR, types.float32)):
+                return a
+            return VECTOR if a == VECTOR and b in (VECTOR, types.float32) else None
+
+        return result
+
+    def lower(context, builder, signature, values):
+        if signature.args[1] == types.float32:
+            values = values[0], _spread(builder, values[1])
+        operands = [
+            _split(builder, value) if isinstance(kind, Rows) else [value] * getattr(signature.args[0], "count", 1)
+            for kind, value in zip(signature.args, values, strict=True)
+        ]
+        vectors = [getattr(builder, name)(a, b, flags=_FAST) for a, b in zip(*operands, strict=True)]
+        return _join(builder, vectors) if isinstance(signature.return_type, Rows) else vectors[0]
+
+    for kinds in ((Vector, Vector), (Vector, types.Float), (Rows, Rows), (Rows, Vector), (Rows, types.Float)):
+        lower_builtin(symbol, *kinds)(lower)
+
+
+for _symbol, _name in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+    _register_operator(_symbol, _name)

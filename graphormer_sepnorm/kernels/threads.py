@@ -1,0 +1,94 @@
+"""Run compiled loops on the thread pool that PyTorch itself uses.
+
+Numba's own threading layers would start a second pool beside PyTorch's, and the two would fight for the cores.
+"""
+
+import ctypes
+import struct
+import zlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import llvmlite.binding
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import cfunc, from_dtype, types
+from numba.extending import intrinsic
+from torch import Tensor
+
+from graphormer_sepnorm.kernels.simd import LANES
+from graphormer_sepnorm.system.compiling import cached
+
+
+def _pool_launcher() -> Callable[..., None] | None:
+    """Return OpenMP's `GOMP_parallel` as PyTorch has loaded it, or None where PyTorch was built without it."""
+    try:
+        launch = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")).GOMP_parallel
+    except (OSError, AttributeError):
+        return None
+    launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+    launch.restype = None
+    return launch
+
+
+_GOMP_PARALLEL = _pool_launcher()
+_HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
+
+
+def _cache_key() -> int:
+    """A checksum of what compiled bodies depend on beside themselves: their helpers, the lanes, the processor."""
+    processor = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
+    return zlib.crc32(b"".join(path.read_bytes() for path in _HELPERS) + f"{LANES} {processor}".encode())
+
+
+_CACHE_KEY = _cache_key()
+
+
+@intrinsic
+def claim(typingctx, arguments):
+    """Take the next unclaimed item number of a running `Loop`; its threads share one counter."""
+
+    def emit(context, builder, signature, values):
+        counter = builder.bitcast(values[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("add", counter, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(arguments), emit
+
+
+class Loop:
+    """A compiled loop over numbered items that the threads of PyTorch's pool share out among themselves.
+
+    `body(arguments)` gets a C pointer to one record: a counter, `items` and `fields`, names with their format
+    characters of `struct`; it calls `claim(arguments)` for item numbers until they reach `items`.
+    Tensors travel as their addresses.
+
+    The compiled code is cached on disk. Numba compiles anew when the file of `body` changes; the checksum in a name
+    makes it do so when the helpers that bodies call, the number of lanes or the processor change. Numba itself does not
+    know the lanes, and the processor only as ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` tell it.
+    """
+
+    def __init__(self, body: Callable, fields: dict[str, str]) -> None:
+        fields = {f"next_{_CACHE_KEY}": "q", "items": "q", **fields}
+        record = from_dtype(np.dtype(list(fields.items()), align=True))
+        self._pack = struct.Struct("".join(fields.values())).pack
+        self._compiled = cached(partial(cfunc, types.void(types.CPointer(record))), body)
+        self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._compiled.address)
+
+    def __call__(self, items: int, *values: Tensor | float) -> None:
+        addresses = [value.data_ptr() if isinstance(value, Tensor) else value for value in values]
+        arguments = ctypes.create_string_buffer(self._pack(0, items, *addresses))
+        threads = min(items, torch.get_num_threads())
+        if _GOMP_PARALLEL is None or threads <= 1:
+            self._call(arguments)
+        else:
+            _GOMP_PARALLEL(self._compiled.address, arguments, threads, 0)
+
+
+def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:
+    """Raise TypeError unless the tensor is on the CPU in this dtype, ValueError unless it has this shape."""
+    if not tensor.is_cpu or tensor.dtype != dtype:
+        raise TypeError(f"{name} must be a {dtype} CPU tensor, got {tensor.dtype} on {tensor.device}")
+    if tensor.shape != shape:
+        raise ValueError(f"{name} must have the shape {list(shape)}, got {list(tensor.shape)}")

@@ -1,0 +1,1 @@
+"""Layers: norms, readouts, and separate norms for other transformers."""

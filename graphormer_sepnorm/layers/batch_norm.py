@@ -1,0 +1,109 @@
+"""BatchNorm over several processes, and its statistics estimated anew before an evaluation."""
+
+from collections.abc import Iterable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from graphormer_sepnorm.graphs import GraphBatch
+from graphormer_sepnorm.system.distributed import num_processes
+
+
+def synchronize_batch_norms(model: nn.Module) -> None:
+    """Makes the BatchNorms of a model, in place, take their statistics over all processes."""
+    if num_processes() > 1:
+        for module in model.modules():
+            for name, norm in module.named_children():
+                if type(norm) is nn.BatchNorm1d:
+                    setattr(module, name, SyncedBatchNorm.like(norm))
+
+
+class SumOverProcesses(torch.autograd.Function):
+    """The sum of a tensor over all processes; so is its gradient."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        total = x.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:
+        total = gradient.clone()
+        dist.all_reduce(total)
+        return total
+
+
+class SyncedBatchNorm(nn.BatchNorm1d):
+    """BatchNorm whose statistics in training are those of the rows of all processes, on any device.
+
+    A module of this class and a ``BatchNorm1d`` have the same parameters and buffers.
+    """
+
+    @classmethod
+    def like(cls, norm: nn.BatchNorm1d) -> "SyncedBatchNorm":
+        """A synchronized copy of a BatchNorm."""
+        copy = cls(norm.num_features, norm.eps, norm.momentum)
+        copy.load_state_dict(norm.state_dict())
+        return copy
+
+    def statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Variance and mean [d], the former without Bessel's correction, of the rows x [n, d] of all processes."""
+        count = self.count(x)
+        mean = SumOverProcesses.apply(x.sum(dim=0)) / count
+        return SumOverProcesses.apply((x - mean).square().sum(dim=0)) / count, mean
+
+    def count(self, x: Tensor) -> Tensor:
+        """The number of rows of all processes."""
+        return SumOverProcesses.apply(x.new_tensor(len(x)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return super().forward(x)
+        variance, mean = self.statistics(x)
+        with torch.no_grad():
+            count = self.count(x)
+            self.num_batches_tracked += 1
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+        return (x - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
+
+
+def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The variance and the mean [d] that a BatchNorm divides by and subtracts in training, for rows x [n, d]."""
+    if isinstance(norm, SyncedBatchNorm):
+        return norm.statistics(x)
+    return torch.var_mean(x, dim=0, correction=0)
+
+
+@torch.no_grad()
+def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> None:
+    """Replaces the running statistics of BatchNorms by averages over ``batches`` with today's weights.
+
+    The CLS starts as one constant vector, so in early layers small changes of the weights move its statistics by many
+    standard deviations, and running averages from before those changes mislead the evaluation. The variance is the
+    one that training divides by, without the factor n / (n - 1) of PyTorch's running variance: over the few CLS rows of
+    a batch and two norms per layer that factor adds up. Dropout is off, as it is when the statistics are used: its
+    noise would be taken for variance of the molecules.
+    """
+    norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms}
+
+    def record(norm: nn.Module, inputs: tuple[Tensor]) -> None:
+        seen[norm].append(batch_statistics(norm, inputs[0].float()))
+
+    hooks = [norm.register_forward_pre_hook(record) for norm in norms]
+    model.eval()
+    for norm in norms:
+        norm.train()
+    for batch in batches:
+        model(batch)
+    for hook in hooks:
+        hook.remove()
+    for norm, statistics in seen.items():
+        variances, means = zip(*statistics, strict=True)
+        norm.running_var.copy_(torch.stack(variances).mean(0))
+        norm.running_mean.copy_(torch.stack(means).mean(0))

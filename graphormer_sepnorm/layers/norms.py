@@ -1,0 +1,101 @@
+"""Norms of the encoder blocks, in their published form [n, l, d] and on packed rows.
+
+Axis letters: n sequences, l tokens, d width; packed: N = B + T rows, the CLS rows of B molecules before T atom rows.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
+
+NormLayer = Callable[[int], nn.Module]
+
+
+def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
+    """Applies ``norm`` to the last axis of x [..., d], to the positions where ``mask`` [...] is True alone.
+
+    Positions outside the mask keep their values, so a norm with batch statistics never sees padding.
+    """
+    if mask is None:
+        return norm(x.reshape(-1, x.shape[-1])).view(x.shape)
+    return x.masked_scatter(mask.unsqueeze(-1), norm(x[mask]))
+
+
+def forbid_single_row(norm: nn.Module, rows: int) -> None:
+    """Raises ValueError if ``norm`` would take batch statistics of one row in training.
+
+    Over several processes a row need not be alone: training sees to it that it is not.
+    """
+    alone = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not isinstance(norm, SyncedBatchNorm)
+    if rows < 2 and norm.training and alone:
+        raise ValueError(
+            "BatchNorm on the CLS needs at least 2 molecules in a training batch, got 1: "
+            "use a larger batch, drop the last incomplete one, or choose LayerNorm for the CLS"
+        )
+
+
+class SepNorm(nn.Module):
+    """Separate normalization: the CLS token and the other tokens have norms of their own.
+
+    Source: Chen et al., "On Separate Normalization in Self-supervised Transformers", NeurIPS 2023, section 3.
+
+    Args:
+        hidden_size: width d.
+        cls_norm: makes the norm of the CLS rows from the width; BatchNorm1d in the paper.
+        tok_norm: makes the norm of the other rows from the width; LayerNorm in the paper.
+    """
+
+    def __init__(self, hidden_size: int, cls_norm: NormLayer = nn.BatchNorm1d, tok_norm: NormLayer = nn.LayerNorm):
+        super().__init__()
+        self.cls_norm_layer = cls_norm(hidden_size)
+        self.tok_norm_layer = tok_norm(hidden_size)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Normalizes x [n, l, d] with the CLS at position 0.
+
+        Args:
+            x: tokens [n, l, d].
+            mask: [n, l], True at real tokens; needed where the token norm keeps batch statistics and x is padded.
+
+        Raises:
+            ValueError: one sequence in training with a BatchNorm on the CLS.
+        """
+        forbid_single_row(self.cls_norm_layer, x.shape[0])
+        cls = self.cls_norm_layer(x[:, 0])
+        tok = normalize_rows(self.tok_norm_layer, x[:, 1:], None if mask is None else mask[:, 1:])
+        return torch.cat([cls.unsqueeze(1), tok], dim=1)
+
+    def packed(self, x: Tensor, num_cls: int) -> Tensor:
+        """Normalizes packed rows x [N, d] whose first ``num_cls`` rows are the CLS tokens; raises as ``forward``."""
+        forbid_single_row(self.cls_norm_layer, num_cls)
+        cls, tok = x.split([num_cls, len(x) - num_cls])
+        return torch.cat([self.cls_norm_layer(cls), self.tok_norm_layer(tok)])
+
+
+class ShareNorm(nn.Module):
+    """One norm for all tokens, the CLS among them: what transformers do, and the baseline of SepNorm."""
+
+    def __init__(self, hidden_size: int, norm: NormLayer = nn.LayerNorm):
+        super().__init__()
+        self.norm_layer = norm(hidden_size)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Normalizes x [n, l, d]; ``mask`` [n, l] is True at real tokens."""
+        return normalize_rows(self.norm_layer, x, mask)
+
+    def packed(self, x: Tensor, num_cls: int) -> Tensor:
+        """Normalizes packed rows x [N, d]; ``num_cls`` is not needed, there is one norm for all."""
+        return self.norm_layer(x)
+
+
+NORMS: dict[str, NormLayer] = {
+    "sepnorm": SepNorm,
+    "sepnorm-layernorm": partial(SepNorm, cls_norm=nn.LayerNorm),
+    "sepnorm-batchnorm": partial(SepNorm, tok_norm=nn.BatchNorm1d),
+    "sepnorm-layernorm-batchnorm": partial(SepNorm, cls_norm=nn.LayerNorm, tok_norm=nn.BatchNorm1d),
+    "sharenorm": ShareNorm,
+    "sharenorm-batchnorm": partial(ShareNorm, norm=nn.BatchNorm1d),
+}

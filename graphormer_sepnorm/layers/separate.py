@@ -1,0 +1,373 @@
+"""SepNorm for transformers that already exist: ``separate_norms`` replaces their norms on token sequences.
+
+Axis letters: n sequences, l tokens, d width.
+"""
+
+import copy
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from typing import Literal, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.layers.norms import NormLayer, SepNorm, ShareNorm, forbid_single_row, normalize_rows
+
+Model = TypeVar("Model", bound=nn.Module)
+TIMM_VIT = "timm.models.vision_transformer"
+VISION_TRANSFORMER = f"{TIMM_VIT}.VisionTransformer"
+BERT = "transformers.models.bert.modeling_bert"
+ROBERTA = "transformers.models.roberta.modeling_roberta"
+VIT = "transformers.models.vit.modeling_vit"
+VIT_MAE = "transformers.models.vit_mae.modeling_vit_mae"
+SEQUENCE_NORMS: dict[str, tuple[str, ...]] = {
+    "torch.nn.modules.transformer.TransformerEncoder": ("norm",),
+    "torch.nn.modules.transformer.TransformerEncoderLayer": ("norm1", "norm2"),
+    VISION_TRANSFORMER: ("norm_pre", "norm"),
+    f"{TIMM_VIT}.Block": ("norm1", "norm2"),
+    f"{TIMM_VIT}.ResPostBlock": ("norm1", "norm2"),
+    f"{TIMM_VIT}.ParallelScalingBlock": ("in_norm",),
+    f"{BERT}.BertEmbeddings": ("LayerNorm",),
+    f"{BERT}.BertSelfOutput": ("LayerNorm",),
+    f"{BERT}.BertOutput": ("LayerNorm",),
+    f"{ROBERTA}.RobertaEmbeddings": ("LayerNorm",),
+    f"{ROBERTA}.RobertaSelfOutput": ("LayerNorm",),
+    f"{ROBERTA}.RobertaOutput": ("LayerNorm",),
+    f"{VIT}.ViTLayer": ("layernorm_before", "layernorm_after"),
+    f"{VIT}.ViTModel": ("layernorm",),
+    f"{VIT_MAE}.ViTMAELayer": ("layernorm_before", "layernorm_after"),
+    f"{VIT_MAE}.ViTMAEModel": ("layernorm",),
+    f"{VIT_MAE}.ViTMAEDecoder": ("decoder_norm",),
+}
+"""Class of a known layer -> its children that normalize [n, l, d]; names, so that no such library is imported."""
+TIMM_BLOCKS = {name for name in SEQUENCE_NORMS if name.startswith(TIMM_VIT)} - {VISION_TRANSFORMER}
+VIT_TOKENS = ("forward", "forward_features", "_pos_embed")
+"""Methods of timm's VisionTransformer that decide where the CLS is."""
+GPS_CONV = "torch_geometric.nn.conv.gps_conv.GPSConv"
+TORCH_NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.modules.batchnorm._NormBase)
+
+
+class SequenceSepNorm(nn.Module):
+    """Separate normalization of sequences whose special tokens have any fixed positions, each with a norm of its own.
+
+    Source: Chen et al., "On Separate Normalization in Self-supervised Transformers", NeurIPS 2023, section 3.
+
+    Args:
+        cls_norms: the norms of the special tokens, in the order of ``positions``.
+        tok_norm: the norm of the other tokens.
+        positions: increasing positions of the special tokens, all from the front or all negative.
+        batch_first: whether sequences are [n, l, d] or [l, n, d].
+    """
+
+    def __init__(
+        self, cls_norms: Iterable[nn.Module], tok_norm: nn.Module, positions: tuple[int, ...], batch_first: bool
+    ):
+        super().__init__()
+        self.cls_norm_layers = nn.ModuleList(cls_norms)
+        self.tok_norm_layer = tok_norm
+        self.positions = positions
+        self.batch_first = batch_first
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalizes x, [n, l, d] if ``batch_first`` and [l, n, d] otherwise.
+
+        Raises:
+            ValueError: x has not three axes or is a nested tensor, a sequence is too short for the positions, or
+                there is one sequence in training with a BatchNorm on a special token.
+        """
+        if x.is_nested or x.dim() != 3:
+            raise ValueError(f"separate normalization needs a padded batch with 3 axes, got {x.dim()} axes")
+        return self._normalize(x) if self.batch_first else self._normalize(x.transpose(0, 1)).transpose(0, 1)
+
+    def _normalize(self, x: Tensor) -> Tensor:
+        length = x.shape[1]
+        cuts = [p + length if p < 0 else p for p in self.positions]
+        if cuts[0] < 0 or cuts[-1] >= length:
+            raise ValueError(f"a sequence of {length} tokens has no special tokens at positions {self.positions}")
+        gaps = [x[:, start + 1 : end] for start, end in pairwise((-1, *cuts, length))]
+        tokens = normalize_rows(self.tok_norm_layer, torch.cat(gaps, dim=1), mask=None)
+        first, *others = tokens.split([gap.shape[1] for gap in gaps], dim=1)
+        parts = [first]
+        for cut, norm, other in zip(cuts, self.cls_norm_layers, others, strict=True):
+            forbid_single_row(norm, x.shape[0])
+            parts += [norm(x[:, cut]).unsqueeze(1), other]
+        return torch.cat(parts, dim=1)
+
+    def extra_repr(self) -> str:
+        return f"positions={self.positions}, batch_first={self.batch_first}"
+
+
+@dataclass(frozen=True)
+class NormReport:
+    """What ``separate_norms`` did to a model.
+
+    Attributes:
+        replaced: qualified names of the norms that are separate now.
+        skipped: qualified name of each norm that was left alone -> why.
+    """
+
+    replaced: tuple[str, ...]
+    skipped: dict[str, str]
+
+    def __str__(self) -> str:
+        replaced = [f"{name}: replaced" for name in self.replaced]
+        return "\n".join(replaced + [f"{name}: left alone, {reason}" for name, reason in self.skipped.items()])
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A norm of a model: where it is, and why it must be left alone, if its place says so already."""
+
+    name: str
+    owner: nn.Module
+    attribute: str
+    norm: nn.Module
+    doubt: str
+
+
+def separate_norms(
+    model: Model,
+    cls_norm: NormLayer = nn.BatchNorm1d,
+    tok_norm: NormLayer | Literal["keep"] = "keep",
+    *,
+    only: str = "",
+    where: Callable[[str, nn.Module], bool] | None = None,
+    also: str | None = None,
+    cls_positions: int | Sequence[int] | None = None,
+    batch_first: bool = True,
+    inplace: bool = True,
+) -> Model:
+    """Gives the CLS token a norm of its own wherever ``model`` normalizes token sequences.
+
+    Known are the norms of ``nn.TransformerEncoder`` and its layers (batch or sequence first), of timm's
+    ``VisionTransformer`` and its blocks, of Hugging Face's ``BertModel``, ``RobertaModel``, ``ViTModel`` and
+    ``ViTMAEModel``, alone or inside a larger model, and ``ShareNorm``, in Graphormer. Every other norm is left alone.
+    What was replaced, and what was left alone and why, is in ``model.separated_norms``, a ``NormReport``.
+
+    A new norm starts from the parameters and buffers of the one it replaces, as far as their names and shapes agree,
+    and from its ``eps`` if both are of one kind: with ``nn.LayerNorm`` on the CLS a converted model computes what it
+    did before. (Positions under ``src_key_padding_mask`` are the exception: ``nn.TransformerEncoder`` has an inference
+    path that fills them with zeros, and separate norms turn that path off.)
+
+    Convert before wrapping in DistributedDataParallel and before making the optimizer: the CLS norms are new
+    parameters. BatchNorm on the tokens would count padding, as these models tell their norms nothing of it. BatchNorm
+    on a CLS that no attention has reached yet (the norm of embeddings, the first one of a pre-norm model) sees one row
+    n times and can but return its bias; ``only`` and ``where`` leave such a norm out.
+
+    Source: Chen et al., "On Separate Normalization in Self-supervised Transformers", NeurIPS 2023.
+
+    Args:
+        model: any module.
+        cls_norm: makes the norm of a special token from the width; BatchNorm1d in the paper.
+        tok_norm: "keep" keeps the norm that was there, with what it learned, for the other tokens; or makes a new one
+            from the width.
+        only: regular expression; norms whose qualified name it does not match anywhere are left alone.
+        where: ``where(name, norm)`` is False for norms to leave alone.
+        also: regular expression; qualified names of norms that are not known, which you say act on [n, l, d].
+        cls_positions: positions of the special tokens, increasing and all of one sign, each of which gets a norm of
+            its own. Default: the CLS alone, at position 0; a timm model with further special tokens is then left
+            alone, as it does not say which of them to separate.
+        batch_first: whether the norms in ``also`` see [n, l, d] or [l, n, d]; known layers tell theirs.
+        inplace: change ``model``, or a copy of it.
+
+    Returns:
+        The changed model.
+
+    Raises:
+        InputError: no norm was replaced, ``tok_norm`` or ``cls_positions`` is none of the above, or the model is
+            wrapped in DistributedDataParallel.
+    """
+    positions = check_positions(cls_positions)
+    if isinstance(tok_norm, str) and tok_norm != "keep":
+        raise InputError(f'tok_norm is "keep" or makes a norm from the width, got {tok_norm!r}')
+    if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
+        raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")
+    model = model if inplace else copy.deepcopy(model)
+
+    replacements: list[tuple[Slot, nn.Module]] = []
+    skipped: dict[str, str] = {}
+    for slot in find_slots(model, told=cls_positions is not None):
+        if reason := reason_not_chosen(slot, only, where) or reason_to_leave(slot, also, positions):
+            skipped[slot.name] = reason
+        else:
+            first = owner_batch_first(slot.owner)
+            like = next(chain(slot.norm.parameters(), model.parameters()), torch.empty(0))
+            new = separated(slot.norm, cls_norm, tok_norm, positions, batch_first if first is None else first, like)
+            replacements.append((slot, new))
+
+    report = NormReport(tuple(slot.name for slot, _ in replacements), skipped)
+    if not replacements:
+        raise InputError(f"no norm of {type(model).__name__} was replaced\n{report}".rstrip())
+    for slot, new in replacements:
+        setattr(slot.owner, slot.attribute, new)
+    forbid_fast_paths(model)
+    model.separated_norms = report
+    return model
+
+
+def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...]:
+    if cls_positions is None:
+        return (0,)
+    positions = (cls_positions,) if isinstance(cls_positions, int) else tuple(cls_positions)
+    increasing = all(a < b for a, b in pairwise(positions))
+    if not positions or not increasing or positions[0] < 0 <= positions[-1]:
+        raise InputError(f"cls_positions are increasing, and all negative or none, got {cls_positions!r}")
+    return positions
+
+
+def find_slots(model: nn.Module, told: bool) -> list[Slot]:
+    """All norms of ``model`` in order; those of a layer used in several places once."""
+    slots: dict[tuple[int, str], Slot] = {}
+    for slot in walk(model, "", (), "", told):
+        slots.setdefault((id(slot.owner), slot.attribute), slot)
+    homes = Counter(id(slot.norm) for slot in slots.values())
+    shared = "one norm in several layers"
+    return [replace(slot, doubt=shared) if homes[id(slot.norm)] > 1 else slot for slot in slots.values()]
+
+
+def walk(module: nn.Module, prefix: str, within: tuple[nn.Module, ...], doubt: str, told: bool) -> Iterator[Slot]:
+    within = (*within, module)
+    doubt = doubt or doubt_within(within, told)
+    for attribute, child in module._modules.items():
+        if child is not None and is_norm(child):
+            yield Slot(prefix + attribute, module, attribute, child, doubt)
+        elif child is not None:
+            yield from walk(child, f"{prefix}{attribute}.", within, doubt, told)
+
+
+def is_norm(module: nn.Module) -> bool:
+    if isinstance(module, (*TORCH_NORMS, SepNorm, ShareNorm, SequenceSepNorm)):
+        return True
+    return "norm" in type(module).__name__.lower() and next(module.children(), None) is None
+
+
+def class_names(module: nn.Module) -> dict[str, type]:
+    """Qualified name -> class, of the class of ``module`` and its bases."""
+    return {f"{base.__module__}.{base.__qualname__}": base for base in type(module).__mro__}
+
+
+def doubt_within(within: tuple[nn.Module, ...], told: bool) -> str:
+    """Why all norms inside the last of nested modules must be left alone; empty if they need not.
+
+    Args:
+        within: modules from the whole model inwards.
+        told: whether the caller says where the special tokens are.
+    """
+    names = class_names(within[-1])
+    if GPS_CONV in names:
+        return "GPSConv normalizes packed node rows, which have no position for a CLS"
+    if VISION_TRANSFORMER in names:
+        return doubt_in_vision_transformer(within[-1], told)
+    if not told and TIMM_BLOCKS & names.keys() and not any(map(puts_one_cls_in_front, within)):
+        return "nothing around this block has one cls_token: say with cls_positions where its CLS is"
+    return ""
+
+
+def doubt_in_vision_transformer(module: nn.Module, told: bool) -> str:
+    """Why the norms of timm's VisionTransformer or of a class derived from it must be left alone."""
+    base = class_names(module)[VISION_TRANSFORMER]
+    if not module.has_class_token:
+        return "this VisionTransformer has no CLS token"
+    if not told and module.num_prefix_tokens > 1:
+        return f"{module.num_prefix_tokens} special tokens in front: say with cls_positions which to separate"
+    if not told and any(getattr(type(module), name) is not getattr(base, name) for name in VIT_TOKENS):
+        return "this VisionTransformer puts its tokens together itself: say with cls_positions where its CLS is"
+    return ""
+
+
+def puts_one_cls_in_front(module: nn.Module) -> bool:
+    token = getattr(module, "cls_token", None)
+    return isinstance(token, Tensor) and token.dim() == 3 and token.shape[1] == 1
+
+
+def reason_not_chosen(slot: Slot, only: str, where: Callable[[str, nn.Module], bool] | None) -> str:
+    """Why the caller does not want the norm replaced; empty if they do."""
+    if not re.search(only, slot.name):
+        return f"only is {only!r}"
+    return "" if where is None or where(slot.name, slot.norm) else "where is False"
+
+
+def reason_to_leave(slot: Slot, also: str | None, positions: tuple[int, ...]) -> str:
+    """Why the norm must not be replaced; empty if it may."""
+    if isinstance(slot.norm, SepNorm | SequenceSepNorm):
+        return "already separate"
+    if slot.doubt:
+        return slot.doubt
+    if isinstance(slot.norm, ShareNorm):
+        return "" if positions == (0,) else "Graphormer has its CLS at position 0 and no other special token"
+    if len(getattr(slot.norm, "normalized_shape", ())) != 1:
+        return f"{type(slot.norm).__name__} does not normalize the last axis alone"
+    vouched = also is not None and re.search(also, slot.name) is not None
+    return "" if vouched else reason_unknown(slot)
+
+
+def reason_unknown(slot: Slot) -> str:
+    """Why it is not known that the norm acts on token sequences; empty if it is."""
+    owner = type(slot.owner).__name__
+    for name, base in class_names(slot.owner).items():
+        if slot.attribute in SEQUENCE_NORMS.get(name, ()):
+            if type(slot.owner).forward is not base.forward:
+                return f"{owner} has a forward of its own, which may use its norms otherwise: say so with also"
+            if isinstance(slot.owner, nn.TransformerEncoder) and owner_batch_first(slot.owner) is None:
+                return "the layers of this TransformerEncoder do not say whether they are batch first: say so with also"
+            return ""
+    return f"not known to act on token sequences in {owner}: say so with also"
+
+
+def owner_batch_first(owner: nn.Module) -> bool | None:
+    """Whether a layer of ``torch.nn`` is batch first; None if it does not say."""
+    layer = owner.layers[0] if isinstance(owner, nn.TransformerEncoder) else owner
+    return layer.self_attn.batch_first if isinstance(layer, nn.TransformerEncoderLayer) else None
+
+
+def separated(
+    norm: nn.Module,
+    cls_norm: NormLayer,
+    tok_norm: NormLayer | Literal["keep"],
+    positions: tuple[int, ...],
+    batch_first: bool,
+    like: Tensor,
+) -> nn.Module:
+    """The separate norm that takes the place of ``norm``, with the device and type of ``like``."""
+    shared = norm.norm_layer if isinstance(norm, ShareNorm) else norm
+    cls_norms = [start_from(shared, cls_norm, like) for _ in positions]
+    tok = shared if tok_norm == "keep" else start_from(shared, tok_norm, like)
+    if isinstance(norm, ShareNorm):
+        return SepNorm(width(shared), cls_norm=lambda _: cls_norms[0], tok_norm=lambda _: tok).train(norm.training)
+    return SequenceSepNorm(cls_norms, tok, positions, batch_first).train(norm.training)
+
+
+def start_from(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:
+    """A new norm of the width of ``norm`` with its parameters and buffers, where names and shapes agree."""
+    new = make(width(norm)).to(device=like.device, dtype=like.dtype)
+    own = new.state_dict()
+    agreeing = {n: v for n, v in norm.state_dict().items() if n in own and own[n].shape == v.shape}
+    new.load_state_dict(agreeing, strict=False)
+    for name, parameter in norm.named_parameters():
+        if name in agreeing:
+            new.get_parameter(name).requires_grad_(parameter.requires_grad)
+    if isinstance(new, type(norm)) or isinstance(norm, type(new)):
+        new.eps = norm.eps
+    return new
+
+
+def width(norm: nn.Module) -> int:
+    return norm.num_features if isinstance(norm, nn.modules.batchnorm._NormBase) else norm.normalized_shape[0]
+
+
+def forbid_fast_paths(model: nn.Module) -> None:
+    """Turns off the inference paths of ``torch.nn`` that read the weights of norms and never call them."""
+    for module in model.modules():
+        if isinstance(module, nn.TransformerEncoderLayer) and has_separate_norm(module):
+            module.activation_relu_or_gelu = 0
+        if isinstance(module, nn.TransformerEncoder) and has_separate_norm(module.layers):
+            module.use_nested_tensor = False
+
+
+def has_separate_norm(module: nn.Module) -> bool:
+    return any(isinstance(child, SequenceSepNorm) for child in module.modules())

@@ -1,0 +1,204 @@
+"""Checkpoints: safetensors with the run's config as JSON in the header, never pickle.
+
+A run folder holds ``model.safetensors`` (the best weights), ``state.safetensors`` (everything that training goes on
+from) and ``config.json`` (the config again, for people).
+"""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.config import FORMAT, Config, ModelConfig, config_from_json, config_to_json, num_bond_types
+from graphormer_sepnorm.encodings.edge_path import EdgePath
+from graphormer_sepnorm.encodings.in_blocks import Bonds
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.runs.folder import weights_file
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tasks import METRICS
+
+HEAD = "head."
+CHECKSUM = "sha256"
+METADATA = "__metadata__"
+MAX_HEADER = 10_000_000
+MAX_FILE = 4_000_000_000
+RECEIVED = re.compile(r"(^|\.)blocks\.(?P<layer>\d{1,4})\.(messages|degree_scaler)\.")
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: dict) -> None:
+    """Writes tensors, the config and JSON facts in one file, atomically; raises InputError if it cannot be written."""
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    texts = {"config": config_to_json(config), "facts": json.dumps(facts)}
+    content = save(contiguous, {**texts, CHECKSUM: checksum(contiguous, texts)})
+    write_atomically(path, with_sorted_metadata(content))
+
+
+def with_sorted_metadata(content: bytes) -> bytes:
+    """The content of a safetensors file with the keys of its metadata in order, so that equal files are equal bytes."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    header[METADATA] = dict(sorted(header[METADATA].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors start at a multiple of 8
+    return len(text).to_bytes(8, "little") + text + content[end:]
+
+
+def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
+    """SHA-256 of contiguous tensors with their names, types and shapes, and of texts with theirs."""
+    digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
+    """Reads what ``save_tensors`` wrote.
+
+    Raises:
+        InputError: no such file, too large, damaged, of a newer format, not a checkpoint, or a config that asks for a
+            larger model than the file holds or for features, metrics or vocabularies that there are not.
+    """
+    check_sizes(path)
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise InputError(f"{path} is not a readable safetensors file: {error}") from None
+    if not {"config", "facts"} <= metadata.keys():
+        raise InputError(f"{path} has no config in its header, so it is not a checkpoint of graphormer_sepnorm")
+    config = config_from_json(metadata["config"], str(path))
+    recorded = metadata.pop(CHECKSUM, None)
+    if recorded != checksum(tensors, metadata):
+        raise InputError(f"{path} is damaged: its content does not match its checksum")
+    check_usable(config, path)
+    if FORMAT.validate_json(metadata["config"]).format_version < 2:
+        tensors = without_idle_parameters(tensors, config.model)
+    check_parameters(config, tensors, path)
+    return tensors, config, read_facts(metadata["facts"], path)
+
+
+def without_idle_parameters(tensors: dict[str, Tensor], model: ModelConfig) -> dict[str, Tensor]:
+    """From format 1, of weights or of a state, to 2: without parameters that no prediction depends on.
+
+    These are what atoms receive along bonds and by their degrees where they do not count any more, and the embedding of
+    no bond in messages; with their averages and moments.
+    """
+    kept = {}
+    for name, tensor in tensors.items():
+        received = RECEIVED.search(name)
+        if received is None:
+            kept[name] = tensor
+        elif model.atoms_count_after(int(received["layer"])):
+            kept[name] = tensor[1:].clone() if "messages.bond" in name and tensor.ndim == 2 else tensor
+    return kept
+
+
+def read_facts(text: str, path: Path) -> dict:
+    """The facts of a checkpoint; raises InputError unless they are a JSON object."""
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError):
+        facts = None
+    if not isinstance(facts, dict):
+        raise InputError(f"{path}: the facts in its header are not a JSON object")
+    return facts
+
+
+def check_sizes(path: Path) -> None:
+    """Raises InputError unless ``path`` is a file whose header and whole stay below the limits."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
+    if not path.is_file():
+        raise InputError(f"{path} is not a file")
+    if path.stat().st_size > MAX_FILE:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes; checkpoints of up to {MAX_FILE:,} are read")
+    try:
+        with open(path, "rb") as file:
+            header = int.from_bytes(file.read(8), "little")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    if header > MAX_HEADER:
+        raise InputError(f"{path} is not a readable safetensors file: its header would have {header:,} bytes")
+
+
+def check_usable(config: Config, path: Path) -> None:
+    """Raises InputError if predictions for this config could not be scaled or molecules fall outside its tables."""
+    if config.featurizer not in FEATURIZERS:
+        raise InputError(f"{path}: unknown featurizer {config.featurizer!r}, there are {', '.join(FEATURIZERS)}")
+    if config.task.metric not in METRICS:
+        raise InputError(f"{path}: unknown metric {config.task.metric!r}, there are {', '.join(METRICS)}")
+    if config.task.kind == "regression" and not (config.task.mean and config.task.std):
+        raise InputError(f"{path}: its config has no scale for its targets")
+    featurizer, model = FEATURIZERS[config.featurizer], config.model
+    if (model.atom_sizes, model.bond_sizes) != (featurizer.atom_sizes, featurizer.bond_sizes):
+        raise InputError(
+            f"{path}: its vocabularies {model.atom_sizes} and {model.bond_sizes} are not those of the featurizer "
+            f"{config.featurizer!r}, {featurizer.atom_sizes} and {featurizer.bond_sizes}"
+        )
+    for encoding in model.encodings:
+        if isinstance(encoding, EdgePath | Bonds) and encoding.num_bond_types != num_bond_types(model.bond_sizes) + 1:
+            raise InputError(
+                f"{path}: the {encoding.name} encoding has {encoding.num_bond_types} bond types, its bonds do not"
+            )
+
+
+def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> None:
+    """Raises InputError if a config asks for more parameters than there are numbers, before any is allocated."""
+    wanted = sum(parameter.numel() for parameter in skeleton(config).parameters())
+    present = sum(tensor.numel() for tensor in tensors.values())
+    if wanted > present:
+        raise InputError(f"{path}: its config asks for {wanted:,} parameters, its tensors have {present:,}")
+
+
+def skeleton(config: Config) -> Graphormer:
+    """The model of a config with names and shapes alone: no memory for its parameters."""
+    with torch.device("meta"):
+        return Graphormer(config.model)
+
+
+def save_model(path: Path, model: Graphormer, config: Config, facts: dict) -> None:
+    """Writes a model's weights with the config that rebuilds it and facts such as the epoch and the metric."""
+    save_tensors(path, model.state_dict(), config, facts)
+
+
+def load_model(path: Path) -> tuple[Graphormer, Config, dict]:
+    """Rebuilds a model in evaluation mode from a run folder or a weights file.
+
+    Raises:
+        InputError: the file is missing, damaged, of a newer format, or its tensors do not fit its config.
+    """
+    path = weights_file(path)
+    tensors, config, facts = load_tensors(path)
+    model = Graphormer(config.model)
+    load_into(model, tensors, path)
+    return model.eval(), config, facts
+
+
+def load_into(model: Graphormer, tensors: dict[str, Tensor], path: Path) -> None:
+    """Copies tensors into a model; raises InputError as ``check_tensors``."""
+    check_tensors(tensors, model.state_dict(), path)
+    model.load_state_dict(tensors)
+
+
+def check_tensors(tensors: dict[str, Tensor], expected: dict[str, Tensor], path: Path) -> None:
+    """Raises InputError unless names, shapes and types are those of ``expected`` and all values are finite."""
+    for name in sorted(expected.keys() ^ tensors.keys()):
+        raise InputError(f"{path}: tensor {name} is {'missing' if name in expected else 'not part of the model'}")
+    for name, tensor in tensors.items():
+        if tensor.shape != expected[name].shape or tensor.dtype != expected[name].dtype:
+            raise InputError(
+                f"{path}: tensor {name} is {tensor.dtype} {list(tensor.shape)}, "
+                f"the config asks for {expected[name].dtype} {list(expected[name].shape)}"
+            )
+        if not tensor.isfinite().all():
+            raise InputError(f"{path}: tensor {name} has values that are not finite")

@@ -1,0 +1,63 @@
+"""What a model is: its architecture, what it was trained on, how well it does, what molecules it knows."""
+
+from pathlib import Path
+
+from graphormer_sepnorm.chem.features import MAX_ATOMS, ZINC_ATOM_TYPES
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.runs.folder import saved_score
+
+VOCABULARIES = {
+    "zinc": f"the ZINC benchmark's {len(ZINC_ATOM_TYPES)} atom types ({', '.join(ZINC_ATOM_TYPES)}), "
+    "single, double and triple bonds",
+    "ogb": "all elements, by OGB's nine atom and three bond features",
+    "mol": "all elements and bonds, with charges, hydrogens, rings and CIP labels, however a SMILES is written",
+}
+
+
+def describe_model(path: Path) -> dict:
+    """Facts about a model for people and programs, all of them JSON.
+
+    Args:
+        path: run folder or weights file.
+
+    Raises:
+        InputError: as ``load_model``.
+    """
+    model, config, facts = load_model(path)
+    shape = config.model
+    return {
+        "model": str(path),
+        "architecture": f"Graphormer, {shape.layers} layers, width {shape.width}, FFN {shape.ffn_width}, "
+        f"{shape.heads} heads, {shape.norm} ({shape.norm_position}-norm)",
+        "encodings": [encoding.name for encoding in shape.encodings],
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "task": config.task.kind,
+        "targets": list(config.task.targets),
+        "training_data": config.dataset,
+        "training": training_words(config),
+        "epoch": facts.get("epoch"),
+        "metric": config.task.metric,
+        "validation": facts.get("val_metric"),
+        "test": facts.get("test", saved_score(path)),
+        "featurizer": config.featurizer,
+        "vocabulary": f"{VOCABULARIES[config.featurizer]}; up to {MAX_ATOMS:,} atoms",
+        "licence": facts.get("licence", "not stated in the file: that of its training data applies"),
+    }
+
+
+def training_words(config: Config) -> str:
+    train = config.train
+    start = f", from {train.start_from}" if train.start_from else ""
+    rate = f"{train.optimizer} at {train.lr:g}"
+    return f"{train.epochs} epochs, batches of {train.batch_size}, {rate}, seed {train.seed}{start}"
+
+
+def as_text(facts: dict) -> str:
+    """The facts that are known, one a line."""
+    lines = []
+    for name, value in facts.items():
+        if value is not None:
+            shown = ", ".join(value) if isinstance(value, list) else f"{value:,}" if name == "parameters" else value
+            lines.append(f"{name.replace('_', ' '):14} {shown}")
+    return "\n".join(lines)

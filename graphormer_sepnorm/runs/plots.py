@@ -1,0 +1,87 @@
+"""Pictures of runs."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.system.files import write_atomically
+
+MAX_PANELS = 9
+
+
+def plot_curves(metrics: Path, picture: Path, metric: str) -> None:
+    """Draws training loss and validation metric over the epochs.
+
+    Args:
+        metrics: ``metrics.jsonl`` of a run.
+        picture: PNG to write.
+        metric: name of the validation metric.
+    """
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    epochs = [line["epoch"] for line in lines]
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    marker = "o" if len(lines) == 1 else None
+    axes.plot(epochs, [line["train_loss"] for line in lines], label="training loss", color="tab:gray", marker=marker)
+    axes.plot(epochs, [line["val_metric"] for line in lines], label=f"validation {metric}", marker=marker)
+    axes.set_xlabel("epoch")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    save_png(figure, picture)
+
+
+def save_png(figure: Figure, picture: Path) -> None:
+    content = io.BytesIO()
+    figure.savefig(content, dpi=120, format="png")
+    write_atomically(picture, content.getvalue())
+
+
+def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, folder: Path) -> None:
+    """Draws predictions against labels, a panel per target: ``parity.png`` of a regression, else ``roc.png``.
+
+    Args:
+        task: names the kind and the targets, of which the first ``MAX_PANELS`` are drawn.
+        y: [M, tasks] labels, NaN where missing.
+        prediction: [M, tasks].
+        folder: where the picture goes.
+    """
+    name, draw = ("parity.png", draw_parity) if task.kind == "regression" else ("roc.png", draw_roc)
+    panels = min(len(task.targets), MAX_PANELS)
+    columns = min(panels, 3)
+    rows = -(-panels // columns)
+    figure = Figure(figsize=(4 * columns, 4 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axis, target, label, predicted in zip(axes, task.targets, y.T, prediction.T, strict=False):
+        labelled = ~np.isnan(label)
+        draw(axis, label[labelled], predicted[labelled])
+        axis.set_title(target)
+        axis.set_aspect("equal", adjustable="datalim")
+    for axis in axes[panels:]:
+        axis.set_visible(False)
+    save_png(figure, folder / name)
+
+
+def draw_parity(axis: Axes, y: np.ndarray, prediction: np.ndarray) -> None:
+    ends = [min(y.min(), prediction.min()), max(y.max(), prediction.max())]
+    axis.plot(ends, ends, color="tab:gray", linewidth=1)
+    axis.scatter(y, prediction, s=9, alpha=0.5, linewidths=0)
+    axis.set_xlabel("measured")
+    axis.set_ylabel("predicted")
+
+
+def draw_roc(axis: Axes, y: np.ndarray, prediction: np.ndarray) -> None:
+    from sklearn.metrics import roc_curve  # its import takes seconds
+
+    false_positive, true_positive, _ = roc_curve(y, prediction)
+    axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
+    axis.plot(false_positive, true_positive)
+    axis.set_xlabel("false positive rate")
+    axis.set_ylabel("true positive rate")

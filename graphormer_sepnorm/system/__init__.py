@@ -1,0 +1,1 @@
+"""System: files, worker processes, distributed processes and signals."""

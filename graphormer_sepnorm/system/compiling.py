@@ -1,0 +1,15 @@
+"""Compiled functions, kept on disk where there is a place for them."""
+
+from collections.abc import Callable
+
+
+def cached(compiler: Callable[..., Callable], function: Callable) -> Callable:
+    """`compiler(cache=True)(function)`, or without a cache where none can be written.
+
+    Numba raises RuntimeError where the folder of the function's file, the home and ``NUMBA_CACHE_DIR`` are read-only,
+    as in many containers. Each process compiles anew then.
+    """
+    try:
+        return compiler(cache=True)(function)
+    except RuntimeError:
+        return compiler(cache=False)(function)

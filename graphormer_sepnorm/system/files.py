@@ -1,0 +1,85 @@
+"""Writing files so that a reader sees the old content or the new, never a part of it."""
+
+import contextlib
+import glob
+import os
+import tempfile
+from pathlib import Path
+
+from graphormer_sepnorm.errors import InputError
+
+TEMPORARY = ".tmp"
+
+
+def check_output(out: Path, source: str) -> None:
+    """Raises InputError if ``out`` is a folder, or the file ``source`` that it is computed from."""
+    if out.is_dir():
+        raise InputError(f"{out} is a folder: name a file to write")
+    if out.exists() and Path(source).exists() and out.samefile(source):
+        raise InputError(f"{out} is the input: choose another output")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes ``content`` as ``replace_content`` does.
+
+    Raises:
+        InputError: the disk is full or the folder cannot be written; ``path`` is as it was before.
+    """
+    try:
+        replace_content(path, content)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}; what was there before is unchanged") from None
+
+
+def replace_content(path: Path, content: bytes) -> None:
+    """Writes ``content`` to a temporary file beside ``path``, flushes it to the disk and renames it; raises OSError.
+
+    A symbolic link stays what it is: the file that it points at is replaced.
+    """
+    path = behind_link(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o666 & ~current_umask())
+        rename_durably(Path(temporary), path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def behind_link(path: Path) -> Path:
+    """The file, there or not, that a symbolic link points at; any other path as it is."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def rename_durably(temporary: Path, path: Path) -> None:
+    """Gives a complete file its name, so that a loss of power leaves the old content or the new; raises OSError."""
+    with open(temporary, "rb") as file:
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Removes the temporary files of writers that were killed; no other process may be writing them.
+
+    Args:
+        folder: where they wrote.
+        name: of the file that they wrote; "" for every file in ``folder``.
+    """
+    for path in folder.glob(f".{glob.escape(name)}*{TEMPORARY}"):
+        path.unlink(missing_ok=True)
+
+
+def current_umask() -> int:
+    """The permissions that this process takes away from new files."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

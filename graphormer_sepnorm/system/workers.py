@@ -1,0 +1,99 @@
+"""Chunks of SMILES shared out among processes, one thread each, so that results do not depend on their number."""
+
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TypeVar
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+CHUNK = 1000
+CHUNKS_ALONE = 2
+Chunk = TypeVar("Chunk")
+Result = TypeVar("Result")
+Smiles = list[str | None]
+
+
+def in_chunks(smiles: Iterable[str | None]) -> Iterator[Smiles]:
+    """Lists of ``CHUNK`` SMILES, the last one shorter."""
+    smiles = iter(smiles)
+    while chunk := list(islice(smiles, CHUNK)):
+        yield chunk
+
+
+def map_chunks(
+    work: Callable[[Smiles], Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
+) -> Iterator[tuple[Chunk, Result]]:
+    """Each chunk with what ``work`` makes of its SMILES, in order; a few chunks in this process, many in others.
+
+    Args:
+        work: runs on one thread; what it gives travels between processes.
+        chunks: anything that has SMILES; taken from as needed, a few ahead of the caller.
+        smiles_of: a chunk's SMILES.
+    """
+    chunks = iter(chunks)
+    first = list(islice(chunks, CHUNKS_ALONE + 1))
+    if len(first) <= CHUNKS_ALONE:
+        for chunk in first:
+            with one_thread():
+                result = work(smiles_of(chunk))
+            yield chunk, result
+        return
+    taken: deque[Chunk] = deque()
+
+    def take() -> Iterator[Smiles]:
+        for chunk in chain(first, chunks):
+            taken.append(chunk)
+            yield smiles_of(chunk)
+
+    loader = DataLoader(
+        Work(work),
+        sampler=take(),
+        batch_size=None,
+        collate_fn=as_it_is,
+        num_workers=available_cores(),
+        worker_init_fn=leave_interrupts_to_parent,
+        multiprocessing_context="fork" if sys.platform == "linux" else None,
+    )
+    for result in loader:
+        yield taken.popleft(), result
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Work(Dataset):
+    """A function in the clothes of a dataset: what PyTorch's loader shares out among its processes."""
+
+    function: Callable[[Smiles], object]
+
+    def __getitem__(self, smiles: Smiles) -> object:
+        return self.function(smiles)
+
+
+def leave_interrupts_to_parent(worker: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def as_it_is(result: object) -> object:
+    return result
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch computes on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,1 @@
+"""Training: the loop, its schedule and optimizers, resuming, fine-tuning, whole experiments."""

@@ -1,0 +1,65 @@
+"""Starting from trained weights: a fresh head on a trained body, the first blocks frozen."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from graphormer_sepnorm.config import Config, ModelConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.checkpoint import HEAD, load_into, load_tensors
+from graphormer_sepnorm.runs.folder import weights_file
+
+
+def start_from(model: Graphormer, path: Path, frozen_layers: int = 0) -> None:
+    """Gives a model the weights of a checkpoint, all but the head's, which stay fresh, and freezes the first blocks.
+
+    With frozen blocks the embeddings and the bias network before them are frozen too. BatchNorm's statistics are no
+    weights: training estimates them anew on its own molecules in frozen blocks as well.
+
+    Args:
+        model: of the checkpoint's architecture; ``num_tasks`` may differ.
+        path: run folder or weights file.
+        frozen_layers: number of blocks, counted from the input.
+
+    Raises:
+        InputError: as ``load_model``, another architecture, or more frozen layers than the model has.
+    """
+    check_frozen_layers(frozen_layers, model.config)
+    path = weights_file(path)
+    tensors, _, _ = load_tensors(path)
+    body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEAD)}
+    head = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(HEAD)}
+    load_into(model, body | head, path)
+    if frozen_layers:
+        for frozen in (model.embedding, model.encodings, model.bias_network, model.blocks[:frozen_layers]):
+            frozen.requires_grad_(False)
+        model.cls.requires_grad_(False)
+        model.cls_bias.requires_grad_(False)
+
+
+def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
+    """Raises InputError if more layers are to be frozen than a model has."""
+    if frozen_layers > config.layers:
+        raise InputError(f"cannot freeze {frozen_layers} layers, the model has {config.layers}")
+
+
+def starting_from(config: Config, source: Path, frozen_layers: int = 0) -> Config:
+    """The run with the architecture and the featurizer of a checkpoint, from whose weights it starts.
+
+    Args:
+        config: the run; its number of tasks stays.
+        source: run folder or weights file.
+        frozen_layers: first blocks that keep the checkpoint's weights.
+
+    Raises:
+        InputError: not a checkpoint, or more frozen layers than it has.
+    """
+    _, found, _ = checkpoint.load_tensors(weights_file(source))
+    check_frozen_layers(frozen_layers, found.model)
+    return replace(
+        config,
+        featurizer=found.featurizer,
+        model=replace(found.model, num_tasks=config.model.num_tasks),
+        train=replace(config.train, start_from=str(source), frozen_layers=frozen_layers),
+    )

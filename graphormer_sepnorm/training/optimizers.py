@@ -1,0 +1,103 @@
+"""Optimizers: which parameters are updated how.
+
+A new one is a function and a line in ``OPTIMIZERS`` here, and its name in ``config.OptimizerName``.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.optim import AdamW, Muon, Optimizer
+
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.model import Graphormer
+
+
+def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
+    """Weight matrices of linear layers with decay; norms, biases and embeddings without."""
+    matrices = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    groups = {"decay": [], "no_decay": []}
+    for name, parameter in model.named_parameters():
+        groups["decay" if name in matrices else "no_decay"].append(parameter)
+    return [
+        {"name": "decay", "params": groups["decay"], "weight_decay": weight_decay},
+        {"name": "no_decay", "params": groups["no_decay"], "weight_decay": 0.0},
+    ]
+
+
+def adamw(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
+    """AdamW for everything. Source: Loshchilov and Hutter, ICLR 2019."""
+    return [AdamW(parameter_groups(model, train.weight_decay), lr=train.lr, fused=True)]
+
+
+class BatchedMuon(Muon):
+    """PyTorch's Muon, with all matrices of one shape in one batch of matrix products: a third of the time.
+
+    Always with Nesterov's momentum and steps of the size of AdamW's (``adjust_lr_fn="match_rms_adamw"``).
+    """
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            of_shape = defaultdict(list)
+            for matrix in group["params"]:
+                if matrix.grad is not None:
+                    of_shape[matrix.shape].append(matrix)
+                    if not self.state[matrix]:
+                        self.state[matrix]["momentum_buffer"] = torch.zeros_like(matrix)
+            for matrices in of_shape.values():
+                self.update(matrices, group)
+
+    def update(self, matrices: list[nn.Parameter], group: dict) -> None:
+        """Moves matrices of one shape, with Nesterov momentum and a step of the size of AdamW's."""
+        gradients = [matrix.grad for matrix in matrices]
+        momenta = [self.state[matrix]["momentum_buffer"] for matrix in matrices]
+        torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
+        directions = torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))
+        changes = orthogonalized(directions, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+        rate = 0.2 * max(directions.shape[1:]) ** 0.5 * group["lr"]
+        torch._foreach_add_(matrices, list(changes.to(directions.dtype)), alpha=-rate)
+
+
+def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """Matrices [M, m, n] with their singular values near 1, by Newton and Schulz's iteration.
+
+    In bfloat16 on a GPU, in float32 on the CPU: without instructions for bfloat16, which most processors lack, its
+    products take thirty times as long there. Source: Jordan et al., "Muon", 2024.
+    """
+    a, b, c = coefficients
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = (matrices.mT if tall else matrices).to(torch.bfloat16 if matrices.is_cuda else torch.float32)
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.mT if tall else x
+
+
+def muon(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
+    """Muon for the weight matrices of the blocks, AdamW for the rest, at one learning rate.
+
+    Muon moves a matrix along its orthogonalized momentum, so that no direction of the gradient drowns out the others;
+    its step is scaled to the root mean square of AdamW's. Sources: Jordan et al., "Muon", 2024; Liu et al., "Muon is
+    scalable for LLM training", 2025, section 2.2.
+    """
+    matrices = [module.weight for module in model.blocks.modules() if isinstance(module, nn.Linear)]
+    taken = set(map(id, matrices))
+    groups = parameter_groups(model, train.weight_decay)
+    for group in groups:
+        group["params"] = [parameter for parameter in group["params"] if id(parameter) not in taken]
+    return [
+        BatchedMuon(matrices, lr=train.lr, weight_decay=train.weight_decay),
+        AdamW(groups, lr=train.lr, fused=True),
+    ]
+
+
+OPTIMIZERS: dict[str, Callable[[Graphormer, TrainConfig], list[Optimizer]]] = {"adamw": adamw, "muon": muon}
+# What the optimizers remember of a parameter between updates.
+MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
+    AdamW: ("step", "exp_avg", "exp_avg_sq"),
+    BatchedMuon: ("momentum_buffer",),
+}

@@ -1,0 +1,26 @@
+"""Learning rate and batches over a run."""
+
+import math
+
+import numpy as np
+
+from graphormer_sepnorm.config import TrainConfig
+
+
+def learning_rate(config: TrainConfig, progress: float) -> float:
+    """Linear warm-up to the peak, then the schedule to zero; ``progress`` is the fraction of updates done."""
+    if progress < config.warmup:
+        return config.lr * progress / config.warmup
+    if config.schedule == "linear":
+        return config.lr * (1 - (progress - config.warmup) / max(1 - config.warmup, 1e-9))
+    return config.lr * 0.5 * (1 + math.cos(math.pi * (progress - config.warmup) / max(1 - config.warmup, 1e-9)))
+
+
+def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
+    """Random batches of an epoch, of equal size give or take one, so none is left with a single molecule."""
+    order = np.random.default_rng((seed, epoch)).permutation(num_molecules)
+    return np.array_split(order, num_batches(num_molecules, batch_size))
+
+
+def num_batches(num_molecules: int, batch_size: int) -> int:
+    return min(math.ceil(num_molecules / batch_size), num_molecules // 2)

@@ -1,0 +1,135 @@
+"""Several seeds of one configuration: train what is unfinished, and the rows that a leaderboard asks for."""
+
+import os
+import platform
+import statistics
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from graphormer_sepnorm.config import Config, read_config
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import CONFIG, saved_score
+from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.training.experiment import score_runs, train_run
+
+
+def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None = None) -> None:
+    """Trains the runs that have no test score yet, from where each stands.
+
+    Args:
+        configs: run folder and config of each.
+        root: folder of the downloaded datasets.
+
+    Raises:
+        InputError: a folder holds a run of another config, then nothing is trained; or as ``train_run``.
+    """
+    begun = [folder for folder in configs if (folder / CONFIG).exists()]
+    for folder in begun:
+        check_config(folder, configs[folder])
+    with advising("what is finished is kept: go on with the same command"):
+        for folder, config in configs.items():
+            if saved_score(folder) is None:
+                train_run(config, folder, root, resume=folder in begun)
+
+
+def check_config(folder: Path, config: Config) -> None:
+    """Raises InputError unless a run folder is that of ``config``, whose targets training may have scaled since."""
+    if replace(read_config(folder / CONFIG), task=config.task) != config:
+        raise InputError(f"{folder} holds a run of another recipe or with other options: choose another --out")
+
+
+def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict:
+    """What an OGB submission asks for, over runs that differ in their seed alone.
+
+    Args:
+        runs: run folders; one without a test score is scored.
+        root: folder of the downloaded datasets, for those.
+
+    Returns:
+        ``dataset, norm, metric, test_mean, test_std, test, val_mean, val_std, runs, seeds, parameters, hardware``;
+        ``test`` has the score of each seed; standard deviations with n - 1, and ``None`` for one run; the hardware is
+        that of this machine.
+
+    Raises:
+        InputError: not a run, runs that differ in more than their seed, a seed twice, or weights that training did
+            not write.
+    """
+    tests, validations, seeds = [], [], []
+    for run in runs:
+        model, config, facts = checkpoint.load_model(run)
+        if not seeds:
+            first = config
+        check_comparable(first, config, run)
+        if "val_metric" not in facts:
+            raise InputError(f"{run} has no validation score: only runs that were trained here can be summed up")
+        tests.append(score_on_test(run, root))
+        validations.append(facts["val_metric"])
+        seeds.append(config.train.seed)
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"a seed is there twice: {', '.join(map(str, seeds))}")
+    return {
+        "dataset": first.dataset,
+        "norm": first.model.norm,
+        "metric": first.task.metric,
+        "test_mean": statistics.mean(tests),
+        "test_std": spread(tests),
+        "test": tests,
+        "val_mean": statistics.mean(validations),
+        "val_std": spread(validations),
+        "runs": len(runs),
+        "seeds": seeds,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "hardware": torch.cuda.get_device_name() if torch.cuda.is_available() else cpu_name(),
+    }
+
+
+def paired_difference(row: dict, other: dict) -> dict:
+    """How much better or worse the test scores of one leaderboard row are than those of another, seed by seed.
+
+    Args:
+        row, other: from ``leaderboard``, with the same seeds in the same order.
+
+    Returns:
+        ``norm, minus, mean, low, high``: the two norms, the mean of the differences of the test scores, and its 95 %
+        confidence interval by Student's t, ``None`` for one seed.
+    """
+    from scipy import stats  # its import takes seconds
+
+    differences = [a - b for a, b in zip(row["test"], other["test"], strict=True)]
+    interval = (None, None)
+    if len(differences) > 1:
+        interval = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    return {
+        "norm": row["norm"],
+        "minus": other["norm"],
+        "mean": statistics.mean(differences),
+        "low": interval[0],
+        "high": interval[1],
+    }
+
+
+def check_comparable(first: Config, config: Config, run: Path) -> None:
+    """Raises InputError unless two configs are the same but for the seed."""
+    if replace(config, train=replace(config.train, seed=first.train.seed)) != first:
+        raise InputError(f"{run} differs from the first run in more than its seed")
+
+
+def score_on_test(run: Path, root: str | os.PathLike | None) -> float:
+    """The test score of a run, from its folder where it is there."""
+    saved = saved_score(run)
+    return score_runs([run], "test", root).result["value"] if saved is None else saved
+
+
+def spread(values: list[float]) -> float | None:
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def cpu_name() -> str:
+    """The processor and the number of threads."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor()}, {torch.get_num_threads()} threads"

@@ -1,0 +1,87 @@
+"""Mutated tables: python -m tests.fuzz.tables --count N --seed S."""
+
+import gzip
+import random
+import tempfile
+from pathlib import Path
+
+from rdkit import Chem
+
+from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.data.tables import open_table
+from graphormer_sepnorm.errors import InputError
+from tests.fuzz.edits import edited, random_edits, run
+
+TOKENS = (
+    b'"', b'""', b",", b";", b"\t", b"|", b"\n", b"\r", b"\r\n", b"\0", b"\xe9", b"\xff", b"\xff\xfe", b"\xef\xbb\xbf",
+    b"\xc3", b"\xed\xa0\x80", "\u00e9".encode(), "\u2028".encode(), "\U0001f600".encode(), b">", b">  <note>\n", b"<",
+    b"-1", b"999", b"M  END\n", b"M  CHG  1   1  99\n", b"M  V30 BEGIN CTAB\n", b"M  V30 COUNTS 1 0 0 0 0\n", b"V3000",
+    b"$$$$", b"[#119]", b"[CH999]", b"smiles", b" ", b"#", b"'", b"C" * 70, b"\x1f\x8b",
+)  # fmt: skip
+
+
+def molfile(smiles: str) -> bytes:
+    return f"{Chem.MolToMolBlock(Chem.MolFromSmiles(smiles))}>  <note>\na b\n".encode()
+
+
+def csv_record(smiles: str) -> bytes:
+    return f'{smiles},"a, b"'.encode()
+
+
+def smi_record(smiles: str) -> bytes:
+    return f"{smiles} a b".encode()
+
+
+FORMATS = {
+    "csv": (b"smiles,note\n", csv_record, b"\n"),
+    "smi": (b"", smi_record, b"\n"),
+    "sdf": (b"", molfile, b"\n$$$$\n"),
+}
+FIRST, MIDDLE, LAST = "CCO", "c1ccccc1C(=O)[O-]", "CCN"
+
+
+def read_table(path: Path, content: bytes) -> list[str] | None:
+    """The SMILES of the rows, all of which are also featurized; None if the table is refused."""
+    path.write_bytes(content)
+    try:
+        with open_table(path) as table:
+            rows = list(table.rows)
+    except InputError:
+        return None
+    assert all(len(row.fields) == len(table.columns) for row in rows)
+    read_molecules("ogb", [row.smiles for row in rows])
+    return [row.smiles for row in rows]
+
+
+def damage_record(path: Path, kind: str, edits: list) -> str:
+    """A damaged record between good ones: those are read, unless the table as a whole is refused."""
+    header, record, end = FORMATS[kind]
+    damaged = edited(record(MIDDLE), edits)
+    content = header + record(FIRST) + end + damaged + end + record(LAST) + end
+    rows = read_table(path / f"in.{kind}", content)
+    if rows is None:
+        assert kind == "csv" and b'"' in damaged, "only quotes can leave it open where a record ends"
+        return "refused"
+    assert (rows[0], rows[-1]) == (FIRST, LAST)
+    return "good records read"
+
+
+def damage_file(path: Path, kind: str, edits: list) -> str:
+    """Damage anywhere in the file, or in its compressed bytes."""
+    header, record, end = FORMATS[kind.removesuffix(".gz")]
+    content = header + b"".join(record(smiles) + end for smiles in (FIRST, MIDDLE, LAST))
+    if kind.endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
+    return "refused" if read_table(path / f"in.{kind}", edited(content, edits)) is None else "read"
+
+
+def try_one(rng: random.Random) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        edits = random_edits(rng, TOKENS)
+        if rng.random() < 0.5:
+            return damage_record(Path(folder), rng.choice([*FORMATS]), edits)
+        return damage_file(Path(folder), rng.choice([*FORMATS, "csv.gz", "sdf.gz"]), edits)
+
+
+if __name__ == "__main__":
+    run(try_one)

@@ -1,0 +1,43 @@
+"""A bounded number of mutated SMILES and tables; the modules beside this one try any number."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz import smiles, tables
+from tests.fuzz.edits import KINDS, NUMBERS, SIZES
+
+
+def edits(tokens: tuple) -> st.SearchStrategy[list]:
+    edit = st.tuples(st.sampled_from(KINDS), st.floats(0, 1), st.sampled_from(SIZES), st.sampled_from(tokens))
+    return st.lists(edit, max_size=max(NUMBERS))
+
+
+@given(st.sampled_from(smiles.seeds()), edits(smiles.TOKENS))
+@settings(max_examples=1000, deadline=None)
+def test_mutated_smiles_are_read_or_refused(text, changes):
+    smiles.read_or_refused(smiles.edited(text, changes))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("tables")
+
+
+@given(kind=st.sampled_from([*tables.FORMATS]), changes=edits(tables.TOKENS))
+@settings(max_examples=500, deadline=None)
+def test_good_records_survive_a_damaged_one(folder, kind, changes):
+    tables.damage_record(folder, kind, changes)
+
+
+@given(kind=st.sampled_from([*tables.FORMATS, "csv.gz", "sdf.gz"]), changes=edits(tables.TOKENS))
+@settings(max_examples=500, deadline=None)
+def test_damaged_tables_are_read_or_refused(folder, kind, changes):
+    tables.damage_file(folder, kind, changes)
+
+
+@pytest.mark.parametrize("text", ["[#119]", "[#255]", "[CH128]", "[CH999]", "[FeH999]", "\ud800", "C\0"])
+def test_smiles_that_ended_a_table_once(text):
+    assert smiles.read_or_refused(text) == "refused"

@@ -1,0 +1,35 @@
+import os
+
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.files import remove_leftovers, write_atomically
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_symbolic_link_is_followed(tmp_path, there):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    if there:
+        (folder / "file").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(folder / "file")
+    (tmp_path / "second").symlink_to("link")
+    write_atomically(tmp_path / "second", b"new")
+    assert (folder / "file").read_bytes() == b"new" and not (folder / "file").is_symlink()
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "second").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 3 and len(list(folder.iterdir())) == 1
+
+
+def test_a_folder_that_cannot_be_is_a_sentence(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InputError, match="cannot write"):
+        write_atomically(tmp_path / "file" / "below", b"new")
+
+
+def test_leftovers_of_one_file_are_no_others(tmp_path):
+    for name in (".a[1].tmp", ".a[1].x.tmp", ".b.x.tmp", ".a1.x.tmp"):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path, "a[1]")
+    assert sorted(os.listdir(tmp_path)) == [".a1.x.tmp", ".b.x.tmp"]
+    remove_leftovers(tmp_path)
+    assert os.listdir(tmp_path) == []
