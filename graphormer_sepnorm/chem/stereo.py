@@ -19,13 +19,13 @@ def label_stereo(mol: Chem.Mol) -> None:
 
     Source: Hanson et al., "Algorithmic Analysis of Cahn-Ingold-Prelog Rules of Stereochemistry", JCIM 2018.
     """
-    for part in (*mol.GetAtoms(), *mol.GetBonds()):
+    for part in parts(mol):
         part.SetProp(LABEL, "")
     if not has_stereo(mol):
         return
     canonical = read_smiles(Chem.MolToSmiles(mol))
     place = list(mol.GetPropsAsDict(includePrivate=True, includeComputed=True)["_smilesAtomOutputOrder"])
-    for part in (*canonical.GetAtoms(), *canonical.GetBonds()):
+    for part in parts(canonical):
         part.ClearProp(LABEL)
     try:
         rdCIPLabeler.AssignCIPLabels(canonical, maxRecursiveIterations=MAX_COMPARISONS)
@@ -36,6 +36,10 @@ def label_stereo(mol: Chem.Mol) -> None:
     for bond in canonical.GetBonds():
         ends = place[bond.GetBeginAtomIdx()], place[bond.GetEndAtomIdx()]
         mol.GetBondBetweenAtoms(*ends).SetProp(LABEL, label(bond))
+
+
+def parts(mol: Chem.Mol) -> list[Chem.Atom | Chem.Bond]:
+    return [*mol.GetAtoms(), *mol.GetBonds()]
 
 
 def has_stereo(mol: Chem.Mol) -> bool:
