@@ -1,10 +1,11 @@
 """Graphormer with separate normalization of the CLS token, for molecular property prediction.
 
 Names are imported when they are asked for: PyTorch Geometric and scikit-learn take seconds, and the processes that
-only read SMILES need neither.
+only read SMILES need neither. Editors and type checkers read the imports below, programs the table.
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 from graphormer_sepnorm.version import __version__
 
@@ -26,13 +27,40 @@ MODULES = {
     "slim": "recipes",
 }
 
-__all__ = ["__version__", *MODULES]
+__all__ = [
+    "Config",
+    "GraphBatch",
+    "Graphormer",
+    "GraphormerClassifier",
+    "GraphormerEmbedder",
+    "GraphormerRegressor",
+    "GraphormerTransform",
+    "ModelConfig",
+    "SepNorm",
+    "ShareNorm",
+    "TrainConfig",
+    "__version__",
+    "base",
+    "best",
+    "separate_norms",
+    "slim",
+]
 
+if TYPE_CHECKING:
+    from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
+    from graphormer_sepnorm.encodings.transform import GraphormerTransform
+    from graphormer_sepnorm.graphs import GraphBatch
+    from graphormer_sepnorm.inference.pretrained import Graphormer
+    from graphormer_sepnorm.interfaces.sklearn import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor
+    from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
+    from graphormer_sepnorm.layers.separate import separate_norms
+    from graphormer_sepnorm.recipes import base, best, slim
+else:
 
-def __getattr__(name: str) -> object:
-    if name not in MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
+    def __getattr__(name: str) -> object:
+        if name not in MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,1 +1,5 @@
-"""Chemistry: reading SMILES, properties of molecules, and the vocabularies of atoms and bonds."""
+"""Chemistry: where a SMILES becomes integers, and what RDKit computes of a molecule; nothing here knows a model.
+
+A new featurizer is a ``Featurizer`` and a line in ``features.FEATURIZERS``, a new property a function in
+``properties``.
+"""

@@ -1,7 +1,7 @@
 """Properties of molecules that are computed here: penalized logP and the Murcko scaffold."""
 
 from rdkit import Chem
-from rdkit.Chem import Crippen
+from rdkit.Chem import rdMolDescriptors
 from rdkit.Contrib.SA_Score import sascorer
 
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
@@ -25,7 +25,7 @@ def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
     if mol.GetNumAtoms() == 0:
         raise InputError("A molecule without atoms has no penalized logP.")
     with one_molecule():
-        logp = Crippen.MolLogP(mol)
+        logp, _ = rdMolDescriptors.CalcCrippenDescriptors(mol)
         sa_score = sascorer.calculateScore(mol)
     return (
         (logp - LOGP_MEAN) / LOGP_STD

@@ -11,7 +11,7 @@ MAX_SMILES_LENGTH = 20_000
 MAX_RINGS = 500
 LONG_SMILES = 2_000  # what is shorter can hardly have so many rings
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
-_KEEPING_HYDROGENS.removeHs = False
+_KEEPING_HYDROGENS.removeHs = False  # type: ignore[assignment]  # RDKit's stubs take properties for classes
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
 
 
@@ -41,8 +41,8 @@ def shortened(smiles: str) -> str:
     return ascii(smiles if len(smiles) <= 60 else smiles[:57] + "...")
 
 
-def read_smiles(smiles: str) -> Chem.Mol:
-    """Returns the sanitized molecule that a SMILES describes.
+def read_smiles(smiles: str | None) -> Chem.Mol:
+    """Returns the sanitized molecule that a SMILES describes; None, a row without one, is refused as any other type.
 
     RDKit's strict parser is tried first.  Where its only objection is the valence of a metal or a metalloid, the
     molecule is read without that check, as older releases of RDKit read it: seven molecules of ogbg-molhiv, with

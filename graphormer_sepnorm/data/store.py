@@ -11,9 +11,10 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -64,7 +65,7 @@ class MoleculeDataset:
 
     def __init__(self, shards: list[Shard]):
         self.shards = shards
-        self.first = pointers([len(shard.num_atoms) for shard in shards])
+        self.first = pointers(np.array([len(shard.num_atoms) for shard in shards]))
         self.num_atoms = np.concatenate([shard.num_atoms for shard in shards])
         self.y = np.concatenate([shard.arrays["y"] for shard in shards])
 
@@ -124,7 +125,8 @@ def write_store(
         tqdm(total=len(molecules), desc=description, unit=" molecules", leave=False, disable=None) as progress,
     ):
         shards = []
-        with contextlib.closing(pool.map(write_shard, starts)) as written:
+        written = cast(Generator[dict[str, str], None, None], pool.map(write_shard, starts))
+        with contextlib.closing(written):
             for start, shard in zip(starts, written, strict=True):
                 shards.append(shard)
                 progress.update(min(SHARD_MOLECULES, len(molecules) - start))

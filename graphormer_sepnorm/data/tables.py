@@ -12,7 +12,7 @@ import itertools
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -119,7 +119,7 @@ def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def open_binary(path: str | Path) -> Iterator[BinaryIO]:
+def open_binary(path: str | Path) -> Iterator[BinaryIO | gzip.GzipFile | io.BufferedReader]:
     """The bytes of a file, unzipped, or of standard input."""
     if str(path) == STANDARD_INPUT:
         if sys.stdin is None or sys.stdin.closed:
@@ -130,7 +130,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
             yield file
 
 
-def text_lines(path: str | Path) -> Iterator[str]:
+def text_lines(path: str | Path) -> Generator[str, None, None]:
     """The lines of a text file or of standard input with their ends; raises InputError as ``open_table`` says."""
     try:
         with open_binary(path) as binary:

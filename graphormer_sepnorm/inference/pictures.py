@@ -30,7 +30,7 @@ MOST_PICTURES = 10_000
 LARGE_TEXT, SMALL_TEXT = 22, 14
 LONGEST_TEXT = 52
 BAR_STEPS = 64
-BOND_LENGTH = 42
+LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
 BLACK, GREY = (0.0, 0.0, 0.0), (0.4, 0.4, 0.4)
 CANVASES = {".svg": rdMolDraw2D.MolDraw2DSVG, ".png": rdMolDraw2D.MolDraw2DCairo}
 Colour = tuple[float, float, float]
@@ -143,9 +143,8 @@ def draw_molecule(
     rdDepictor.Compute2DCoords(mol)
     options = canvas.drawOptions()
     options.useBWAtomPalette()
-    options.clearBackground = False
-    options.highlightRadius = 0.42
-    options.fixedBondLength = BOND_LENGTH
+    for name, value in LOOK.items():
+        setattr(options, name, value)
     canvas.SetOffset(left, top)
     colours = {atom: scale.colour(value) for atom, value in enumerate(explanation.contributions.tolist())}
     canvas.DrawMolecule(mol, highlightAtoms=list(colours), highlightAtomColors=colours, highlightBonds=[])

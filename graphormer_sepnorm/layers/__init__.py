@@ -1,1 +1,4 @@
-"""Layers: norms, readouts, and separate norms for other transformers."""
+"""Layers: what SepNorm does to the CLS, the other norms and the readouts, and SepNorm in other transformers.
+
+A new norm is a class and a line in ``norms.NORMS``, a new readout a function and a line in ``readouts.READOUTS``.
+"""

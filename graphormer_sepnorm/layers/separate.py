@@ -206,7 +206,7 @@ def separate_norms(
     for slot, new in replacements:
         setattr(slot.owner, slot.attribute, new)
     forbid_fast_paths(model)
-    model.separated_norms = report
+    model.separated_norms = report  # type: ignore[assignment]  # to PyTorch every attribute is a tensor or a module
     return model
 
 
@@ -273,8 +273,9 @@ def doubt_in_vision_transformer(module: nn.Module, told: bool) -> str:
     base = class_names(module)[VISION_TRANSFORMER]
     if not module.has_class_token:
         return "this VisionTransformer has no CLS token"
-    if not told and module.num_prefix_tokens > 1:
-        return f"{module.num_prefix_tokens} special tokens in front: say with cls_positions which to separate"
+    tokens: int = getattr(module, "num_prefix_tokens", 1)
+    if not told and tokens > 1:
+        return f"{tokens} special tokens in front: say with cls_positions which to separate"
     if not told and any(getattr(type(module), name) is not getattr(base, name) for name in VIT_TOKENS):
         return "this VisionTransformer puts its tokens together itself: say with cls_positions where its CLS is"
     return ""
@@ -311,7 +312,7 @@ def reason_unknown(slot: Slot) -> str:
     owner = type(slot.owner).__name__
     for name, base in class_names(slot.owner).items():
         if slot.attribute in SEQUENCE_NORMS.get(name, ()):
-            if type(slot.owner).forward is not base.forward:
+            if type(slot.owner).forward is not getattr(base, "forward", None):
                 return f"{owner} has a forward of its own, which may use its norms otherwise: say so with also"
             if isinstance(slot.owner, nn.TransformerEncoder) and owner_batch_first(slot.owner) is None:
                 return "the layers of this TransformerEncoder do not say whether they are batch first: say so with also"
@@ -357,7 +358,10 @@ def start_from(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:
 
 
 def width(norm: nn.Module) -> int:
-    return norm.num_features if isinstance(norm, nn.modules.batchnorm._NormBase) else norm.normalized_shape[0]
+    if isinstance(norm, nn.modules.batchnorm._NormBase):
+        return norm.num_features
+    sizes: tuple[int, ...] = getattr(norm, "normalized_shape", ())
+    return sizes[0]
 
 
 def forbid_fast_paths(model: nn.Module) -> None:

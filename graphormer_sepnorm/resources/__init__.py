@@ -1,0 +1,1 @@
+"""What is shipped beside code: the embedded sample, and weights, each with its card; a file here is found by its name."""

@@ -1,1 +1,4 @@
-"""System: files, worker processes, distributed processes and signals."""
+"""System: what the operating system and several processes ask for: files, workers, torchrun and its devices, signals.
+
+Nothing here knows molecules or models; a new such thing is a file of its own.
+"""

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from graphormer_sepnorm.inference import pictures
 from graphormer_sepnorm.interfaces import commands
-from tests.unit.test_explain import make_model
+from tests.unit.inference.test_explain import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()", "explain"]
 

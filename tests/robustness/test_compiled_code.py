@@ -28,8 +28,8 @@ features, name, wide = llvmlite.binding.get_host_cpu_features(), sys.argv[1], sy
 features["avx512f"] = wide
 llvmlite.binding.get_host_cpu_features = lambda: features
 llvmlite.binding.get_host_cpu_name = lambda: name
-from tests.unit import test_kernels
-test_kernels.test_attention_matches_reference([30, 5, 12], 2, 10, False)
+from tests.unit.kernels import test_cpu_attention
+test_cpu_attention.test_attention_matches_reference([30, 5, 12], 2, 10, False)
 """
 
 

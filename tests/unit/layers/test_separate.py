@@ -21,7 +21,7 @@ from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
 from graphormer_sepnorm.layers.separate import SequenceSepNorm, separate_norms
 
 WIDTH = 16
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
-DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"
+DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
 
 
 def all_smiles() -> list[str]:

@@ -15,7 +15,7 @@ WIDTHS = (4, 8, 16)
 @pytest.mark.slow
 @pytest.mark.parametrize("lanes", [width for width in WIDTHS if width != LANES])
 def test_kernels_match_their_references_with_other_lanes(lanes):
-    kernels = str(Path(__file__).with_name("test_kernels.py"))
+    kernels = str(Path(__file__).with_name("test_cpu_attention.py"))
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", kernels],
         env={**os.environ, LANES_VARIABLE: str(lanes)},
@@ -41,7 +41,7 @@ def test_other_lanes_are_refused(lanes):
 
 def imported(lanes: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", "from graphormer_sepnorm import simd; print(simd.LANES)"],
+        [sys.executable, "-c", "from graphormer_sepnorm.kernels import simd; print(simd.LANES)"],
         env={**os.environ, LANES_VARIABLE: lanes},
         capture_output=True,
         text=True,

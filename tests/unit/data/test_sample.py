@@ -11,7 +11,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.properties import penalized_logp
 from graphormer_sepnorm.chem.smiles import read_smiles
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 SPEC = importlib.util.spec_from_file_location("make_sample", DATA / "make_sample.py")
 make_sample = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(make_sample)

@@ -1,0 +1,159 @@
+"""The floor plan: which room may import which, and that nothing is left out of the package or happens on import."""
+
+import ast
+import configparser
+import json
+import subprocess
+import sys
+from fnmatch import fnmatch
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import graphormer_sepnorm
+
+PACKAGE = Path(graphormer_sepnorm.__file__).parent
+REPOSITORY = Path(__file__).parents[2]
+# A room imports those before it alone. Files at the top of the package are rooms of their own, its names the last.
+ROOMS = [
+    "version",
+    "errors",
+    "resources",
+    "graphs",
+    "system",
+    "chem",
+    "kernels",
+    "layers",
+    "encodings",
+    "config",
+    "model",
+    "tasks",
+    "data",
+    "runs",
+    "recipes",
+    "inference",
+    "training",
+    "interfaces",
+    "__init__",
+]
+FILES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
+REGISTRIES = {
+    "chem.features": "FEATURIZERS",
+    "layers.norms": "NORMS",
+    "layers.readouts": "READOUTS",
+    "encodings": "ENCODINGS",
+    "tasks": "METRICS",
+    "data.benchmarks": "DATASETS",
+    "recipes": "RECIPES",
+    "training.optimizers": "OPTIMIZERS",
+}
+IMPORT_ALL = """
+import importlib, json, os, sys
+import numpy, torch
+
+def surroundings():
+    return {"folder": os.getcwd(), "floating-point errors": numpy.geterr(),
+            "PyTorch's random numbers": hash(bytes(torch.get_rng_state())),
+            "NumPy's random numbers": hash(bytes(numpy.random.get_state()[1])),
+            "type of numbers": torch.get_default_dtype(), "threads": torch.get_num_threads()}
+
+modules, registries = json.loads(sys.argv[1])
+before, entries = surroundings(), {}
+for module in modules:
+    found = importlib.import_module(module)
+    if module in registries:
+        entries[module] = list(vars(found)[registries[module]])
+for module, names in entries.items():
+    assert list(vars(sys.modules[module])[registries[module]]) == names, f"{module} was added to by another module"
+after = surroundings()
+assert after == before, [name for name in before if before[name] != after[name]]
+print(sorted(entries))
+"""
+
+
+def room(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def imports(name: str) -> set[str]:
+    """The modules of this package that a module imports anywhere in its text, by their names in ``FILES``."""
+    found = set()
+    for node in ast.walk(ast.parse(FILES[name].read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name} imports relatively"
+            base = node.module or ""
+            found |= {target(f"{base}.{alias.name}") or target(base) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {target(alias.name) for alias in node.names}
+    return found - {None}
+
+
+def target(dotted: str) -> str | None:
+    """The module or package of that name; None for what is not of this package."""
+    top, _, rest = dotted.partition(".")
+    names = (rest, f"{rest}.__init__" if rest else "__init__")
+    return next((name for name in names if name in FILES), None) if top == PACKAGE.name else None
+
+
+def test_imports_are_found_in_every_form():
+    assert {"system.files", "errors", "chem.smiles", "runs.plots"} <= imports("inference.pictures")
+    assert "encodings.__init__" in imports("encodings.transform")
+    assert "encodings.graph_algorithms" in imports("encodings.spatial")
+    assert "data.pickles" in imports("data.benchmarks"), "inside a function"
+    assert target("graphormer_sepnorm") == "__init__" and target("torch.nn") is None
+
+
+def test_every_room_has_its_place():
+    assert {room(name) for name in FILES} == set(ROOMS)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_import_runs_upward(name):
+    own = ROOMS.index(room(name))
+    assert [other for other in imports(name) if room(other) != room(name) and ROOMS.index(room(other)) >= own] == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    TopologicalSorter({name: imports(name) for name in FILES}).prepare()
+
+
+def test_every_folder_with_modules_is_a_package():
+    assert [path for path in FILES.values() if not (path.parent / "__init__.py").exists()] == []
+
+
+def test_what_is_no_module_is_shipped_with_its_folder():
+    setup = configparser.ConfigParser()
+    setup.read(REPOSITORY / "setup.cfg")
+    assert setup["options"]["packages"] == "find:"
+    shipped = {package: patterns.split() for package, patterns in setup["options.package_data"].items()}
+    others = [
+        path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc", ".nbi", ".nbc")
+    ]
+    assert {"py.typed", "sample.csv.gz", "zinc.safetensors"} <= {path.name for path in others}
+    for path in others:
+        package = ".".join(path.parent.relative_to(PACKAGE.parent).parts)
+        assert any(fnmatch(path.name, pattern) for pattern in shipped.get(package, [])), f"{path} is not in a wheel"
+
+
+def test_the_package_itself_imports_nothing_heavy():
+    code = "import sys, graphormer_sepnorm; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "numpy", "pandas", "rdkit", "sklearn", "torch_geometric", "numba"} & set(loaded)
+    assert {name for name in loaded if name.startswith(PACKAGE.name)} == {PACKAGE.name, f"{PACKAGE.name}.version"}
+
+
+def test_importing_every_module_changes_nothing(tmp_path):
+    """Rooms are imported upstream first, so what a later one did to a registry would be seen."""
+    names = sorted(FILES, key=lambda name: (ROOMS.index(room(name)), name))
+    modules = [".".join([PACKAGE.name, name]).removesuffix(".__init__") for name in names]
+    registries = {f"{PACKAGE.name}.{module}": registry for module, registry in REGISTRIES.items()}
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IMPORT_ALL, json.dumps([modules, registries])],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout == f"{sorted(registries)}\n", "a module prints"
+    assert list(tmp_path.iterdir()) == []
