@@ -34,6 +34,13 @@ def _pool_launcher() -> Callable[..., None] | None:
 
 
 _GOMP_PARALLEL = _pool_launcher()
+
+
+def shares_threads() -> bool:
+    """Whether loops can use as many threads as PyTorch does."""
+    return _GOMP_PARALLEL is not None or torch.get_num_threads() == 1
+
+
 _HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
 
 
@@ -80,7 +87,7 @@ class Loop:
         addresses = [value.data_ptr() if isinstance(value, Tensor) else value for value in values]
         arguments = ctypes.create_string_buffer(self._pack(0, items, *addresses))
         threads = min(items, torch.get_num_threads())
-        if _GOMP_PARALLEL is None or threads <= 1:
+        if threads <= 1 or _GOMP_PARALLEL is None:
             self._call(arguments)
         else:
             _GOMP_PARALLEL(self._compiled.address, arguments, threads, 0)

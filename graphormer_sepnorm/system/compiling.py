@@ -1,6 +1,10 @@
 """Compiled functions, kept on disk where there is a place for them."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+Function = TypeVar("Function", bound=Callable)
 
 
 def cached(compiler: Callable[..., Callable], function: Callable) -> Callable:
@@ -13,3 +17,12 @@ def cached(compiler: Callable[..., Callable], function: Callable) -> Callable:
         return compiler(cache=True)(function)
     except RuntimeError:
         return compiler(cache=False)(function)
+
+
+def compiled(function: Function) -> Function:
+    """The function compiled by Numba, without holding the GIL; as it is, and slow, where Numba cannot be imported."""
+    try:
+        from numba import njit
+    except ImportError:
+        return function
+    return cached(partial(njit, nogil=True), function)
