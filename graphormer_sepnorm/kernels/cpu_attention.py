@@ -382,7 +382,8 @@ class _Attention(Function):
     def backward(ctx, out_gradient):
         qkv_t, bias, *saved = ctx.saved_tensors
         wanted = zip(ctx.sums, ctx.needs_input_grad[1:3], strict=True)
-        sums = tuple(total.buffer(bias) if needed else None for total, needed in wanted)
+        bias_sum, factor_sum = (total.buffer(bias) if needed else None for total, needed in wanted)
+        sums = (bias_sum, factor_sum)
         gradient = attention_backward(out_gradient, (qkv_t, *saved), sums, ctx.layout, ctx.dropout)
         return gradient, None, None, None, None, None, None
 

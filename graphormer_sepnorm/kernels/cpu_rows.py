@@ -44,7 +44,7 @@ def _embedding_forward(width: int, index_type: np.dtype) -> Loop:
                     entry = np.int64(index[row, column])
                     if entry < 0 or entry >= a.entries:
                         carray(simd.integers(a.invalid), 1)[0] = 1
-                        entry = 0
+                        entry = np.int64(0)
                     total = total + simd.load_span(zero, table, entry * width)
                 simd.store_span(out, row * width, total)
 

@@ -93,7 +93,8 @@ def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable
             return signature, lower
 
         names = inspect.signature(emit).parameters
-        define.__signature__ = inspect.Signature([names[name] for name in names if name != "tail"])
+        visible = [names[name] for name in names if name != "tail"]
+        define.__signature__ = inspect.Signature(visible)  # type: ignore[attr-defined]  # any function has room for it
         define.__name__, define.__doc__ = emit.__name__, emit.__doc__
         return intrinsic(define)
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import torch
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.kernels.pool import pool_launcher
 
 KERNELS_VARIABLE = "GRAPHORMER_SEPNORM_KERNELS"
 Mode = Literal["auto", "off"]
@@ -27,7 +28,6 @@ def use_kernels(mode: Mode) -> None:
     os.environ[KERNELS_VARIABLE] = mode
 
 
-@torch.compiler.assume_constant_result
 def kernels_run() -> bool:
     """Whether operations on float32 tensors of the CPU run compiled; imports Numba to find out, unless switched off.
 
@@ -39,12 +39,20 @@ def kernels_run() -> bool:
     """
     mode = os.environ.get(KERNELS_VARIABLE, "auto")
     _check(mode, KERNELS_VARIABLE)
-    return mode == "auto" and _numba_works() and _loops_share_threads()
+    return mode == "auto" and _loops_share_threads() and _numba_works()
+
+
+# All that torch.compiler.assume_constant_result does, which also imports a compiler of two seconds.
+kernels_run._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _check(mode: str, name: str) -> None:
     if mode not in get_args(Mode):
-        raise InputError(f"{name} is {mode!r}: set it to auto or off, or leave it out")
+        raise InputError(f"{name} is {mode!r}: set it to auto or off")
+
+
+def _loops_share_threads() -> bool:
+    return torch.get_num_threads() == 1 or pool_launcher() is not None
 
 
 @cache
@@ -57,9 +65,3 @@ def _numba_works() -> bool:
         )
         return False
     return True
-
-
-def _loops_share_threads() -> bool:
-    from graphormer_sepnorm.kernels import threads  # imports Numba
-
-    return threads.shares_threads()

@@ -11,6 +11,17 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 from torch.library import custom_op, get_ctx
 
+
+class _Context(FunctionCtx):
+    """What an operator keeps for its gradient."""
+
+    saved_tensors: tuple[Tensor | None, ...]
+    entries: int
+    shape: torch.Size
+    heads: int
+    dropout: float
+
+
 # ----------------------------------------------------------------------------------------------------- row by row
 
 
@@ -40,13 +51,13 @@ def _(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
     return gradient.new_empty(entries, gradient.shape[1])
 
 
-def _keep_index(ctx: FunctionCtx, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+def _keep_index(ctx: _Context, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
     index, table = inputs
     ctx.save_for_backward(index)
     ctx.entries = table.shape[0]
 
 
-def _embedding_gradient(ctx: FunctionCtx, gradient: Tensor) -> tuple[None, Tensor]:
+def _embedding_gradient(ctx: _Context, gradient: Tensor) -> tuple[None, Tensor]:
     (index,) = ctx.saved_tensors
     return None, embedding_sum_backward(gradient, index, ctx.entries)
 
@@ -81,13 +92,13 @@ def _(gradient: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
     return slope.new_empty(slope.shape), slope.new_empty(slope.shape[1])
 
 
-def _keep_slope(ctx: FunctionCtx, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+def _keep_slope(ctx: _Context, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
     _, slope = output
     ctx.mark_non_differentiable(slope)
     ctx.save_for_backward(slope)
 
 
-def _gelu_gradient(ctx: FunctionCtx, gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
+def _gelu_gradient(ctx: _Context, gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
     (slope,) = ctx.saved_tensors
     return gelu_backward(gradient, slope)
 
@@ -129,13 +140,13 @@ def _(gradient: Tensor, ptr: Tensor, pairs: int, heads: int) -> tuple[Tensor, Te
     return gradient.new_empty(pairs, heads), gradient.new_empty(heads)
 
 
-def _keep_ptr(ctx: FunctionCtx, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+def _keep_ptr(ctx: _Context, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
     pairs, _, ptr = inputs
     ctx.save_for_backward(ptr)
     ctx.shape = pairs.shape
 
 
-def _lay_out_gradient(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+def _lay_out_gradient(ctx: _Context, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
     (ptr,) = ctx.saved_tensors
     return *lay_out_backward(gradient, ptr, *ctx.shape), None
 
@@ -212,14 +223,14 @@ def _(
     return qkv_t.new_empty(qkv_t.shape), scores.new_empty(scores.shape), of_factor
 
 
-def _keep_weights(ctx: FunctionCtx, inputs: tuple, output: tuple[Tensor, Tensor, Tensor]) -> None:
+def _keep_weights(ctx: _Context, inputs: tuple, output: tuple[Tensor, Tensor, Tensor]) -> None:
     qkv_t, _, factor, ptr, _, ctx.heads, ctx.dropout = inputs
     out, scores, inverses = output
     ctx.mark_non_differentiable(scores, inverses)
     ctx.save_for_backward(qkv_t, factor, out, scores, inverses, ptr)
 
 
-def _attention_gradient(ctx: FunctionCtx, out_gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+def _attention_gradient(ctx: _Context, out_gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
     of_qkv, of_bias, of_factor = attention_backward(out_gradient, *ctx.saved_tensors, ctx.heads, ctx.dropout)
     has_factor = ctx.saved_tensors[1] is not None
     return of_qkv, of_bias, of_factor if has_factor else None, None, None, None, None

@@ -5,9 +5,10 @@ from functools import partial
 from typing import TypeVar
 
 Function = TypeVar("Function", bound=Callable)
+Compiled = TypeVar("Compiled")
 
 
-def cached(compiler: Callable[..., Callable], function: Callable) -> Callable:
+def cached(compiler: Callable[..., Callable[[Callable], Compiled]], function: Callable) -> Compiled:
     """`compiler(cache=True)(function)`, or without a cache where none can be written.
 
     Numba raises RuntimeError where the folder of the function's file, the home and ``NUMBA_CACHE_DIR`` are read-only,

@@ -41,7 +41,7 @@ def test_other_lanes_are_refused(lanes):
 
 def imported(lanes: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", "from graphormer_sepnorm import simd; print(simd.LANES)"],
+        [sys.executable, "-c", "from graphormer_sepnorm.kernels import simd; print(simd.LANES)"],
         env={**os.environ, LANES_VARIABLE: lanes},
         capture_output=True,
         text=True,
