@@ -10,6 +10,7 @@ from graphormer_sepnorm.graphs import PackedGraphs
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 BOND_TYPES = 256
+LONGEST_DISTANCE, UNREACHABLE = 254, 255  # of shortest paths, in bonds
 
 
 class Edges(NamedTuple):

@@ -8,7 +8,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import BOND_TYPES, STRICT, Terms
 from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
 from graphormer_sepnorm.kernels import embedding_sum
@@ -32,6 +31,8 @@ class EdgePath:
 
     def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
         """``path_bonds``: uint8 [P, max_hops], bond types of the path's first steps, 0 behind its end."""
+        from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
+
         _, path_bonds = graph_algorithms.shortest_paths(
             graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.max_hops
         )

@@ -1,19 +1,13 @@
 """Compiled loops over packed molecular graphs: shortest paths, random walks, resistances.
 
 Each function takes the arrays of ``PackedGraphs`` and fills pair arrays [P, ...]; none holds the GIL, so threads
-prepare molecules in parallel.
+prepare molecules in parallel. Importing this imports Numba: precomputations do it when they run.
 """
 
-from functools import partial
-
 import numpy as np
-from numba import njit
 
-from graphormer_sepnorm.system.compiling import cached
-
-UNREACHABLE = 255
-LONGEST = 254
-compiled = partial(cached, partial(njit, nogil=True))
+from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE
+from graphormer_sepnorm.system.compiling import compiled
 
 
 @compiled
@@ -54,7 +48,7 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
     while head < tail:
         atom = queue[head]
         head += 1
-        distance = min(spd[atom] + 1, LONGEST)
+        distance = min(spd[atom] + 1, LONGEST_DISTANCE)
         for e in range(start[atom], start[atom + 1]):
             other = neighbour[e]
             found = spd[other] == UNREACHABLE
@@ -62,7 +56,7 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
                 spd[other] = distance
                 queue[tail] = other
                 tail += 1
-            elif spd[other] != distance or other == source or distance == LONGEST:
+            elif spd[other] != distance or other == source or distance == LONGEST_DISTANCE:
                 continue
             for k in range(hops):
                 candidate[k] = paths[atom, k]

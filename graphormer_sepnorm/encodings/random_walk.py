@@ -7,7 +7,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import STRICT, Terms
 from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
 
@@ -28,6 +27,8 @@ class RandomWalk:
 
     def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
         """``rrwp``: float16 [P, steps], ((D^-1 A)^k)_ij; ``rrwp_return``: float16 [T, steps], its diagonal."""
+        from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
+
         walks = graph_algorithms.random_walks(
             graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.steps
         )

@@ -8,7 +8,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
 from graphormer_sepnorm.encodings.base import STRICT, Terms
 from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
 
@@ -36,6 +35,8 @@ class Resistance:
 
     def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
         """``resistance``: float16 [P], in bonds."""
+        from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
+
         found = graph_algorithms.resistances(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.cap)
         return {"resistance": found.astype(np.float16)}
 

@@ -8,8 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings import graph_algorithms
-from graphormer_sepnorm.encodings.base import STRICT, Terms
+from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, STRICT, UNREACHABLE, Terms
 from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
 from graphormer_sepnorm.kernels import embedding_sum
 
@@ -25,13 +24,15 @@ class Spatial:
     """
 
     name: Literal["spatial"] = "spatial"
-    max_distance: Annotated[int, Field(ge=1, le=graph_algorithms.LONGEST)] = 40
+    max_distance: Annotated[int, Field(ge=1, le=LONGEST_DISTANCE)] = 40
     arrays: ClassVar[tuple[str, ...]] = ("spd",)
 
     def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
         """``spd``: uint8 [P], shortest-path distance in bonds, at most ``max_distance``, one more if unreachable."""
+        from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
+
         spd, _ = graph_algorithms.shortest_paths(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, 0)
-        far = np.where(spd == graph_algorithms.UNREACHABLE, self.max_distance + 1, self.max_distance)
+        far = np.where(spd == UNREACHABLE, self.max_distance + 1, self.max_distance)
         return {"spd": np.minimum(spd, far).astype(np.uint8)}
 
     def module(self, width: int, channels: int, heads: int) -> nn.Module:

@@ -1,7 +1,8 @@
-"""The operations that have a fast path: attention over packed molecules, and a few that work row by row.
+"""The one door to the operations that have a fast path: attention over packed molecules, and a few row by row.
 
-On the CPU in float32 they run in the compiled kernels of ``kernels`` and ``row_kernels``; on other devices and in other
-precisions in plain PyTorch. Both paths compute the same function.
+Three modules define the same operations: ``cpu`` compiled, for float32 on the CPU; ``traced`` the same as operators of
+PyTorch, while ``torch.compile`` or ``torch.export`` look on; ``dense`` in plain PyTorch, for other devices and other
+precisions, and where ``use_kernels`` or the environment switched the kernels off. See README.md beside this file.
 
 Axis letters: B molecules, T atoms, N = B + T rows (the CLS rows first), L tokens of the largest molecule, P ordered
 atom pairs, H heads, D width.
@@ -11,28 +12,19 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu
 
-from graphormer_sepnorm.kernels import cpu_attention, cpu_rows
-from graphormer_sepnorm.kernels.dense import DenseAttention
+from graphormer_sepnorm.kernels import dense, traced
+from graphormer_sepnorm.kernels.switch import KERNELS_VARIABLE, kernels_run, use_kernels
 
-
-def runs_compiled(tensor: Tensor) -> bool:
-    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-
-
-def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
-    """Sum of the rows of ``table`` [V, W] that each row of ``index`` [M, F] names: [M, W]."""
-    if runs_compiled(table):
-        return cpu_rows.embedding_sum(index, table)
-    return table[index.long()].sum(dim=1)
-
-
-def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
-    """GELU of x + bias, with x [N, D] and bias [D]."""
-    if runs_compiled(x):
-        return cpu_rows.bias_gelu(x, bias)
-    return gelu(x + bias)
+__all__ = [
+    "KERNELS_VARIABLE",
+    "Attention",
+    "bias_gelu",
+    "embedding_sum",
+    "make_attention",
+    "runs_compiled",
+    "use_kernels",
+]
 
 
 class Attention(Protocol):
@@ -50,18 +42,42 @@ class Attention(Protocol):
         """
 
 
-class FusedAttention:
-    """Compiled attention over packed rows, on the CPU in float32."""
+class Operations(Protocol):
+    """What each of the three modules defines."""
 
-    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
-        self.layout = cpu_attention.Layout.from_ptr(ptr, len(cls_bias))
-        self.bias = cpu_attention.lay_out(pair_bias, cls_bias, self.layout)
-        self.factor = None
-        if pair_factor is not None:
-            self.factor = cpu_attention.lay_out(pair_factor, torch.ones_like(cls_bias), self.layout)
+    def embedding_sum(self, index: Tensor, table: Tensor) -> Tensor: ...
 
-    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
-        return cpu_attention.attention(qkv_t, self.bias, self.layout, dropout, self.factor)
+    def bias_gelu(self, x: Tensor, bias: Tensor) -> Tensor: ...
+
+    def make_attention(
+        self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None
+    ) -> Attention: ...
+
+
+def runs_compiled(tensor: Tensor) -> bool:
+    """Whether operations on this tensor run in compiled kernels."""
+    on_cpu = tensor.device.type == "cpu" and tensor.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    return on_cpu and kernels_run()
+
+
+def _operations(tensor: Tensor) -> Operations:
+    if not runs_compiled(tensor):
+        return dense
+    if torch.compiler.is_compiling():
+        return traced
+    from graphormer_sepnorm.kernels import cpu  # imports Numba
+
+    return cpu
+
+
+def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
+    """Sum of the rows of ``table`` [V, W] that each row of ``index`` [M, F] names: [M, W]."""
+    return _operations(table).embedding_sum(index, table)
+
+
+def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
+    """GELU of x + bias, with x [N, D] and bias [D]."""
+    return _operations(x).bias_gelu(x, bias)
 
 
 def make_attention(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None) -> Attention:
@@ -73,5 +89,4 @@ def make_attention(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor
         cls_bias: [H] bias of pairs with the CLS.
         pair_factor: [P, H] what multiplies the attention weights of ordered atom pairs; None: nothing.
     """
-    kind = FusedAttention if runs_compiled(pair_bias) else DenseAttention
-    return kind(ptr, pair_bias, cls_bias, pair_factor)
+    return _operations(pair_bias).make_attention(ptr, pair_bias, cls_bias, pair_factor)

@@ -61,7 +61,7 @@ class Layout:
         if bounds[0] != 0 or atoms.size == 0 or atoms.min() < 1:
             raise ValueError("ptr must start at 0 and give every molecule at least one atom")
         lengths = atoms + 1
-        queries = (lengths + LANES - 1) // LANES * LANES
+        queries = simd.padded(lengths)
         molecules = np.zeros((len(atoms) + 1, _COLUMNS), np.int64)
         molecules[:, 0] = np.arange(len(atoms) + 1)
         molecules[:, 1] = bounds + len(atoms)
@@ -109,11 +109,6 @@ class ScoreValues:
 @njit(forceinline=True)
 def _aligned(scratch):
     return simd.pointer((scratch.ctypes.data + 63) & ~63)
-
-
-@njit(forceinline=True)
-def _padded(length):
-    return (length + LANES - 1) // LANES * LANES
 
 
 @njit(forceinline=True)
@@ -185,7 +180,7 @@ def _attention_forward(d: int) -> Loop:
             if item >= a.items:
                 break
             molecule, head = molecules[item // heads], item % heads
-            length, lanes = molecule[2], _padded(molecule[2])
+            length, lanes = molecule[2], simd.padded(molecule[2])
             row, third = head * d * stride, heads * d * stride
             query, target = simd.shifted(simd.pointer(a.qkv), row), simd.shifted(simd.pointer(a.out), row)
             block = molecule[4] * heads + head * lanes * length
@@ -262,7 +257,7 @@ def _add_key_gradients(kept, changes, outs, queries, values, keys, length, count
 
 @lru_cache
 def _attention_backward(d: int) -> Loop:
-    width = -(-d // LANES) * LANES
+    width = simd.padded(d)
 
     def body(arguments):
         a = carray(arguments, 1)[0]
@@ -283,7 +278,7 @@ def _attention_backward(d: int) -> Loop:
             if item >= a.items:
                 break
             molecule, head = molecules[item // heads], item % heads
-            length, lanes = molecule[2], _padded(molecule[2])
+            length, lanes = molecule[2], simd.padded(molecule[2])
             row, third = head * d * stride, heads * d * stride
             query, query_gradient = simd.shifted(simd.pointer(a.qkv), row), simd.shifted(simd.pointer(a.gradient), row)
             out, out_gradient = simd.shifted(simd.pointer(a.out), row), simd.shifted(simd.pointer(a.out_gradient), row)
@@ -319,40 +314,78 @@ def _attention_backward(d: int) -> Loop:
     return Loop(body, fields | {"scale": "f", "kept_scale": "f"})
 
 
+def attention_forward(
+    qkv_t: Tensor, bias: Tensor, factor: Tensor | None, layout: Layout, dropout: float, seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What `attention` returns, the unscaled probabilities of all scores, and one over their sums for all queries."""
+    rows = qkv_t.shape[0]
+    if rows % (3 * layout.heads):
+        raise ValueError(f"qkv_t must have 3 * D rows with D a multiple of {layout.heads} heads, got {rows}")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+    check_tensor("qkv_t", qkv_t, (rows, layout.tokens))
+    check_tensor("bias", bias, (layout.scores,))
+    if factor is not None:
+        check_tensor("factor", factor, (layout.scores,))
+    d = rows // 3 // layout.heads
+    out = qkv_t.new_empty(rows // 3, layout.tokens)
+    scores, inverses = qkv_t.new_empty(layout.scores), qkv_t.new_empty(layout.queries)
+    random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
+    tensors = (qkv_t, bias, _or_null(factor), scores, inverses, out)
+    _attention_forward(d)(layout.batch * layout.heads, *tensors, *_common(layout, d, dropout), *random)
+    return out, scores, inverses
+
+
+def attention_backward(
+    out_gradient: Tensor,
+    saved: tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor],
+    sums: tuple[Tensor | None, Tensor | None],
+    layout: Layout,
+    dropout: float,
+) -> Tensor:
+    """The gradient of qkv_t; those of the bias and of the factor are added to their sums, where these are wanted.
+
+    Args:
+        out_gradient: [D, N].
+        saved: qkv_t, the factor, and the output, probabilities and inverses that `attention_forward` gave.
+        sums: of the gradients of bias and factor, of all scores.
+    """
+    qkv_t, factor, out, scores, inverses = saved
+    d = qkv_t.shape[0] // 3 // layout.heads
+    gradient = torch.empty_like(qkv_t)
+    tensors = (qkv_t, _or_null(factor), scores, inverses, out, out_gradient.contiguous(), gradient)
+    totals = (_or_null(total) for total in sums)
+    _attention_backward(d)(layout.batch * layout.heads, *tensors, *totals, *_common(layout, d, dropout))
+    return gradient
+
+
+def _common(layout: Layout, d: int, dropout: float) -> tuple[float, ...]:
+    places = (layout.molecules.ctypes.data, layout.heads, layout.longest, layout.tokens)
+    return (*places, 1 / math.sqrt(d), 1 / (1 - dropout))
+
+
+def _or_null(tensor: Tensor | None) -> Tensor | int:
+    return 0 if tensor is None else tensor
+
+
 class _Attention(Function):
     @staticmethod
     def forward(ctx, qkv_t, bias, factor, bias_sum, factor_sum, layout, dropout):
-        width = qkv_t.shape[0] // 3
-        d = width // layout.heads
-        out = qkv_t.new_empty(width, layout.tokens)
-        scores, inverses = qkv_t.new_empty(layout.scores), qkv_t.new_empty(layout.queries)
         seed = int(torch.randint(2**63 - 1, ())) if dropout > 0 else 0
-        ctx.common = (layout.molecules.ctypes.data, layout.heads, layout.longest, layout.tokens)
-        ctx.scales = (1 / math.sqrt(d), 1 / (1 - dropout))
-        random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
-        items = layout.batch * layout.heads
-        tensors = (qkv_t, bias, _or_null(factor), scores, inverses, out)
-        _attention_forward(d)(items, *tensors, *ctx.common, *ctx.scales, *random)
-        ctx.save_for_backward(qkv_t, bias, factor, scores, inverses, out)
-        ctx.sums, ctx.layout, ctx.items, ctx.d = (bias_sum, factor_sum), layout, items, d
+        out, scores, inverses = attention_forward(qkv_t, bias, factor, layout, dropout, seed)
+        ctx.save_for_backward(qkv_t, bias, factor, out, scores, inverses)
+        ctx.sums, ctx.layout, ctx.dropout = (bias_sum, factor_sum), layout, dropout
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, out_gradient):
-        qkv_t, bias, factor, scores, inverses, out = ctx.saved_tensors
-        gradient = torch.empty_like(qkv_t)
-        sums = (
-            total.buffer(bias) if needed else 0
-            for total, needed in zip(ctx.sums, ctx.needs_input_grad[1:3], strict=True)
-        )
-        tensors = (qkv_t, _or_null(factor), scores, inverses, out, out_gradient.contiguous(), gradient, *sums)
-        _attention_backward(ctx.d)(ctx.items, *tensors, *ctx.common, *ctx.scales)
+        qkv_t, bias, *saved = ctx.saved_tensors
+        wanted = zip(ctx.sums, ctx.needs_input_grad[1:3], strict=True)
+        bias_sum, factor_sum = (total.buffer(bias) if needed else None for total, needed in wanted)
+        sums = (bias_sum, factor_sum)
+        gradient = attention_backward(out_gradient, (qkv_t, *saved), sums, ctx.layout, ctx.dropout)
         return gradient, None, None, None, None, None, None
-
-
-def _or_null(tensor: Tensor | None) -> Tensor | int:
-    return 0 if tensor is None else tensor
 
 
 def attention(
@@ -365,17 +398,7 @@ def attention(
     from PyTorch's default generator, and the kept ones scaled by 1 / (1 - dropout); then they are multiplied by
     factor_hij, where there is one.
     """
-    rows = qkv_t.shape[0]
-    if rows % (3 * layout.heads):
-        raise ValueError(f"qkv_t must have 3 * D rows with D a multiple of {layout.heads} heads, got {rows}")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-    check_tensor("qkv_t", qkv_t, (rows, layout.tokens))
-    check_tensor("bias", bias.values, (layout.scores,))
-    factors, factor_sum = None, None
-    if factor is not None:
-        check_tensor("factor", factor.values, (layout.scores,))
-        factors, factor_sum = factor.values, factor.gradient
+    factors, factor_sum = (None, None) if factor is None else (factor.values, factor.gradient)
     return _Attention.apply(qkv_t.contiguous(), bias.values, factors, bias.gradient, factor_sum, layout, dropout)
 
 
@@ -395,7 +418,7 @@ def _lay_out_forward(heads: int) -> Loop:
                 break
             molecule = molecules[item]
             length, atoms = molecule[2], molecule[2] - 1
-            stride = (length + LANES - 1) // LANES * LANES * length
+            stride = simd.padded(length) * length
             pairs = simd.shifted(simd.pointer(a.pair_bias), molecule[3] * heads)
             bias = simd.shifted(simd.pointer(a.bias), molecule[4] * heads)
             for start in range(0, length, LANES):
@@ -422,7 +445,7 @@ def _lay_out_backward(heads: int) -> Loop:
                 break
             molecule = molecules[item]
             length, atoms = molecule[2], molecule[2] - 1
-            stride = (length + LANES - 1) // LANES * LANES * length
+            stride = simd.padded(length) * length
             pairs = simd.shifted(simd.pointer(a.pair_gradient), molecule[3] * heads)
             bias = simd.shifted(simd.pointer(a.bias_gradient), molecule[4] * heads)
             cls = like
@@ -439,14 +462,29 @@ def _lay_out_backward(heads: int) -> Loop:
     return Loop(body, dict.fromkeys(("pair_gradient", "cls_partial", "bias_gradient", "molecules"), "q"))
 
 
+def lay_out_forward(pairs: Tensor, cls: Tensor, layout: Layout) -> Tensor:
+    """What `lay_out` returns, as a tensor."""
+    check_tensor("pairs", pairs, (layout.pairs, layout.heads))
+    check_tensor("cls", cls, (layout.heads,))
+    values = pairs.new_empty(layout.scores)
+    _lay_out_forward(layout.heads)(layout.batch, pairs, cls, values, layout.molecules.ctypes.data)
+    return values
+
+
+def lay_out_backward(gradient: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    """The gradients of pairs and cls from that of all scores."""
+    pairs = gradient.new_empty(layout.pairs, layout.heads)
+    cls = gradient.new_empty(layout.batch, layout.heads, LANES)
+    _lay_out_backward(layout.heads)(layout.batch, pairs, cls, gradient, layout.molecules.ctypes.data)
+    return pairs, torch.from_numpy(cls.numpy().sum((0, 2)))
+
+
 class _LayOut(Function):
     @staticmethod
-    def forward(ctx, pair_bias, cls_bias, gradient, layout):
+    def forward(ctx, pairs, cls, gradient, layout):
         ctx.set_materialize_grads(False)
         ctx.gradient, ctx.layout = gradient, layout
-        bias = pair_bias.new_empty(layout.scores)
-        _lay_out_forward(layout.heads)(layout.batch, pair_bias, cls_bias, bias, layout.molecules.ctypes.data)
-        return bias
+        return lay_out_forward(pairs, cls, layout)
 
     @staticmethod
     @once_differentiable
@@ -456,15 +494,10 @@ class _LayOut(Function):
             total = direct if total is None else total + direct
         if total is None:
             return None, None, None, None
-        batch, heads = ctx.layout.batch, ctx.layout.heads
-        pairs, cls = total.new_empty(ctx.layout.pairs, heads), total.new_empty(batch, heads, LANES)
-        _lay_out_backward(heads)(batch, pairs, cls, total, ctx.layout.molecules.ctypes.data)
-        return pairs, torch.from_numpy(cls.numpy().sum((0, 2))), None, None
+        return *lay_out_backward(total, ctx.layout), None, None
 
 
 def lay_out(pairs: Tensor, cls: Tensor, layout: Layout) -> ScoreValues:
     """The values of all scores: pairs [P, H] between atoms, cls [H] for every pair with the CLS."""
-    check_tensor("pairs", pairs, (layout.pairs, layout.heads))
-    check_tensor("cls", cls, (layout.heads,))
     gradient = _GradientSum()
     return ScoreValues(_LayOut.apply(pairs.contiguous(), cls.contiguous(), gradient, layout), gradient)

@@ -22,10 +22,6 @@ _ROWS_PER_ITEM = 64
 _CHUNKS = 8
 
 
-def _padded(width: int) -> int:
-    return -(-width // LANES) * LANES
-
-
 def _chunk_sum(partial: Tensor, width: int) -> Tensor:
     """Sum over the chunks of partial [chunks, ..., padded width], chunk after chunk: [..., width]."""
     return partial.sum(0)[..., :width]
@@ -48,7 +44,7 @@ def _embedding_forward(width: int, index_type: np.dtype) -> Loop:
                     entry = np.int64(index[row, column])
                     if entry < 0 or entry >= a.entries:
                         carray(simd.integers(a.invalid), 1)[0] = 1
-                        entry = 0
+                        entry = np.int64(0)
                     total = total + simd.load_span(zero, table, entry * width)
                 simd.store_span(out, row * width, total)
 
@@ -57,7 +53,7 @@ def _embedding_forward(width: int, index_type: np.dtype) -> Loop:
 
 @lru_cache
 def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
-    padded = _padded(width)
+    padded = simd.padded(width)
 
     def body(arguments):
         a = carray(arguments, 1)[0]
@@ -79,43 +75,54 @@ def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
     return Loop(body, dict.fromkeys(("index", "gradient", "partial", "rows", "columns", "entries"), "q"))
 
 
-class _EmbeddingSum(Function):
-    @staticmethod
-    def forward(ctx, index, table):
-        rows, columns = index.shape
-        entries, width = table.shape
-        out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
-        ctx.kind, ctx.sizes = (width, _numpy_type(index)), (rows, columns, entries)
-        arrays = (index, table, out, invalid.ctypes.data)
-        _embedding_forward(*ctx.kind)(-(-rows // _ROWS_PER_ITEM), *arrays, *ctx.sizes)
-        if invalid[0]:
-            raise IndexError(f"index must lie in 0 .. {entries - 1}, the rows of table")
-        ctx.save_for_backward(index)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):
-        (index,) = ctx.saved_tensors
-        width, entries = ctx.kind[0], ctx.sizes[-1]
-        partial = gradient.new_empty(_CHUNKS, entries, _padded(width))
-        arrays = (index, gradient.contiguous(), partial)
-        _embedding_backward(*ctx.kind)(_CHUNKS, *arrays, *ctx.sizes)
-        return None, _chunk_sum(partial, width)
-
-
-def _numpy_type(index: Tensor) -> np.dtype:
-    return np.dtype(str(index.dtype).removeprefix("torch."))
-
-
-def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
-    """out[m] = sum over f of table[index[m, f]], [M, W]; index [M, F] of any integer type, table [V, W]."""
+def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
+    """What `embedding_sum` returns."""
     check_tensor("index", index, index.shape, index.dtype)
     if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
         raise TypeError(f"index must be of an integer type, got {index.dtype}")
     if index.dim() != 2 or table.dim() != 2:
         raise ValueError(f"index and table must have 2 axes, got {index.dim()} and {table.dim()}")
     check_tensor("table", table, table.shape)
+    rows, columns = index.shape
+    entries, width = table.shape
+    out, invalid = table.new_empty(rows, width), np.zeros(1, np.int64)
+    arrays = (index, table, out, invalid.ctypes.data)
+    items = -(-rows // _ROWS_PER_ITEM)
+    _embedding_forward(width, _numpy_type(index))(items, *arrays, rows, columns, entries)
+    if invalid[0]:
+        raise IndexError(f"index must lie in 0 .. {entries - 1}, the rows of table")
+    return out
+
+
+def embedding_backward(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
+    """The gradient of a table of `entries` rows from that of the sums [M, W]."""
+    width = gradient.shape[1]
+    partial = gradient.new_empty(_CHUNKS, entries, simd.padded(width))
+    arrays = (index, gradient.contiguous(), partial)
+    _embedding_backward(width, _numpy_type(index))(_CHUNKS, *arrays, *index.shape, entries)
+    return _chunk_sum(partial, width)
+
+
+def _numpy_type(index: Tensor) -> np.dtype:
+    return np.dtype(str(index.dtype).removeprefix("torch."))
+
+
+class _EmbeddingSum(Function):
+    @staticmethod
+    def forward(ctx, index, table):
+        ctx.save_for_backward(index)
+        ctx.entries = len(table)
+        return embedding_forward(index, table)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        (index,) = ctx.saved_tensors
+        return None, embedding_backward(gradient, index, ctx.entries)
+
+
+def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
+    """out[m] = sum over f of table[index[m, f]], [M, W]; index [M, F] of any integer type, table [V, W]."""
     return _EmbeddingSum.apply(index.contiguous(), table.contiguous())
 
 
@@ -157,7 +164,7 @@ def _normal(u):
 
 @lru_cache
 def _gelu_backward(width: int) -> Loop:
-    padded = _padded(width)
+    padded = simd.padded(width)
 
     def body(arguments):
         a = carray(arguments, 1)[0]
@@ -177,12 +184,30 @@ def _gelu_backward(width: int) -> Loop:
     return Loop(body, dict.fromkeys(("gradient", "slope", "out", "partial", "rows"), "q"))
 
 
+def gelu_forward(x: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """What `bias_gelu` returns, and its slope at every x."""
+    if x.dim() != 2:
+        raise ValueError(f"x must have 2 axes, got {x.dim()}")
+    check_tensor("x", x, x.shape)
+    check_tensor("bias", bias, x.shape[1:])
+    rows, width = x.shape
+    out, slope = torch.empty_like(x), torch.empty_like(x)
+    _gelu_forward(width)(-(-rows // _ROWS_PER_ITEM), x, bias, out, slope, rows)
+    return out, slope
+
+
+def gelu_backward(gradient: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of x and of the bias."""
+    rows, width = slope.shape
+    out, partial = torch.empty_like(slope), slope.new_empty(_CHUNKS, simd.padded(width))
+    _gelu_backward(width)(_CHUNKS, gradient.contiguous(), slope, out, partial, rows)
+    return out, _chunk_sum(partial, width)
+
+
 class _BiasGelu(Function):
     @staticmethod
     def forward(ctx, x, bias):
-        rows, width = x.shape
-        out, slope = torch.empty_like(x), torch.empty_like(x)
-        _gelu_forward(width)(-(-rows // _ROWS_PER_ITEM), x, bias, out, slope, rows)
+        out, slope = gelu_forward(x, bias)
         ctx.save_for_backward(slope)
         return out
 
@@ -190,16 +215,9 @@ class _BiasGelu(Function):
     @once_differentiable
     def backward(ctx, gradient):
         (slope,) = ctx.saved_tensors
-        rows, width = slope.shape
-        out, partial = torch.empty_like(slope), slope.new_empty(_CHUNKS, _padded(width))
-        _gelu_backward(width)(_CHUNKS, gradient.contiguous(), slope, out, partial, rows)
-        return out, _chunk_sum(partial, width)
+        return gelu_backward(gradient, slope)
 
 
 def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
     """GELU of x + bias with x [M, D] and bias [D], exact to about 1e-7 of x."""
-    if x.dim() != 2:
-        raise ValueError(f"x must have 2 axes, got {x.dim()}")
-    check_tensor("x", x, x.shape)
-    check_tensor("bias", bias, x.shape[1:])
     return _BiasGelu.apply(x.contiguous(), bias.contiguous())

@@ -1,10 +1,18 @@
-"""Attention in plain PyTorch, over a padded view: on any device, in any precision."""
+"""The operations in plain PyTorch, attention over a padded view: on any device, in any precision."""
 
 import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import dropout, pad, scaled_dot_product_attention
+from torch.nn.functional import dropout, gelu, pad, scaled_dot_product_attention
+
+
+def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
+    return table[index.long()].sum(dim=1)
+
+
+def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
+    return gelu(x + bias)
 
 
 class DenseAttention:
@@ -40,6 +48,9 @@ class DenseAttention:
             return scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropped)
         weights = (q @ k.mT / math.sqrt(q.shape[-1]) + bias).softmax(dim=-1)
         return (dropout(weights, dropped) * self.factor.to(q.dtype)) @ v
+
+
+make_attention = DenseAttention
 
 
 def lay_out_densely(real: Tensor, pairs: Tensor, cls: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import llvmlite.binding
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+from numba.extending import intrinsic, lower_builtin, models, register_jitable, register_model, type_callable
 
 from graphormer_sepnorm.errors import InputError
 
@@ -38,6 +38,12 @@ _BITS = ir.VectorType(ir.IntType(1), LANES)
 _ZERO = ir.Constant(_FLOATS, None)
 _FAST = ("contract", "reassoc", "nsz", "arcp")
 _POWER_OF_TWO = (1.0000001, 0.69314694, 0.24022122, 0.055507425, 0.0096754599, 0.0013266971)
+
+
+@register_jitable
+def padded(length):
+    """The length in full vectors; for kernels and for Python."""
+    return (length + LANES - 1) // LANES * LANES
 
 
 class Vector(types.Type):
@@ -87,7 +93,8 @@ def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable
             return signature, lower
 
         names = inspect.signature(emit).parameters
-        define.__signature__ = inspect.Signature([names[name] for name in names if name != "tail"])
+        visible = [names[name] for name in names if name != "tail"]
+        define.__signature__ = inspect.Signature(visible)  # type: ignore[attr-defined]  # any function has room for it
         define.__name__, define.__doc__ = emit.__name__, emit.__doc__
         return intrinsic(define)
 

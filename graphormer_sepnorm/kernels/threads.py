@@ -18,22 +18,10 @@ from numba import cfunc, from_dtype, types
 from numba.extending import intrinsic
 from torch import Tensor
 
+from graphormer_sepnorm.kernels.pool import pool_launcher
 from graphormer_sepnorm.kernels.simd import LANES
 from graphormer_sepnorm.system.compiling import cached
 
-
-def _pool_launcher() -> Callable[..., None] | None:
-    """Return OpenMP's `GOMP_parallel` as PyTorch has loaded it, or None where PyTorch was built without it."""
-    try:
-        launch = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")).GOMP_parallel
-    except (OSError, AttributeError):
-        return None
-    launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
-    launch.restype = None
-    return launch
-
-
-_GOMP_PARALLEL = _pool_launcher()
 _HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
 
 
@@ -80,10 +68,11 @@ class Loop:
         addresses = [value.data_ptr() if isinstance(value, Tensor) else value for value in values]
         arguments = ctypes.create_string_buffer(self._pack(0, items, *addresses))
         threads = min(items, torch.get_num_threads())
-        if _GOMP_PARALLEL is None or threads <= 1:
+        launch = pool_launcher()
+        if threads <= 1 or launch is None:
             self._call(arguments)
         else:
-            _GOMP_PARALLEL(self._compiled.address, arguments, threads, 0)
+            launch(self._compiled.address, arguments, threads, 0)
 
 
 def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:

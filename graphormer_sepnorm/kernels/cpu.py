@@ -1,0 +1,26 @@
+"""The operations compiled for the CPU, as functions of autograd. Importing this imports Numba."""
+
+import torch
+from torch import Tensor
+
+from graphormer_sepnorm.kernels.cpu_attention import Layout, attention, lay_out
+from graphormer_sepnorm.kernels.cpu_rows import bias_gelu, embedding_sum
+
+__all__ = ["FusedAttention", "bias_gelu", "embedding_sum", "make_attention"]
+
+
+class FusedAttention:
+    """Compiled attention over packed rows, on the CPU in float32."""
+
+    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
+        self.layout = Layout.from_ptr(ptr, len(cls_bias))
+        self.bias = lay_out(pair_bias, cls_bias, self.layout)
+        self.factor = None
+        if pair_factor is not None:
+            self.factor = lay_out(pair_factor, torch.ones_like(cls_bias), self.layout)
+
+    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+        return attention(qkv_t, self.bias, self.layout, dropout, self.factor)
+
+
+make_attention = FusedAttention

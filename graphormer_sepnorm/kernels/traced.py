@@ -1,0 +1,257 @@
+"""The operations compiled for the CPU, as operators of PyTorch that `torch.compile` and `torch.export` see as one node.
+
+Each has a fake implementation, which tells shapes without computing, and a gradient. Numba is imported when one runs.
+
+Axis letters: B molecules, T atoms, N = B + T rows, P ordered atom pairs, H heads, D width; see `cpu_attention` for
+how the values of all scores lie. Their number depends on the sizes of the molecules, not on shapes alone.
+"""
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+from torch.library import custom_op, get_ctx
+
+
+class _Context(FunctionCtx):
+    """What an operator keeps for its gradient."""
+
+    saved_tensors: tuple[Tensor | None, ...]
+    entries: int
+    shape: torch.Size
+    heads: int
+    dropout: float
+
+
+# ----------------------------------------------------------------------------------------------------- row by row
+
+
+@custom_op("graphormer_sepnorm::embedding_sum", mutates_args=(), device_types="cpu")
+def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
+    """Sum of the rows of table [V, W] that each row of index [M, F] names: [M, W]."""
+    from graphormer_sepnorm.kernels import cpu_rows
+
+    return cpu_rows.embedding_forward(index.contiguous(), table.contiguous())
+
+
+@embedding_sum.register_fake
+def _(index: Tensor, table: Tensor) -> Tensor:
+    return table.new_empty(index.shape[0], table.shape[1])
+
+
+@custom_op("graphormer_sepnorm::embedding_sum_backward", mutates_args=(), device_types="cpu")
+def embedding_sum_backward(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
+    """The gradient of the table, [V, W] with V entries."""
+    from graphormer_sepnorm.kernels import cpu_rows
+
+    return cpu_rows.embedding_backward(gradient, index.contiguous(), entries).contiguous()
+
+
+@embedding_sum_backward.register_fake
+def _(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
+    return gradient.new_empty(entries, gradient.shape[1])
+
+
+def _keep_index(ctx: _Context, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    index, table = inputs
+    ctx.save_for_backward(index)
+    ctx.entries = table.shape[0]
+
+
+def _embedding_gradient(ctx: _Context, gradient: Tensor) -> tuple[None, Tensor]:
+    (index,) = ctx.saved_tensors
+    return None, embedding_sum_backward(gradient, index, ctx.entries)
+
+
+embedding_sum.register_autograd(_embedding_gradient, setup_context=_keep_index)
+
+
+@custom_op("graphormer_sepnorm::bias_gelu", mutates_args=(), device_types="cpu")
+def gelu_with_slope(x: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """GELU of x [M, D] + bias [D], and its slope."""
+    from graphormer_sepnorm.kernels import cpu_rows
+
+    return cpu_rows.gelu_forward(x.contiguous(), bias.contiguous())
+
+
+@gelu_with_slope.register_fake
+def _(x: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape), x.new_empty(x.shape)
+
+
+@custom_op("graphormer_sepnorm::bias_gelu_backward", mutates_args=(), device_types="cpu")
+def gelu_backward(gradient: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of x and bias."""
+    from graphormer_sepnorm.kernels import cpu_rows
+
+    of_x, of_bias = cpu_rows.gelu_backward(gradient, slope)
+    return of_x, of_bias.contiguous()
+
+
+@gelu_backward.register_fake
+def _(gradient: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+    return slope.new_empty(slope.shape), slope.new_empty(slope.shape[1])
+
+
+def _keep_slope(ctx: _Context, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+    _, slope = output
+    ctx.mark_non_differentiable(slope)
+    ctx.save_for_backward(slope)
+
+
+def _gelu_gradient(ctx: _Context, gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
+    (slope,) = ctx.saved_tensors
+    return gelu_backward(gradient, slope)
+
+
+gelu_with_slope.register_autograd(_gelu_gradient, setup_context=_keep_slope)
+
+
+def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
+    return gelu_with_slope(x, bias)[0]
+
+
+# ------------------------------------------------------------------------------------------------------ attention
+
+
+@custom_op("graphormer_sepnorm::lay_out", mutates_args=(), device_types="cpu")
+def lay_out(pairs: Tensor, cls: Tensor, ptr: Tensor) -> Tensor:
+    """The values of all scores: pairs [P, H] between atoms, cls [H] for every pair with the CLS; ptr int64 [B + 1]."""
+    from graphormer_sepnorm.kernels import cpu_attention
+
+    layout = cpu_attention.Layout.from_ptr(ptr, cls.shape[0])
+    return cpu_attention.lay_out_forward(pairs.contiguous(), cls.contiguous(), layout)
+
+
+@lay_out.register_fake
+def _(pairs: Tensor, cls: Tensor, ptr: Tensor) -> Tensor:
+    return pairs.new_empty(get_ctx().new_dynamic_size())
+
+
+@custom_op("graphormer_sepnorm::lay_out_backward", mutates_args=(), device_types="cpu")
+def lay_out_backward(gradient: Tensor, ptr: Tensor, pairs: int, heads: int) -> tuple[Tensor, Tensor]:
+    """The gradients [P, H] with P pairs, and [H]."""
+    from graphormer_sepnorm.kernels import cpu_attention
+
+    return cpu_attention.lay_out_backward(gradient.contiguous(), cpu_attention.Layout.from_ptr(ptr, heads))
+
+
+@lay_out_backward.register_fake
+def _(gradient: Tensor, ptr: Tensor, pairs: int, heads: int) -> tuple[Tensor, Tensor]:
+    return gradient.new_empty(pairs, heads), gradient.new_empty(heads)
+
+
+def _keep_ptr(ctx: _Context, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+    pairs, _, ptr = inputs
+    ctx.save_for_backward(ptr)
+    ctx.shape = pairs.shape
+
+
+def _lay_out_gradient(ctx: _Context, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+    (ptr,) = ctx.saved_tensors
+    return *lay_out_backward(gradient, ptr, *ctx.shape), None
+
+
+lay_out.register_autograd(_lay_out_gradient, setup_context=_keep_ptr)
+
+
+@custom_op("graphormer_sepnorm::attention", mutates_args=(), device_types="cpu")
+def attention(
+    qkv_t: Tensor, bias: Tensor, factor: Tensor | None, ptr: Tensor, seed: Tensor | None, heads: int, dropout: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What `cpu_attention.attention_forward` returns: the output [D, N], and what its gradient needs.
+
+    Args:
+        qkv_t: [3 D, N] queries, keys and values.
+        bias: of all scores, from `lay_out`.
+        factor: of all attention weights, from `lay_out`.
+        ptr: int64 [B + 1] atom offsets.
+        seed: int64 [], of the weights to drop; None where none are.
+        heads: H.
+        dropout: probability that an attention weight is dropped.
+    """
+    from graphormer_sepnorm.kernels import cpu_attention
+
+    layout = cpu_attention.Layout.from_ptr(ptr, heads)
+    drawn = 0 if seed is None else int(seed)
+    return cpu_attention.attention_forward(qkv_t.contiguous(), bias, factor, layout, dropout, drawn)
+
+
+@attention.register_fake
+def _(
+    qkv_t: Tensor, bias: Tensor, factor: Tensor | None, ptr: Tensor, seed: Tensor | None, heads: int, dropout: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    out = qkv_t.new_empty(qkv_t.shape[0] // 3, qkv_t.shape[1])
+    return out, bias.new_empty(bias.shape), bias.new_empty(get_ctx().new_dynamic_size())
+
+
+@custom_op("graphormer_sepnorm::attention_backward", mutates_args=(), device_types="cpu")
+def attention_backward(
+    out_gradient: Tensor,
+    qkv_t: Tensor,
+    factor: Tensor | None,
+    out: Tensor,
+    scores: Tensor,
+    inverses: Tensor,
+    ptr: Tensor,
+    heads: int,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of qkv_t, of the bias and of the factor; the last is empty where there is no factor."""
+    from graphormer_sepnorm.kernels import cpu_attention
+
+    layout = cpu_attention.Layout.from_ptr(ptr, heads)
+    of_bias = torch.zeros_like(scores)
+    of_factor = None if factor is None else torch.zeros_like(scores)
+    saved = (qkv_t.contiguous(), factor, out, scores, inverses)
+    of_qkv = cpu_attention.attention_backward(out_gradient, saved, (of_bias, of_factor), layout, dropout)
+    return of_qkv, of_bias, scores.new_empty(0) if of_factor is None else of_factor
+
+
+@attention_backward.register_fake
+def _(
+    out_gradient: Tensor,
+    qkv_t: Tensor,
+    factor: Tensor | None,
+    out: Tensor,
+    scores: Tensor,
+    inverses: Tensor,
+    ptr: Tensor,
+    heads: int,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    of_factor = scores.new_empty(0 if factor is None else scores.shape)
+    return qkv_t.new_empty(qkv_t.shape), scores.new_empty(scores.shape), of_factor
+
+
+def _keep_weights(ctx: _Context, inputs: tuple, output: tuple[Tensor, Tensor, Tensor]) -> None:
+    qkv_t, _, factor, ptr, _, ctx.heads, ctx.dropout = inputs
+    out, scores, inverses = output
+    ctx.mark_non_differentiable(scores, inverses)
+    ctx.save_for_backward(qkv_t, factor, out, scores, inverses, ptr)
+
+
+def _attention_gradient(ctx: _Context, out_gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    of_qkv, of_bias, of_factor = attention_backward(out_gradient, *ctx.saved_tensors, ctx.heads, ctx.dropout)
+    has_factor = ctx.saved_tensors[1] is not None
+    return of_qkv, of_bias, of_factor if has_factor else None, None, None, None, None
+
+
+attention.register_autograd(_attention_gradient, setup_context=_keep_weights)
+
+
+class TracedAttention:
+    """The operators on the packed rows of one batch."""
+
+    def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
+        self.ptr, self.heads = ptr, cls_bias.shape[0]
+        self.bias = lay_out(pair_bias, cls_bias, ptr)
+        self.factor = None
+        if pair_factor is not None:
+            self.factor = lay_out(pair_factor, torch.ones_like(cls_bias), ptr)
+
+    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+        seed = torch.randint(2**63 - 1, ()) if dropout > 0 else None
+        return attention(qkv_t, self.bias, self.factor, self.ptr, seed, self.heads, dropout)[0]
+
+
+make_attention = TracedAttention

@@ -1,0 +1,132 @@
+"""The door to the kernels: when compiled code is imported, how it is switched off, and what runs without it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from graphormer_sepnorm import kernels
+from graphormer_sepnorm.encodings import ENCODINGS, precompute
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import pack_data
+from graphormer_sepnorm.kernels import KERNELS_VARIABLE, dense, switch, use_kernels
+from tests.conftest import random_graph
+
+COMPILERS = "sorted({name.split('.')[0] for name in sys.modules} & {'numba', 'llvmlite'})"
+OPERATION = """
+import sys, torch
+from graphormer_sepnorm import kernels
+index, table = torch.tensor([[0, 2], [1, 1]]), torch.arange(6.0).view(3, 2)
+assert kernels.embedding_sum(index, table).tolist() == [[4, 6], [4, 6]]
+"""
+WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None"
+ARRAYS = """
+import json
+from tests.unit.test_switch import arrays
+print(json.dumps(arrays()))
+"""
+PREDICT = """
+import json
+from graphormer_sepnorm import Graphormer
+print(json.dumps(Graphormer.from_pretrained("zinc-subset").predict(["CCO", "CC(=O)Nc1ccc(O)cc1"]).tolist()))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _default_mode(monkeypatch):
+    """Tests start without a choice, and leave none behind."""
+    monkeypatch.setenv(KERNELS_VARIABLE, "auto")
+
+
+def python(code: str, mode: str = "auto") -> subprocess.CompletedProcess:
+    environment = {**os.environ, KERNELS_VARIABLE: mode, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return result
+
+
+def arrays() -> dict[str, list]:
+    """What all encodings precompute for a few molecules."""
+    graphs = [random_graph(1, 0), random_graph(9, 1, extra_bonds=3), random_graph(8, 2, pieces=2)]
+    encodings = tuple(encoding() for encoding in ENCODINGS.values())
+    return {name: array.tolist() for name, array in precompute(encodings, pack_data(graphs, (3,))).items()}
+
+
+def compiles() -> bool:
+    return kernels.runs_compiled(torch.zeros(1))
+
+
+@pytest.mark.parametrize("module", ["kernels", "model", "config", "encodings", "inference.pretrained"])
+def test_importing_imports_no_compiler(module):
+    code = f"import sys, graphormer_sepnorm.{module}; print({COMPILERS}, 'torch._dynamo' in sys.modules)"
+    assert python(code).stdout.split() == ["[]", "False"]
+
+
+def test_the_first_compiled_operation_imports_the_compiler():
+    assert python(f"{OPERATION}print({COMPILERS})").stdout.strip() == "['llvmlite', 'numba']"
+
+
+def test_no_compiler_is_imported_where_the_environment_switches_kernels_off():
+    assert python(f"{OPERATION}print({COMPILERS})", mode="off").stdout.strip() == "[]"
+
+
+def test_switched_off_operations_are_plain_pytorch(monkeypatch):
+    x, bias = torch.randn(20, 7), torch.randn(7)
+    compiled = kernels.bias_gelu(x, bias)
+    use_kernels("off")
+    plain = kernels.bias_gelu(x, bias)
+    assert not compiles()
+    assert isinstance(
+        kernels.make_attention(torch.tensor([0, 2]), torch.zeros(4, 1), torch.zeros(1)), dense.DenseAttention
+    )
+    use_kernels("auto")
+    assert compiles()
+    assert torch.equal(plain, dense.bias_gelu(x, bias))
+    assert not torch.equal(plain, compiled)
+    assert torch.equal(kernels.bias_gelu(x, bias), compiled)
+
+
+def test_processes_started_later_take_over_the_choice():
+    use_kernels("off")
+    code = "import os; from graphormer_sepnorm.kernels.switch import kernels_run; print(kernels_run())"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert child.stdout.split() == ["False"]
+
+
+@pytest.mark.parametrize("mode", ["on", "", "OFF"])
+def test_other_modes_are_refused(mode, monkeypatch):
+    with pytest.raises(InputError, match=f"mode is '{mode}': set it to auto or off"):
+        use_kernels(mode)
+    assert os.environ[KERNELS_VARIABLE] == "auto"
+    monkeypatch.setenv(KERNELS_VARIABLE, mode)
+    with pytest.raises(InputError, match=f"{KERNELS_VARIABLE} is '{mode}': set it to auto or off"):
+        compiles()
+
+
+@pytest.mark.parametrize(("threads", "runs"), [(1, True), (2, False)])
+def test_without_the_thread_pool_kernels_run_on_one_thread_alone(threads, runs, monkeypatch):
+    monkeypatch.setattr(switch, "pool_launcher", lambda: None)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert compiles() is runs
+
+
+def test_what_is_not_float32_on_the_cpu_runs_in_plain_pytorch():
+    assert not kernels.runs_compiled(torch.zeros(1, dtype=torch.float64))
+    assert not kernels.runs_compiled(torch.zeros(1, device="meta"))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not compiles()
+
+
+def test_encodings_are_the_same_without_numba():
+    assert json.loads(python(f"{WITHOUT_NUMBA}\n{ARRAYS}").stdout) == json.loads(json.dumps(arrays()))
+
+
+@pytest.mark.slow
+def test_predictions_without_numba_agree_and_one_warning_says_why():
+    result = python(f"{WITHOUT_NUMBA}\n{PREDICT}")
+    assert result.stderr.count("numba cannot be imported") == 1
+    expected = torch.tensor(json.loads(python(PREDICT).stdout))
+    torch.testing.assert_close(torch.tensor(json.loads(result.stdout)), expected, rtol=1e-5, atol=1e-5)
