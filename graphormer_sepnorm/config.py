@@ -3,21 +3,32 @@
 Reading is strict: an unknown key, a wrong type or a value out of range raises ``InputError``.
 """
 
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.dataclasses import dataclass
+from pydantic_core import CoreSchema, core_schema
 
-from graphormer_sepnorm.encodings import Encoding
-from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
+from graphormer_sepnorm.encodings import ENCODINGS
+from graphormer_sepnorm.encodings.base import STRICT, Encoding
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.formats import config_of_format_1
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 
 FORMAT_VERSION = 2
-STRICT = ConfigDict(extra="forbid", strict=True)
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 OptimizerName = Literal["adamw", "muon"]
@@ -36,6 +47,12 @@ def known_readout(name: str) -> str:
     return name
 
 
+def one_of_encodings(_: type, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """How a member of ``ENCODINGS`` is read: by its name."""
+    choices = {name: handler.generate_schema(kind) for name, kind in ENCODINGS.items()}
+    return core_schema.tagged_union_schema(choices, discriminator="name")
+
+
 @dataclass(frozen=True, config=STRICT)
 class ModelConfig:
     """Architecture of a Graphormer.
@@ -48,6 +65,10 @@ class ModelConfig:
         norm: a name in ``NORMS``.
         norm_position: "post" normalizes after each residual sum, "pre" before each sublayer.
         encodings: structural encodings; what they add to atoms and pairs is summed.
+        messages: whether atoms receive messages along their bonds in every block, beside attention. Source: Rampasek et
+            al., "Recipe for a General, Powerful, Scalable Graph Transformer", NeurIPS 2022 (GraphGPS).
+        degree_scaling: whether degrees scale what each atom receives from the others in every block. Source: Ma et al.,
+            ICML 2023 (GRIT), the section on injecting degree information.
         bias_hidden: hidden width of the network from pair features to the attention bias; 0: the sum is the bias.
         readout: a name in ``READOUTS``, what the head sees.
         dropout: on the output of each sublayer.
@@ -64,7 +85,9 @@ class ModelConfig:
     heads: Count = 8
     norm: Annotated[str, AfterValidator(known_norm)] = "sepnorm"
     norm_position: Literal["post", "pre"] = "post"
-    encodings: tuple[Annotated[Encoding, Field(discriminator="name")], ...] = ()
+    encodings: tuple[Annotated[Encoding, GetPydanticSchema(one_of_encodings)], ...] = ()
+    messages: bool = False
+    degree_scaling: bool = False
     bias_hidden: Annotated[int, Field(ge=0, le=100_000)] = 0
     readout: Annotated[str, AfterValidator(known_readout)] = "cls"
     dropout: Probability = 0.0
@@ -79,14 +102,9 @@ class ModelConfig:
             raise ValueError(f"an encoding is named twice: {', '.join(names)}")
 
     @property
-    def bonds(self) -> Bonds | None:
-        """The encoding that lets blocks pass messages along bonds, if there is one."""
-        return next((encoding for encoding in self.encodings if isinstance(encoding, Bonds)), None)
-
-    @property
-    def scales_by_degree(self) -> bool:
-        """Whether blocks scale what atoms receive by their degrees."""
-        return any(isinstance(encoding, DegreeScaling) for encoding in self.encodings)
+    def num_bond_types(self) -> int:
+        """Number of combinations of bond features; types are counted from 1 on."""
+        return math.prod(self.bond_sizes)
 
     def atoms_count_after(self, layer: int) -> bool:
         """Whether the atoms that leave a layer change the prediction.
@@ -231,6 +249,8 @@ def config_from_json(text: str | bytes, source: str) -> Config:
                 f"{source} has format {version}, this package reads up to {FORMAT_VERSION}: "
                 "install a newer graphormer_sepnorm"
             )
+        if version < 2:
+            text = json.dumps(config_of_format_1(json.loads(text)))
         return replace(ADAPTER.validate_json(text), format_version=FORMAT_VERSION)
     except ValidationError as error:
         raise InputError(f"{source}: {first_problem(error)}") from None
@@ -241,11 +261,3 @@ def first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
     return ": ".join(filter(None, (where, problem["msg"].removeprefix("Value error, "))))
-
-
-def num_bond_types(bond_sizes: tuple[int, ...]) -> int:
-    """Number of combinations of bond features."""
-    product = 1
-    for size in bond_sizes:
-        product *= size
-    return product

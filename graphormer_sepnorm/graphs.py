@@ -5,8 +5,10 @@ F feature columns.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -17,20 +19,24 @@ from graphormer_sepnorm.errors import InputError
 if TYPE_CHECKING:
     from torch_geometric.data import Batch, Data
 
-NO_BOND = 0
 LARGEST_BOND_TYPE = 255
+Level = Literal["atom", "pair", "edge"]
 
 
 @dataclass(frozen=True)
-class PackedGraphs:
-    """Many molecular graphs in a few arrays.
+class Graphs:
+    """Many molecular graphs in a few arrays; ``packed_graphs`` makes them.
 
     Attributes:
         x: [T, F] atom features, one column per vocabulary.
         atom_ptr: [M + 1], molecule m has the atoms atom_ptr[m] to atom_ptr[m + 1].
-        edge_index: [2, E], source and target of each directed bond, counted from 0 in each molecule.
+        edge_index: [2, E], source and target of each directed bond, counted from 0 in each molecule; in the order of
+            sources, then targets, and no two bonds with the same ones.
         edge_ptr: [M + 1], molecule m has the bonds edge_ptr[m] to edge_ptr[m + 1].
-        bond: [E] bond type, one number for all of a bond's features, from 1 on; 0 means no bond.
+        bond: uint8 [E] bond type, one number for all of a bond's features, from 1 on.
+        y: float32 [M, tasks] targets, NaN where a label is missing; None where there are none.
+        arrays: what encodings precomputed, by name.
+        levels: what the rows of each of ``arrays`` belong to.
     """
 
     x: np.ndarray
@@ -38,13 +44,16 @@ class PackedGraphs:
     edge_index: np.ndarray
     edge_ptr: np.ndarray
     bond: np.ndarray
+    y: np.ndarray | None = None
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    levels: dict[str, Level] = field(default_factory=dict)
 
     @property
     def num_atoms(self) -> np.ndarray:
         """[M] atoms of each molecule."""
         return np.diff(self.atom_ptr)
 
-    @property
+    @cached_property
     def pair_ptr(self) -> np.ndarray:
         """[M + 1], molecule m has the ordered pairs pair_ptr[m] to pair_ptr[m + 1], row by row."""
         return pointers(self.num_atoms**2)
@@ -59,17 +68,50 @@ class PackedGraphs:
     def __len__(self) -> int:
         return len(self.atom_ptr) - 1
 
-    def take(self, molecules: np.ndarray) -> "PackedGraphs":
+    def ptr(self, level: Level) -> np.ndarray:
+        """[M + 1], molecule m has the rows ptr[m] to ptr[m + 1] of an array of this level."""
+        return {"atom": self.atom_ptr, "pair": self.pair_ptr, "edge": self.edge_ptr}[level]
+
+    def rows(self, level: Level, molecule: int) -> slice:
+        """Where an array of this level has the rows of one molecule."""
+        ptr = self.ptr(level)
+        return slice(ptr[molecule], ptr[molecule + 1])
+
+    def with_targets(self, y: np.ndarray) -> "Graphs":
+        """The same molecules with targets [M, tasks]."""
+        return replace(self, y=y)
+
+    def take(self, molecules: np.ndarray) -> "Graphs":
         """The molecules with these numbers, in this order."""
-        atoms = ranges(self.atom_ptr, molecules)
-        edges = ranges(self.edge_ptr, molecules)
-        return PackedGraphs(
-            x=self.x[atoms],
+        needed: set[Level] = {"atom", "edge", *self.levels.values()}
+        rows = {level: ranges(self.ptr(level), molecules) for level in needed}
+        return replace(
+            self,
+            x=self.x[rows["atom"]],
             atom_ptr=pointers(np.diff(self.atom_ptr)[molecules]),
-            edge_index=self.edge_index[:, edges],
+            edge_index=self.edge_index[:, rows["edge"]],
             edge_ptr=pointers(np.diff(self.edge_ptr)[molecules]),
-            bond=self.bond[edges],
+            bond=self.bond[rows["edge"]],
+            y=None if self.y is None else self.y[molecules],
+            arrays={name: array[rows[self.levels[name]]] for name, array in self.arrays.items()},
         )
+
+
+def packed_graphs(
+    x: np.ndarray, atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray
+) -> Graphs:
+    """The graphs in packed arrays, laid out as in ``Graphs``, whose bonds come in any order.
+
+    Of parallel bonds the one of the smallest type is kept.
+    """
+    num_atoms = np.diff(atom_ptr)
+    molecule = np.repeat(np.arange(len(num_atoms)), np.diff(edge_ptr))
+    source, target = edge_index
+    pair = pointers(num_atoms**2)[molecule] + source * num_atoms[molecule] + target
+    order = np.argsort(pair * (LARGEST_BOND_TYPE + 1) + bond)
+    kept = order[np.diff(pair[order], prepend=-1) > 0]
+    counts = np.bincount(molecule[kept], minlength=len(num_atoms))
+    return Graphs(x, atom_ptr, edge_index[:, kept], pointers(counts), bond[kept])
 
 
 def ranges(ptr: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -138,8 +180,8 @@ def molecule_of(row: int, ptr: Tensor) -> int:
 
 def checked_graphs(
     x: Tensor, atom_ptr: Tensor, edge_index: Tensor, edge_ptr: Tensor, edge_attr: Tensor, bond_sizes: tuple[int, ...]
-) -> PackedGraphs:
-    """The graphs in packed tensors, laid out as in ``PackedGraphs``, with the features [E, C] of their bonds.
+) -> Graphs:
+    """The graphs in packed tensors, laid out as in ``packed_graphs``, with the features [E, C] of their bonds.
 
     Raises:
         InputError: a bond ends at an atom that its molecule does not have, or has features outside the vocabularies,
@@ -151,7 +193,7 @@ def checked_graphs(
         )
     check_bonds(edge_index, edge_ptr, atom_ptr.diff())
     check_features("edge_attr", edge_attr, bond_sizes, edge_ptr)
-    return PackedGraphs(
+    return packed_graphs(
         x=x.numpy(),
         atom_ptr=atom_ptr.numpy(),
         edge_index=edge_index.numpy(),
@@ -160,7 +202,7 @@ def checked_graphs(
     )
 
 
-def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> PackedGraphs:
+def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
     """Packs PyG graphs with ``x`` [n, F] or [n], ``edge_index`` [2, e] and ``edge_attr`` [e, C] or [e].
 
     Raises:
@@ -189,12 +231,18 @@ class GraphBatch:
     Attributes:
         x: integer [T, F] atom features.
         ptr: int64 [B + 1], molecule b has the atoms ptr[b] to ptr[b + 1].
-        arrays: what the encodings precomputed, by name; [T, ...] per atom or [P, ...] per ordered pair of atoms.
+        edge_index: int64 [2, E], source and target of each directed bond, counted over the batch; ordered as in
+            ``Graphs``.
+        bond: int64 [E] bond type, from 1 on.
+        arrays: what the encodings precomputed, by name; [T, ...] per atom, [P, ...] per ordered pair of atoms or
+            [E, ...] per bond.
         y: float32 [B, tasks] targets, NaN where a label is missing; None where there are none.
     """
 
     x: Tensor
     ptr: Tensor
+    edge_index: Tensor
+    bond: Tensor
     arrays: dict[str, Tensor] = field(default_factory=dict)
     y: Tensor | None = None
 
@@ -206,6 +254,12 @@ class GraphBatch:
     def num_atoms(self) -> int:
         return self.x.shape[0]
 
+    @property
+    def in_degree(self) -> Tensor:
+        """int64 [T] bonds that end at each atom."""
+        target = self.edge_index[1]
+        return target.new_zeros(self.num_atoms).index_add(0, target, torch.ones_like(target))
+
     def to(self, device: torch.device | str, non_blocking: bool = False) -> "GraphBatch":
         """The same batch on another device; the call that Lightning Fabric and PyTorch's utilities make."""
 
@@ -216,43 +270,33 @@ class GraphBatch:
             self,
             x=move(self.x),
             ptr=move(self.ptr),
+            edge_index=move(self.edge_index),
+            bond=move(self.bond),
             arrays={name: move(array) for name, array in self.arrays.items()},
             y=None if self.y is None else move(self.y),
         )
 
     @classmethod
-    def from_pyg(cls, batch: "Batch", array_names: list[str]) -> "GraphBatch":
+    def from_pyg(cls, batch: "Batch", array_names: Iterable[str]) -> "GraphBatch":
         """Reads a batch of PyG's DataLoader whose graphs went through ``GraphormerTransform``.
 
         Args:
-            batch: PyG batch with ``x``, ``ptr`` and the arrays.
+            batch: PyG batch with ``x``, ``ptr``, what the transform says of bonds, and the arrays.
             array_names: the arrays that the model's encodings need.
 
         Raises:
             ValueError: an array is missing.
         """
-        missing = [name for name in array_names if name not in batch]
+        names = list(array_names)
+        missing = [name for name in ("bond_index", "bond", *names) if name not in batch]
         if missing:
             raise ValueError(f"the batch has no {', '.join(missing)}: apply GraphormerTransform to its graphs first")
         y = batch.y if "y" in batch else None
         return cls(
             x=batch.x.view(batch.num_nodes, -1),
             ptr=batch.ptr,
-            arrays={name: batch[name] for name in array_names},
+            edge_index=batch.bond_index,
+            bond=batch.bond.long(),
+            arrays={name: batch[name] for name in names},
             y=None if y is None else y.view(batch.num_graphs, -1).float(),
         )
-
-
-@dataclass(frozen=True)
-class LabelledGraphs:
-    """Molecules and their targets: ``y`` float32 [M, tasks], NaN where a label is missing."""
-
-    graphs: PackedGraphs
-    y: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.graphs)
-
-    def take(self, molecules: np.ndarray) -> "LabelledGraphs":
-        """The molecules with these numbers, in this order."""
-        return LabelledGraphs(self.graphs.take(molecules), self.y[molecules])

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.encodings.base import Edges, Terms
+from graphormer_sepnorm.encodings.base import Sizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, check_features
 from graphormer_sepnorm.kernels import Attention, bias_gelu, embedding_sum, make_attention
 from graphormer_sepnorm.layers.norms import NORMS
@@ -73,12 +73,12 @@ class BondMessages(nn.Module):
 
     def __init__(self, width: int, num_bond_types: int):
         super().__init__()
-        self.bond = nn.Embedding(num_bond_types - 1, width)
+        self.bond = nn.Embedding(num_bond_types, width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, atoms: Tensor, edges: Edges) -> Tensor:
-        source, target = edges.edge_index
-        messages = torch.relu(atoms.index_select(0, source) + self.bond(edges.bond - 1))  # [E, D]
+    def forward(self, atoms: Tensor, edge_index: Tensor, bond: Tensor) -> Tensor:
+        source, target = edge_index
+        messages = torch.relu(atoms.index_select(0, source) + self.bond(bond - 1))  # [E, D]
         return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
 
 
@@ -109,17 +109,19 @@ class FeedForward(nn.Module):
 
 
 class Structure(NamedTuple):
-    """What every block knows of the molecules; None: no encoding gives it.
+    """What every block knows of the molecules.
 
     Attributes:
         attend: attention with the bias of this batch.
-        edges: bonds along which messages go.
-        in_degree: integer [T], by which what atoms receive is scaled.
+        edge_index: int64 [2, E], source and target of the directed bonds.
+        bond: int64 [E] bond type, from 1 on.
+        in_degree: int64 [T].
     """
 
     attend: Attention
-    edges: Edges | None
-    in_degree: Tensor | None
+    edge_index: Tensor
+    bond: Tensor
+    in_degree: Tensor
 
 
 class Block(nn.Module):
@@ -135,8 +137,8 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig, atoms_count: bool):
         super().__init__()
         self.attention = SelfAttention(config)
-        messages, scales = config.bonds and atoms_count, config.scales_by_degree and atoms_count
-        self.messages = BondMessages(config.width, config.bonds.num_bond_types) if messages else None
+        messages, scales = config.messages and atoms_count, config.degree_scaling and atoms_count
+        self.messages = BondMessages(config.width, config.num_bond_types) if messages else None
         self.degree_scaler = DegreeScaler(config.width) if scales else None
         self.attention_norm = NORMS[config.norm](config.width)
         self.ffn = FeedForward(config)
@@ -150,7 +152,7 @@ class Block(nn.Module):
             return received
         cls, atoms = received.split([num_cls, len(x) - num_cls])
         if self.messages is not None:
-            atoms = atoms + self.messages(x[num_cls:], structure.edges)
+            atoms = atoms + self.messages(x[num_cls:], structure.edge_index, structure.bond)
         if self.degree_scaler is not None:
             atoms = self.degree_scaler(atoms, structure.in_degree)
         return torch.cat([cls, atoms])
@@ -169,16 +171,6 @@ class PreNormBlock(Block):
 
 
 BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
-
-
-def find_edges(terms: list[Terms]) -> Edges | None:
-    """The bonds that messages go along, None if no encoding gives them."""
-    return next((term.edges for term in terms if term.edges is not None), None)
-
-
-def find_in_degree(terms: list[Terms]) -> Tensor | None:
-    """The degrees [T] that what atoms receive is scaled by, None if no encoding gives them."""
-    return next((term.in_degree for term in terms if term.in_degree is not None), None)
 
 
 def find_factor(terms: list[Terms]) -> Tensor | None:
@@ -200,8 +192,8 @@ class Graphormer(nn.Module):
         self.cls = nn.Parameter(torch.empty(1, config.width))
         self.cls_bias = nn.Parameter(torch.empty(config.heads))
         channels = config.bias_hidden or config.heads
-        sizes = (config.width, channels, config.heads)
-        self.encodings = nn.ModuleList(encoding.module(*sizes) for encoding in config.encodings)
+        sizes = Sizes(config.width, channels, config.heads, config.num_bond_types)
+        self.encodings = nn.ModuleList(encoding.module(sizes) for encoding in config.encodings)
         self.bias_network = BiasNetwork(channels, config.heads) if config.bias_hidden else nn.Identity()
         self.blocks = nn.ModuleList(
             BLOCKS[config.norm_position](config, config.atoms_count_after(layer)) for layer in range(config.layers)
@@ -243,8 +235,8 @@ class Graphormer(nn.Module):
             batch: a GraphBatch, or a batch of PyG's DataLoader over graphs that went through ``transform()``.
 
         Raises:
-            ValueError: arrays of the encodings are missing, one molecule in training with a BatchNorm on the CLS, or,
-                in a batch of PyG's, atom features outside the vocabularies.
+            ValueError: one molecule in training with a BatchNorm on the CLS; in a batch of PyG's, what the transform
+                adds is missing, or atom features are outside the vocabularies.
         """
         if not isinstance(batch, GraphBatch):
             batch = GraphBatch.from_pyg(batch, [name for e in self.config.encodings for name in e.arrays])
@@ -253,7 +245,7 @@ class Graphormer(nn.Module):
         num_cls = batch.num_graphs
         x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
         attend = make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias, find_factor(terms))
-        return self.run_blocks(x, num_cls, Structure(attend, find_edges(terms), find_in_degree(terms)))
+        return self.run_blocks(x, num_cls, Structure(attend, batch.edge_index, batch.bond, batch.in_degree))
 
     def run_blocks(self, x: Tensor, num_cls: int, structure: Structure) -> tuple[Tensor, Tensor]:
         """From embedded rows [N, D] to the final embeddings of the CLS tokens [B, D] and of the atoms [T, D]."""

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, num_bond_types, read_config
+from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, read_config
 from graphormer_sepnorm.data.load import find_dataset
-from graphormer_sepnorm.encodings import Encoding
+from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.edge_path import EdgePath
-from graphormer_sepnorm.encodings.in_blocks import Bonds
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
 from graphormer_sepnorm.encodings.rings import Rings
 from graphormer_sepnorm.encodings.spatial import Spatial
@@ -44,7 +43,7 @@ def paper(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: i
     """
     return replace(
         slim(atom_sizes, bond_sizes, num_tasks),
-        encodings=paper_encodings(num_bond_types(bond_sizes), max_hops=20),
+        encodings=paper_encodings(max_hops=20),
         norm="sharenorm",
         norm_position="pre",
         dropout=0.1,
@@ -58,7 +57,7 @@ def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
         atom_sizes=atom_sizes,
         bond_sizes=bond_sizes,
         num_tasks=num_tasks,
-        encodings=paper_encodings(num_bond_types(bond_sizes)),
+        encodings=paper_encodings(),
     )
 
 
@@ -74,11 +73,11 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
     LayerNorm on the CLS, BatchNorm on the atoms.
     """
     published = slim(atom_sizes, bond_sizes, num_tasks)
-    bonds = Bonds(num_bond_types=num_bond_types(bond_sizes) + 1)
     return replace(
         published,
         layers=10,
-        encodings=(*published.encodings, RandomWalk(), bonds, Rings()),
+        encodings=(*published.encodings, RandomWalk(), Rings()),
+        messages=True,
         bias_hidden=32,
         norm="sepnorm-layernorm-batchnorm",
         attention_dropout=0.4,
@@ -115,9 +114,9 @@ def find_recipe(name: str) -> Recipe:
     return Recipe(architecture, config.train)
 
 
-def paper_encodings(bond_types: int, max_hops: int = 5) -> tuple[Encoding, ...]:
-    """Graphormer's own three encodings, for ``bond_types`` bond types and paths of ``max_hops`` bonds."""
-    return Centrality(), Spatial(), EdgePath(max_hops=max_hops, num_bond_types=bond_types + 1)
+def paper_encodings(*, max_hops: int = 5) -> tuple[Encoding, ...]:
+    """Graphormer's own three encodings, for paths of ``max_hops`` bonds."""
+    return Centrality(), Spatial(), EdgePath(max_hops=max_hops)
 
 
 def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:

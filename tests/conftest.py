@@ -38,7 +38,7 @@ def config() -> ModelConfig:
         width=16,
         ffn_width=24,
         heads=4,
-        encodings=(Centrality(max_degree=3), Spatial(max_distance=4), EdgePath(max_hops=3, num_bond_types=4)),
+        encodings=(Centrality(max_degree=3), Spatial(max_distance=4), EdgePath(max_hops=3)),
         attention_dropout=0.0,
     )
 
@@ -61,6 +61,16 @@ def random_graph(n: int, seed: int, extra_bonds: int = 2, pieces: int = 1) -> Da
         edge_attr=torch.cat([kinds, kinds]),
         y=torch.from_numpy(rng.normal(size=1)).float(),
         num_nodes=n,
+    )
+
+
+def skeleton(*ends: tuple[int, int]) -> Data:
+    """A graph of these directed bonds, all of type 0."""
+    num_atoms = max(map(max, ends)) + 1
+    return Data(
+        x=torch.zeros(num_atoms, 1, dtype=torch.long),
+        edge_index=torch.tensor(ends).t(),
+        edge_attr=torch.zeros(len(ends), dtype=torch.long),
     )
 
 

@@ -26,7 +26,7 @@ def tiny_model(
         width=16,
         ffn_width=16,
         heads=2,
-        encodings=paper_encodings(60 if featurizer == "ogb" else 4),
+        encodings=paper_encodings(),
     )
     scale = {"mean": (0.0,) * len(targets), "std": (1.0,) * len(targets)} if kind == "regression" else {}
     task = TaskConfig(kind, "mae" if kind == "regression" else "rocauc", targets, **scale)

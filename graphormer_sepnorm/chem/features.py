@@ -18,7 +18,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import PackedGraphs, bond_types, pointers
+from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
 
 # Index = atom type of the ZINC benchmark's files: symbol, hydrogens written in the SMILES, sign of the charge.
 ZINC_ATOM_TYPES = (
@@ -129,11 +129,11 @@ class Featurizer:
             edge_attr=np.concatenate([edge_attr, edge_attr]),
         )
 
-    def pack(self, molecules: list[MoleculeGraph]) -> PackedGraphs:
+    def pack(self, molecules: list[MoleculeGraph]) -> Graphs:
         """Packs molecules one after another."""
         no_atoms = np.empty((0, len(self.atom_sizes)), np.uint8)
         no_bonds = np.empty((0, len(self.bond_sizes)), np.uint8)
-        return PackedGraphs(
+        return packed_graphs(
             x=np.concatenate([no_atoms, *(m.x for m in molecules)]),
             atom_ptr=pointers([len(m.x) for m in molecules]),
             edge_index=np.concatenate([np.empty((2, 0), np.int64), *(m.edge_index for m in molecules)], axis=1),
@@ -256,7 +256,7 @@ class Molecules:
         errors: one text per SMILES, why it could not be read; "" where it could.
     """
 
-    graphs: PackedGraphs
+    graphs: Graphs
     rows: np.ndarray
     errors: list[str]
 

@@ -16,7 +16,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS, Dataset
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import LabelledGraphs, check_features, checked_graphs
+from graphormer_sepnorm.graphs import Graphs, check_features, checked_graphs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ MAE = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",))
 
 
-def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> LabelledGraphs:
+def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> Graphs:
     """Reads the packed tensors that a PyG dataset holds; raises InputError unless they are features of a featurizer."""
     data, slices = dataset._data, dataset.slices
     x = data.x.view(len(data.x), -1)
@@ -40,10 +40,10 @@ def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> LabelledGraphs
         edge_attr=data.edge_attr.view(len(data.edge_attr), -1),
         bond_sizes=featurizer.bond_sizes,
     )
-    return LabelledGraphs(graphs, data.y.view(len(graphs), -1).float().numpy())
+    return graphs.with_targets(data.y.view(len(graphs), -1).float().numpy())
 
 
-def read_zinc(split: str, root: Path, subset: bool) -> LabelledGraphs:
+def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
     """ZINC as PyG lays it out; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
     from torch_geometric.datasets import ZINC  # its import takes seconds
 
@@ -61,7 +61,7 @@ def read_zinc(split: str, root: Path, subset: bool) -> LabelledGraphs:
 
 
 @functools.lru_cache(maxsize=1)
-def load_molhiv(root: Path) -> tuple[LabelledGraphs, dict[str, np.ndarray]]:
+def load_molhiv(root: Path) -> tuple[Graphs, dict[str, np.ndarray]]:
     """OGB's molecules and split; Hu et al., "Open Graph Benchmark", NeurIPS 2020."""
     from ogb.graphproppred import PygGraphPropPredDataset  # its import takes seconds
 
@@ -74,7 +74,7 @@ def load_molhiv(root: Path) -> tuple[LabelledGraphs, dict[str, np.ndarray]]:
     return molecules, {name: split["valid" if name == "val" else name].numpy() for name in SPLITS}
 
 
-def read_molhiv(split: str, root: Path) -> LabelledGraphs:
+def read_molhiv(split: str, root: Path) -> Graphs:
     molecules, index = load_molhiv(root)
     return molecules.take(index[split])
 
@@ -87,12 +87,12 @@ def sample_table() -> "pd.DataFrame":
         return pd.read_csv(path)
 
 
-def read_sample(split: str, root: Path) -> LabelledGraphs:
+def read_sample(split: str, root: Path) -> Graphs:
     table = sample_table()
     part = table[table.split == split]
     featurizer = FEATURIZERS["zinc"]
     graphs = featurizer.pack([featurizer.graph(smiles) for smiles in part.smiles])
-    return LabelledGraphs(graphs, part[["penalized_logp"]].to_numpy(np.float32))
+    return graphs.with_targets(part[["penalized_logp"]].to_numpy(np.float32))
 
 
 def state_of_files(*names: str) -> Callable[[Path], str]:

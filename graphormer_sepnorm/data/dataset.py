@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.graphs import Graphs
 
 SPLITS = ("train", "val", "test")
 ROOT_VARIABLE = "GRAPHORMER_SEPNORM_ROOT"
@@ -27,7 +27,7 @@ class Dataset:
 
     task: TaskConfig
     featurizer: str
-    read: Callable[[str, Path], LabelledGraphs]
+    read: Callable[[str, Path], Graphs]
     source: Callable[[Path], str]
     folder: str | None = None
 

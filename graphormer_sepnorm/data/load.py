@@ -10,7 +10,8 @@ from graphormer_sepnorm.data.dataset import SPLITS, Dataset, cache_root, data_ro
 from graphormer_sepnorm.data.mirror import read_alone
 from graphormer_sepnorm.data.prepared_table import TABLE, table_dataset
 from graphormer_sepnorm.data.store import MoleculeDataset, open_or_write
-from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION, Encoding
+from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
+from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from graphormer_sepnorm.data.dataset import ROOT_VARIABLE, Dataset, cache_root
 from graphormer_sepnorm.data.store import locked, remove
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.graphs import Graphs
 
 PROCESSED = "processed"
 
@@ -37,7 +37,7 @@ def explained_download(name: str, root: Path) -> Iterator[None]:
         ) from None
 
 
-def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str) -> LabelledGraphs:
+def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str) -> Graphs:
     """Reads a split while no other process reads this data: PyG and OGB write files of their own beside it.
 
     They do so in a mirror below the cache, so that the root stays as it is, except for what they download. A file of

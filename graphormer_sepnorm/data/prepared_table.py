@@ -17,7 +17,7 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.data.dataset import Dataset
 from graphormer_sepnorm.data.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.system.files import write_atomically
 
 SKIPPED = "skipped.csv"
@@ -61,7 +61,7 @@ def table_dataset(path: Path) -> Dataset:
     return Dataset(task, known["featurizer"], read, functools.partial(table_source, path))
 
 
-def read_table(path: Path, task: TaskConfig, featurizer: Featurizer, split: str, root: Path) -> LabelledGraphs:
+def read_table(path: Path, task: TaskConfig, featurizer: Featurizer, split: str, root: Path) -> Graphs:
     import pandas as pd  # its import takes a while
 
     try:
@@ -70,7 +70,7 @@ def read_table(path: Path, task: TaskConfig, featurizer: Featurizer, split: str,
         smiles, y = part.smiles, part[[TARGET + name for name in task.targets]].to_numpy(np.float32)
     except (ValueError, KeyError, AttributeError):
         raise InputError(f"{path} is damaged: it is not the table that this run was trained on") from None
-    return LabelledGraphs(featurizer.pack([featurizer.graph(text) for text in smiles]), y)
+    return featurizer.pack([featurizer.graph(text) for text in smiles]).with_targets(y)
 
 
 def table_source(path: Path, root: Path) -> str:

@@ -4,7 +4,7 @@ A folder holds one split: ``shard-00000.safetensors``, ... and ``index.json``, w
 shards' checksums. A folder without it, or whose files do not match it, is unfinished, damaged or foreign, and is
 written anew.
 
-Axis letters: M molecules, T atoms, P ordered atom pairs, B molecules of a batch.
+Axis letters: M molecules.
 """
 
 import contextlib
@@ -13,6 +13,8 @@ import json
 import shutil
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -22,37 +24,16 @@ from filelock import FileLock
 from safetensors.torch import load_file, save
 from tqdm import tqdm
 
-from graphormer_sepnorm.encodings import Encoding, precompute
+from graphormer_sepnorm.encodings import levels, precompute
+from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import GraphBatch, LabelledGraphs, pointers
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 from graphormer_sepnorm.system.files import write_atomically
 
 SHARD_MOLECULES = 8192
 INDEX = "index.json"
 PREPARE_THREADS = 2
-
-
-class Shard:
-    """Some prepared molecules.
-
-    Attributes:
-        arrays: ``x`` [T, F], ``y`` [M, tasks] and those of the encodings, [T, ...] or [P, ...].
-        num_atoms: [M].
-    """
-
-    def __init__(self, arrays: dict[str, np.ndarray]):
-        self.num_atoms = arrays.pop("num_atoms")
-        self.arrays = arrays
-        self.atom_ptr = pointers(self.num_atoms)
-        self.pair_ptr = pointers(self.num_atoms.astype(np.int64) ** 2)
-
-    def rows(self, name: str, molecule: int) -> np.ndarray:
-        """The rows of an array that belong to one molecule of this shard."""
-        array = self.arrays[name]
-        if name == "y":
-            return array[molecule : molecule + 1]
-        ptr = self.pair_ptr if len(array) == self.pair_ptr[-1] else self.atom_ptr
-        return array[ptr[molecule] : ptr[molecule + 1]]
+FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", "y")
 
 
 class MoleculeDataset:
@@ -60,17 +41,23 @@ class MoleculeDataset:
 
     Attributes:
         num_atoms: [M].
-        y: float32 [M, tasks].
     """
 
-    def __init__(self, shards: list[Shard]):
+    def __init__(self, shards: list[Graphs]):
         self.shards = shards
-        self.first = pointers(np.array([len(shard.num_atoms) for shard in shards]))
+        self.first = pointers(np.array([len(shard) for shard in shards]))
         self.num_atoms = np.concatenate([shard.num_atoms for shard in shards])
-        self.y = np.concatenate([shard.arrays["y"] for shard in shards])
 
     def __len__(self) -> int:
         return len(self.num_atoms)
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """float32 [M, tasks]; raises ValueError for molecules without targets."""
+        targets = [shard.y for shard in self.shards if shard.y is not None]
+        if len(targets) < len(self.shards):
+            raise ValueError("the molecules have no targets")
+        return np.concatenate(targets)
 
     def batch(self, molecules: Sequence[int] | np.ndarray) -> GraphBatch:
         """Packs the molecules with these numbers, in this order."""
@@ -78,44 +65,72 @@ class MoleculeDataset:
         shard_of = np.searchsorted(self.first, molecules, side="right") - 1
         places = [(self.shards[s], m - self.first[s]) for s, m in zip(shard_of, molecules, strict=True)]
 
-        def gather(name: str) -> torch.Tensor:
-            return torch.from_numpy(np.concatenate([shard.rows(name, place) for shard, place in places]))
+        def gather(level: Level, array_of: Callable[[Graphs], np.ndarray]) -> torch.Tensor:
+            return torch.from_numpy(np.concatenate([array_of(shard)[shard.rows(level, m)] for shard, m in places]))
 
+        ptr = torch.from_numpy(pointers(self.num_atoms[molecules]))
+        ends = [shard.edge_index[:, shard.rows("edge", m)] for shard, m in places]
+        first_atom = ptr[:-1].repeat_interleave(torch.tensor([pair.shape[1] for pair in ends]))
         return GraphBatch(
-            x=gather("x"),
-            ptr=torch.from_numpy(pointers(self.num_atoms[molecules])),
-            arrays={name: gather(name) for name in self.shards[0].arrays if name not in ("x", "y")},
-            y=gather("y"),
+            x=gather("atom", lambda shard: shard.x),
+            ptr=ptr,
+            edge_index=torch.from_numpy(np.concatenate(ends, axis=1)) + first_atom,
+            bond=gather("edge", lambda shard: shard.bond).long(),
+            arrays={
+                name: gather(level, lambda shard, name=name: shard.arrays[name])
+                for name, level in self.shards[0].levels.items()
+            },
+            y=None if self.shards[0].y is None else torch.from_numpy(self.y[molecules]),
         )
 
 
-def prepare_shard(molecules: LabelledGraphs, encodings: tuple[Encoding, ...]) -> dict[str, np.ndarray]:
-    """All arrays of a shard in their compact types."""
-    graphs = molecules.graphs
-    x_type = np.uint8 if graphs.x.max(initial=0) < 256 else np.int32
-    return {
-        "x": graphs.x.astype(x_type),
-        "y": molecules.y.astype(np.float32),
-        "num_atoms": graphs.num_atoms.astype(np.int32),
-        **precompute(encodings, graphs),
-    }
+def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> Graphs:
+    """The molecules with the arrays of their encodings, in compact types."""
+    return replace(
+        graphs,
+        x=compact(graphs.x),
+        edge_index=compact(graphs.edge_index),
+        y=None if graphs.y is None else graphs.y.astype(np.float32),
+        arrays=precompute(encodings, graphs),
+        levels=levels(encodings),
+    )
 
 
-def in_memory(molecules: LabelledGraphs, encodings: tuple[Encoding, ...]) -> MoleculeDataset:
+def compact(numbers: np.ndarray) -> np.ndarray:
+    """Integers from 0 on as uint8 where they fit, else as int32."""
+    return numbers.astype(np.uint8 if numbers.max(initial=0) < 256 else np.int32)
+
+
+def in_memory(graphs: Graphs, encodings: tuple[Encoding, ...]) -> MoleculeDataset:
     """Prepares molecules without a store."""
-    return MoleculeDataset([Shard(prepare_shard(molecules, encodings))])
+    return MoleculeDataset([prepare(graphs, encodings)])
 
 
-def write_store(
-    folder: Path, molecules: LabelledGraphs, encodings: tuple[Encoding, ...], key: str, description: str
-) -> None:
+def to_tensors(graphs: Graphs) -> dict[str, torch.Tensor]:
+    """What a shard holds: the fields of ``Graphs`` by name, and an encoding's array with its level before its name."""
+    fields = {name: getattr(graphs, name) for name in FIELDS if getattr(graphs, name) is not None}
+    arrays = {f"{graphs.levels[name]}.{name}": array for name, array in graphs.arrays.items()}
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in (fields | arrays).items()}
+
+
+def from_tensors(tensors: dict[str, torch.Tensor]) -> Graphs:
+    """The molecules that ``to_tensors`` gave."""
+    fields = {name: tensor.numpy() for name, tensor in tensors.items() if name in FIELDS}
+    places = [(name, *name.split(".", 1)) for name in tensors if name not in FIELDS]
+    return Graphs(
+        **fields,
+        arrays={name: tensors[whole].numpy() for whole, _, name in places},
+        levels={name: level for _, level, name in places},
+    )
+
+
+def write_store(folder: Path, molecules: Graphs, encodings: tuple[Encoding, ...], key: str, description: str) -> None:
     """Prepares molecules in parallel, shard by shard, into an empty folder."""
     starts = range(0, len(molecules), SHARD_MOLECULES)
 
     def write_shard(start: int) -> dict[str, str]:
         stop = min(start + SHARD_MOLECULES, len(molecules))
-        arrays = prepare_shard(molecules.take(np.arange(start, stop)), encodings)
-        content = save({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()})
+        content = save(to_tensors(prepare(molecules.take(np.arange(start, stop)), encodings)))
         path = folder / shard_name(start // SHARD_MOLECULES)
         write_atomically(path, content)
         return {"file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
@@ -156,15 +171,12 @@ def sha256_of_file(path: Path) -> str:
 
 def open_store(folder: Path) -> MoleculeDataset:
     """Maps the files of an intact store."""
-    shards = []
-    for shard in json.loads((folder / INDEX).read_bytes())["shards"]:
-        tensors = load_file(folder / shard["file"])
-        shards.append(Shard({name: tensor.numpy() for name, tensor in tensors.items()}))
-    return MoleculeDataset(shards)
+    index = json.loads((folder / INDEX).read_bytes())
+    return MoleculeDataset([from_tensors(load_file(folder / shard["file"])) for shard in index["shards"]])
 
 
 def open_or_write(
-    folder: Path, read: Callable[[], LabelledGraphs], encodings: tuple[Encoding, ...], key: str, description: str
+    folder: Path, read: Callable[[], Graphs], encodings: tuple[Encoding, ...], key: str, description: str
 ) -> MoleculeDataset:
     """Opens the store in ``folder``, written before if it is not there, not intact or of another key.
 

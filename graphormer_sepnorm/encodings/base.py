@@ -1,28 +1,54 @@
-"""What all encodings share: the terms they give, bounds of their vocabularies, and degrees."""
+"""What all encodings share: their interface, the sizes they are built for, the terms they give, and degrees."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from pydantic import ConfigDict
-from torch import Tensor
+from torch import Tensor, nn
 
-from graphormer_sepnorm.graphs import PackedGraphs
+from graphormer_sepnorm.graphs import Graphs, Level
 
 STRICT = ConfigDict(extra="forbid", strict=True)
-BOND_TYPES = 256
 LONGEST_DISTANCE, UNREACHABLE = 254, 255  # of shortest paths, in bonds
 
 
-class Edges(NamedTuple):
-    """The directed bonds of a batch.
+class Sizes(NamedTuple):
+    """What the module of an encoding is built for.
 
     Attributes:
-        edge_index: int64 [2, E], source and target.
-        bond: int64 [E] bond type, from 1 on.
+        width: of the atoms' embedding, D.
+        channels: of the features of atom pairs, C.
+        heads: of attention, H.
+        bond_types: number of types, which are counted from 1 on.
     """
 
-    edge_index: Tensor
-    bond: Tensor
+    width: int
+    channels: int
+    heads: int
+    bond_types: int
+
+
+class Encoding(Protocol):
+    """A frozen dataclass of hyper-parameters.
+
+    Attributes:
+        name: the same for all encodings of a class.
+        arrays: names of the arrays that it needs in a batch, and what their rows belong to.
+    """
+
+    arrays: ClassVar[Mapping[str, Level]]
+
+    @property
+    def name(self) -> str: ...
+
+    def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
+        """Its arrays for packed molecules."""
+        ...
+
+    def module(self, sizes: Sizes) -> nn.Module:
+        """What learns from them: from GraphBatch to ``Terms``; the model draws its first weights."""
+        ...
 
 
 class Terms(NamedTuple):
@@ -32,18 +58,14 @@ class Terms(NamedTuple):
         atom: [T, D], to the atoms' embedding.
         pair: [P, C], to the features of atom pairs.
         factor: [P, H], what multiplies the attention weights of atom pairs.
-        edges: bonds along which every block passes messages.
-        in_degree: integer [T], by which every block scales what its atoms receive.
     """
 
     atom: Tensor | None = None
     pair: Tensor | None = None
     factor: Tensor | None = None
-    edges: Edges | None = None
-    in_degree: Tensor | None = None
 
 
-def degrees(graphs: PackedGraphs) -> np.ndarray:
+def degrees(graphs: Graphs) -> np.ndarray:
     """In- and out-degrees of all atoms, int64 [T, 2]."""
     offset = np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
     source, target = (np.bincount(ends + offset, minlength=graphs.atom_ptr[-1]) for ends in graphs.edge_index)

@@ -1,5 +1,6 @@
 """Centrality: learned vectors for degrees."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -8,8 +9,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Terms, degrees
-from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
+from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms, degrees
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
 
@@ -25,14 +26,14 @@ class Centrality:
 
     name: Literal["centrality"] = "centrality"
     max_degree: Annotated[int, Field(ge=1, le=254)] = 15
-    arrays: ClassVar[tuple[str, ...]] = ("degree",)
+    arrays: ClassVar[Mapping[str, Level]] = {"degree": "atom"}
 
-    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+    def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``degree``: uint8 [T, 2], in- and out-degree, at most ``max_degree``."""
         return {"degree": degrees(graphs).clip(max=self.max_degree).astype(np.uint8)}
 
-    def module(self, width: int, channels: int, heads: int) -> nn.Module:
-        return CentralityModule(width, self.max_degree)
+    def module(self, sizes: Sizes) -> nn.Module:
+        return CentralityModule(sizes.width, self.max_degree)
 
 
 class CentralityModule(nn.Module):

@@ -1,5 +1,6 @@
 """Edge encoding: the bonds along the shortest path."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -8,8 +9,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import BOND_TYPES, STRICT, Terms
-from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
+from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
 
@@ -21,15 +22,13 @@ class EdgePath:
 
     Attributes:
         max_hops: steps of a path beyond these are left out, as in the authors' code.
-        num_bond_types: size of the vocabulary of bond types, ``NO_BOND`` included.
     """
 
     name: Literal["edge"] = "edge"
     max_hops: Annotated[int, Field(ge=1, le=64)] = 5
-    num_bond_types: Annotated[int, Field(ge=2, le=BOND_TYPES)] = 4
-    arrays: ClassVar[tuple[str, ...]] = ("path_bonds",)
+    arrays: ClassVar[Mapping[str, Level]] = {"path_bonds": "pair"}
 
-    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+    def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``path_bonds``: uint8 [P, max_hops], bond types of the path's first steps, 0 behind its end."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
@@ -38,22 +37,21 @@ class EdgePath:
         )
         return {"path_bonds": path_bonds}
 
-    def module(self, width: int, channels: int, heads: int) -> nn.Module:
-        return EdgePathModule(channels, self.max_hops, self.num_bond_types)
+    def module(self, sizes: Sizes) -> nn.Module:
+        return EdgePathModule(sizes.channels, self.max_hops, sizes.bond_types)
 
 
 class EdgePathModule(nn.Module):
-    def __init__(self, channels: int, max_hops: int, num_bond_types: int):
+    def __init__(self, channels: int, max_hops: int, bond_types: int):
         super().__init__()
-        self.bond = nn.Parameter(torch.empty(num_bond_types - 1, channels))
+        self.bond = nn.Parameter(torch.empty(bond_types, channels))
         self.hop = nn.Parameter(torch.empty(max_hops, channels, channels))
 
     def forward(self, batch: GraphBatch) -> Terms:
         path_bonds = batch.arrays["path_bonds"]
         max_hops, channels = self.hop.shape[:2]
-        per_hop = nn.functional.pad(self.bond @ self.hop, (0, 0, 1, 0))  # [max_hops, num_bond_types, C], no bond: 0
-        num_bond_types = per_hop.shape[1]
-        offset = torch.arange(max_hops, dtype=torch.int32, device=path_bonds.device) * num_bond_types
+        per_hop = nn.functional.pad(self.bond @ self.hop, (0, 0, 1, 0))  # [max_hops, 1 + bond types, C], no bond: 0
+        offset = torch.arange(max_hops, dtype=torch.int32, device=path_bonds.device) * per_hop.shape[1]
         steps = path_bonds.count_nonzero(dim=1).clamp(min=1)
         total = embedding_sum(path_bonds + offset, per_hop.view(-1, channels))
         return Terms(pair=total / steps.unsqueeze(1))

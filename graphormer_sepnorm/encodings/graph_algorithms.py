@@ -1,6 +1,6 @@
 """Compiled loops over packed molecular graphs: shortest paths, random walks, resistances.
 
-Each function takes the arrays of ``PackedGraphs`` and fills pair arrays [P, ...]; none holds the GIL, so threads
+Each function takes the arrays of ``Graphs`` and fills pair arrays [P, ...]; none holds the GIL, so threads
 prepare molecules in parallel. Importing this imports Numba: precomputations do it when they run.
 """
 

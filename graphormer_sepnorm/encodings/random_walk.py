@@ -1,5 +1,6 @@
 """Relative random-walk probabilities (RRWP)."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -7,8 +8,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Terms
-from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
+from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -23,9 +24,9 @@ class RandomWalk:
 
     name: Literal["rrwp"] = "rrwp"
     steps: Annotated[int, Field(ge=1, le=64)] = 16
-    arrays: ClassVar[tuple[str, ...]] = ("rrwp", "rrwp_return")
+    arrays: ClassVar[Mapping[str, Level]] = {"rrwp": "pair", "rrwp_return": "atom"}
 
-    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+    def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``rrwp``: float16 [P, steps], ((D^-1 A)^k)_ij; ``rrwp_return``: float16 [T, steps], its diagonal."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
@@ -35,8 +36,8 @@ class RandomWalk:
         walks = walks.astype(np.float16)
         return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
 
-    def module(self, width: int, channels: int, heads: int) -> nn.Module:
-        return RandomWalkModule(width, channels, self.steps)
+    def module(self, sizes: Sizes) -> nn.Module:
+        return RandomWalkModule(sizes.width, sizes.channels, self.steps)
 
 
 class RandomWalkModule(nn.Module):

@@ -1,5 +1,6 @@
 """Effective resistances between atoms."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -8,8 +9,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Terms
-from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
+from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -31,17 +32,17 @@ class Resistance:
     basis: Annotated[int, Field(ge=1, le=256)] = 32
     cap: Annotated[float, Field(gt=0, le=254)] = 24.0
     multiplies: bool = False
-    arrays: ClassVar[tuple[str, ...]] = ("resistance",)
+    arrays: ClassVar[Mapping[str, Level]] = {"resistance": "pair"}
 
-    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+    def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``resistance``: float16 [P], in bonds."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
         found = graph_algorithms.resistances(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.cap)
         return {"resistance": found.astype(np.float16)}
 
-    def module(self, width: int, channels: int, heads: int) -> nn.Module:
-        return ResistanceModule(channels, heads if self.multiplies else 0, self.basis, self.cap)
+    def module(self, sizes: Sizes) -> nn.Module:
+        return ResistanceModule(sizes.channels, sizes.heads if self.multiplies else 0, self.basis, self.cap)
 
 
 class ResistanceModule(nn.Module):

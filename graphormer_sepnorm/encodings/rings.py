@@ -1,5 +1,6 @@
 """Rings through atoms and through pairs of atoms."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -9,8 +10,8 @@ from pydantic.dataclasses import dataclass
 from rdkit import Chem
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Terms
-from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
+from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
 
@@ -49,9 +50,9 @@ class Rings:
 
     name: Literal["rings"] = "rings"
     max_size: Annotated[int, Field(ge=3, le=254)] = 16
-    arrays: ClassVar[tuple[str, ...]] = ("ring_counts", "shared_ring")
+    arrays: ClassVar[Mapping[str, Level]] = {"ring_counts": "atom", "shared_ring": "pair"}
 
-    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+    def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """The rings of ``rings.smallest_rings``.
 
         ``ring_counts``: uint8 [T, max_size - 2], numbers of rings through the atom with at least 3, 4, ... atoms, at
@@ -69,8 +70,8 @@ class Rings:
                 pairs[np.ix_(ring, ring)] = size
         return {"ring_counts": counts.clip(max=255).astype(np.uint8), "shared_ring": shared}
 
-    def module(self, width: int, channels: int, heads: int) -> nn.Module:
-        return RingsModule(width, channels, self.max_size)
+    def module(self, sizes: Sizes) -> nn.Module:
+        return RingsModule(sizes.width, sizes.channels, self.max_size)
 
 
 class RingsModule(nn.Module):

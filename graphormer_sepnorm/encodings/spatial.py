@@ -1,5 +1,6 @@
 """Spatial encoding: a learned value per shortest-path distance."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -8,8 +9,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, STRICT, UNREACHABLE, Terms
-from graphormer_sepnorm.graphs import GraphBatch, PackedGraphs
+from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, STRICT, UNREACHABLE, Sizes, Terms
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
 
@@ -25,9 +26,9 @@ class Spatial:
 
     name: Literal["spatial"] = "spatial"
     max_distance: Annotated[int, Field(ge=1, le=LONGEST_DISTANCE)] = 40
-    arrays: ClassVar[tuple[str, ...]] = ("spd",)
+    arrays: ClassVar[Mapping[str, Level]] = {"spd": "pair"}
 
-    def precompute(self, graphs: PackedGraphs) -> dict[str, np.ndarray]:
+    def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
         """``spd``: uint8 [P], shortest-path distance in bonds, at most ``max_distance``, one more if unreachable."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
@@ -35,8 +36,8 @@ class Spatial:
         far = np.where(spd == UNREACHABLE, self.max_distance + 1, self.max_distance)
         return {"spd": np.minimum(spd, far).astype(np.uint8)}
 
-    def module(self, width: int, channels: int, heads: int) -> nn.Module:
-        return SpatialModule(channels, self.max_distance)
+    def module(self, sizes: Sizes) -> nn.Module:
+        return SpatialModule(sizes.channels, self.max_distance)
 
 
 class SpatialModule(nn.Module):

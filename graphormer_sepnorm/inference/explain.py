@@ -16,15 +16,14 @@ from torch import Tensor
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.store import in_memory
-from graphormer_sepnorm.encodings import Encoding
-from graphormer_sepnorm.encodings.base import Edges
+from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import GraphBatch, LabelledGraphs, PackedGraphs
+from graphormer_sepnorm.graphs import GraphBatch, Graphs
 from graphormer_sepnorm.inference.forward import ATOMS_PER_BATCH
 from graphormer_sepnorm.inference.pretrained import Graphormer, pack_smiles
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import DenseAttention
-from graphormer_sepnorm.model import Structure, find_edges, find_factor, find_in_degree
+from graphormer_sepnorm.model import Structure, find_factor
 from graphormer_sepnorm.tasks import Task
 
 STEPS = (64, 256, 1024)
@@ -92,10 +91,9 @@ class Target:
         )
 
 
-def prepare(graphs: PackedGraphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
+def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
     """All molecules in one batch."""
-    unlabelled = LabelledGraphs(graphs, np.full((len(graphs), 1), np.nan, np.float32))
-    return in_memory(unlabelled, encodings).batch(np.arange(len(graphs)))
+    return in_memory(graphs, encodings).batch(np.arange(len(graphs)))
 
 
 @functools.lru_cache(maxsize=4)
@@ -118,8 +116,8 @@ class EmbeddedMolecule:
         atoms: [1, n, D] embeddings of its atoms, what structural encodings add to them included.
         pair_bias: [n * n, H].
         pair_factor: [n * n, H] or None.
-        edges: its bonds, if the model passes messages along them.
-        in_degree: [n], if the model scales by degrees.
+        edge_index, bond: its bonds, [2, e] and [e].
+        in_degree: [n].
     """
 
     def __init__(self, model: Graphormer, smiles: str):
@@ -131,7 +129,7 @@ class EmbeddedMolecule:
             terms = [encoding(batch) for encoding in model.encodings]
             self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)
             self.pair_bias, self.pair_factor = model.pair_bias(batch, terms), find_factor(terms)
-            self.edges, self.in_degree = find_edges(terms), find_in_degree(terms)
+        self.edge_index, self.bond, self.in_degree = batch.edge_index, batch.bond, batch.in_degree
 
     def outputs(self, atoms: Tensor, attention: Callable[..., Attention] = make_attention) -> Tensor:
         """Model outputs [S, tasks] for S copies of the molecule with the atom embeddings [S, n, D]."""
@@ -140,18 +138,10 @@ class EmbeddedMolecule:
         factor = None if self.pair_factor is None else self.pair_factor.repeat(copies, 1)
         attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach(), factor)
         rows = torch.cat([self.model.cls.expand(copies, -1), atoms.flatten(0, 1)])
-        in_degree = None if self.in_degree is None else self.in_degree.repeat(copies)
-        structure = Structure(attend, self.repeated_edges(copies), in_degree)
+        edge_index = (self.edge_index.unsqueeze(1) + ptr[:-1].unsqueeze(1)).flatten(1)  # [2, S e]
+        structure = Structure(attend, edge_index, self.bond.repeat(copies), self.in_degree.repeat(copies))
         embeddings = self.model.run_blocks(rows, copies, structure)
         return self.model.head(self.model.readout.read(*embeddings, ptr))
-
-    def repeated_edges(self, copies: int) -> Edges | None:
-        """The bonds of so many copies, one after another."""
-        if self.edges is None:
-            return None
-        edge_index, bond = self.edges
-        first = torch.arange(copies, device=bond.device) * self.atoms.shape[1]
-        return Edges((edge_index.unsqueeze(1) + first.unsqueeze(1)).flatten(1), bond.repeat(copies))
 
 
 def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:

@@ -17,7 +17,7 @@ from graphormer_sepnorm.chem.features import Molecules, read_molecules
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import LabelledGraphs, PackedGraphs
+from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.runs import checkpoint
@@ -141,13 +141,11 @@ def rows_of_smiles(
     """What ``compute`` gives for prepared molecules [R, width], with rows of NaN for the others: float32 [M, width]."""
     rows = np.full((len(molecules.errors), width), np.nan, np.float32)
     for piece in pieces(molecules.graphs):
-        graphs = molecules.graphs.take(piece)
-        unlabelled = LabelledGraphs(graphs, np.full((len(graphs), 1), np.nan, np.float32))
-        rows[molecules.rows[piece]] = compute(in_memory(unlabelled, model.config.encodings))
+        rows[molecules.rows[piece]] = compute(in_memory(molecules.graphs.take(piece), model.config.encodings))
     return rows
 
 
-def pieces(graphs: PackedGraphs) -> list[np.ndarray]:
+def pieces(graphs: Graphs) -> list[np.ndarray]:
     """Numbers of the molecules, in lists of about ``PAIRS_PER_PIECE`` atom pairs that can be prepared at once."""
     if len(graphs) == 0:
         return []

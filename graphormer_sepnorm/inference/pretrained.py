@@ -16,7 +16,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer
 from graphormer_sepnorm.config import Config, ModelConfig, config_to_json
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import LabelledGraphs, PackedGraphs
+from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS, weights_file
@@ -35,7 +35,7 @@ Graphormer with separate normalization of the CLS token, for molecular property 
 """
 
 
-def pack_smiles(featurizer: Featurizer, smiles: Iterable[str], first_row: int = 0) -> PackedGraphs:
+def pack_smiles(featurizer: Featurizer, smiles: Iterable[str], first_row: int = 0) -> Graphs:
     """Reads SMILES and packs them; raises InputError that names the first row that cannot be read."""
     molecules = []
     for row, text in enumerate(smiles, first_row):
@@ -159,6 +159,5 @@ class Graphormer(
         for start in range(0, len(texts), MOLECULES_PER_CHUNK):
             chunk = slice(start, start + MOLECULES_PER_CHUNK)
             graphs = pack_smiles(featurizer, texts[chunk], start)
-            unlabelled = LabelledGraphs(graphs, np.full((len(graphs), 1), np.nan, np.float32))
-            rows[chunk] = compute(in_memory(unlabelled, self.config.encodings))
+            rows[chunk] = compute(in_memory(graphs, self.config.encodings))
         return rows

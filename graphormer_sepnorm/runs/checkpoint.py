@@ -6,7 +6,6 @@ from) and ``config.json`` (the config again, for people).
 
 import hashlib
 import json
-import re
 from pathlib import Path
 
 import torch
@@ -15,10 +14,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import FORMAT, Config, ModelConfig, config_from_json, config_to_json, num_bond_types
-from graphormer_sepnorm.encodings.edge_path import EdgePath
-from graphormer_sepnorm.encodings.in_blocks import Bonds
+from graphormer_sepnorm.config import FORMAT, Config, config_from_json, config_to_json
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.formats import tensors_of_format_1
 from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.system.files import write_atomically
@@ -29,7 +27,6 @@ CHECKSUM = "sha256"
 METADATA = "__metadata__"
 MAX_HEADER = 10_000_000
 MAX_FILE = 4_000_000_000
-RECEIVED = re.compile(r"(^|\.)blocks\.(?P<layer>\d{1,4})\.(messages|degree_scaler)\.")
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: dict) -> None:
@@ -82,25 +79,9 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
         raise InputError(f"{path} is damaged: its content does not match its checksum")
     check_usable(config, path)
     if FORMAT.validate_json(metadata["config"]).format_version < 2:
-        tensors = without_idle_parameters(tensors, config.model)
+        tensors = tensors_of_format_1(tensors, json.loads(metadata["config"]), config.model.atoms_count_after)
     check_parameters(config, tensors, path)
     return tensors, config, read_facts(metadata["facts"], path)
-
-
-def without_idle_parameters(tensors: dict[str, Tensor], model: ModelConfig) -> dict[str, Tensor]:
-    """From format 1, of weights or of a state, to 2: without parameters that no prediction depends on.
-
-    These are what atoms receive along bonds and by their degrees where they do not count any more, and the embedding of
-    no bond in messages; with their averages and moments.
-    """
-    kept = {}
-    for name, tensor in tensors.items():
-        received = RECEIVED.search(name)
-        if received is None:
-            kept[name] = tensor
-        elif model.atoms_count_after(int(received["layer"])):
-            kept[name] = tensor[1:].clone() if "messages.bond" in name and tensor.ndim == 2 else tensor
-    return kept
 
 
 def read_facts(text: str, path: Path) -> dict:
@@ -145,11 +126,6 @@ def check_usable(config: Config, path: Path) -> None:
             f"{path}: its vocabularies {model.atom_sizes} and {model.bond_sizes} are not those of the featurizer "
             f"{config.featurizer!r}, {featurizer.atom_sizes} and {featurizer.bond_sizes}"
         )
-    for encoding in model.encodings:
-        if isinstance(encoding, EdgePath | Bonds) and encoding.num_bond_types != num_bond_types(model.bond_sizes) + 1:
-            raise InputError(
-                f"{path}: the {encoding.name} encoding has {encoding.num_bond_types} bond types, its bonds do not"
-            )
 
 
 def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> None:

@@ -21,7 +21,7 @@ from graphormer_sepnorm.data.store import MoleculeDataset, locked, open_or_write
 from graphormer_sepnorm.data.tables import open_table
 from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_small, task_config
 from graphormer_sepnorm.runs.folder import CONFIG
 from graphormer_sepnorm.system.signals import advising
@@ -67,10 +67,10 @@ class Corpus:
         folder = cache_root() / f"pretrain-{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
         return open_or_write(folder, self.labelled, encodings, key, f"preparing {name}")
 
-    def labelled(self) -> LabelledGraphs:
+    def labelled(self) -> Graphs:
         """The molecules as graphs, read in several processes."""
         graphs = [graph for _, found in map_chunks(read_graphs, in_chunks(self.smiles), list) for graph in found]
-        return LabelledGraphs(FEATURIZERS[FEATURIZER].pack(graphs), self.y)
+        return FEATURIZERS[FEATURIZER].pack(graphs).with_targets(self.y)
 
 
 def read_graphs(smiles: Smiles) -> list[MoleculeGraph]:

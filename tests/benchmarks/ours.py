@@ -21,7 +21,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory, open_or_write
 from graphormer_sepnorm.encodings import precompute
-from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.training.optimizers import adamw
 from graphormer_sepnorm.training.schedule import epoch_batches
 
@@ -33,11 +33,11 @@ def slim_config(norm: str = "sepnorm") -> ModelConfig:
     return replace(slim(FEATURIZER.atom_sizes, FEATURIZER.bond_sizes), norm=norm, attention_dropout=0.1)
 
 
-def read(csv: Path, count: int | None) -> LabelledGraphs:
+def read(csv: Path, count: int | None) -> Graphs:
     table = pd.read_csv(csv)
     table = table if count is None else table.sample(count, random_state=0)
     graphs = FEATURIZER.pack([FEATURIZER.graph(smiles) for smiles in table.smiles])
-    return LabelledGraphs(graphs, table[["penalized_logp"]].to_numpy(np.float32))
+    return graphs.with_targets(table[["penalized_logp"]].to_numpy(np.float32))
 
 
 def make_step(model: Graphormer):
@@ -161,7 +161,7 @@ def growth(args: argparse.Namespace) -> dict:
     """Time and memory of one training step for one molecule size and batch size, in a process of its own."""
     config = slim_config()
     graphs = FEATURIZER.pack([FEATURIZER.graph(chain(args.atoms))] * args.batch_size)
-    data = in_memory(LabelledGraphs(graphs, np.zeros((args.batch_size, 1), np.float32)), config.encodings)
+    data = in_memory(graphs.with_targets(np.zeros((args.batch_size, 1), np.float32)), config.encodings)
     step = make_step(Graphormer(config).train())
     batch = data.batch(range(args.batch_size))
     step(data.batch(range(2)))

@@ -81,8 +81,7 @@ def test_trains_to_a_test_score(root, name, tmp_path, monkeypatch):
     def some(name, split, encodings, root):
         data = whole(name, split, encodings, root)
         if split == "train":
-            shard = data.shards[0]
-            return type(data)([type(shard)({**shard.arrays, "num_atoms": shard.num_atoms})])
+            return type(data)(data.shards[:1])
         return data
 
     monkeypatch.setattr(experiment, "load_split", some)

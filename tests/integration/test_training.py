@@ -6,16 +6,14 @@ import pytest
 import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.config import Config, TrainConfig, config_to_json
 from graphormer_sepnorm.data import store
 from graphormer_sepnorm.data.benchmarks import MAE, sample_table
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.edge_path import EdgePath
-from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import LabelledGraphs
 from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, STATE, WEIGHTS
@@ -33,7 +31,7 @@ def run_config(config) -> Config:
         config,
         atom_sizes=featurizer.atom_sizes,
         bond_sizes=featurizer.bond_sizes,
-        encodings=(Centrality(), Spatial(), EdgePath(num_bond_types=5)),
+        encodings=(Centrality(), Spatial(), EdgePath()),
         attention_dropout=0.1,
     )
     train = TrainConfig(epochs=4, batch_size=8, lr=3e-3, averaging=0.9)
@@ -45,7 +43,7 @@ def molecules(count, config, skip=0):
     featurizer = FEATURIZERS["zinc"]
     graphs = featurizer.pack([featurizer.graph(smiles) for smiles in table.smiles])
     y = table[["penalized_logp"]].to_numpy(np.float32)
-    return store.in_memory(LabelledGraphs(graphs, y), config.model.encodings)
+    return store.in_memory(graphs.with_targets(y), config.model.encodings)
 
 
 def weights(path):
@@ -393,8 +391,14 @@ def test_models_are_of_single_precision_whatever_the_default(run_config, tmp_pat
         torch.set_default_dtype(torch.float32)
 
 
-def with_idle_parameters(path) -> None:
-    """Rewrites a file as format 1 had it: a row of no bond before each type's, messages and degrees in all blocks."""
+def in_format_1(path, places: dict[str, str]) -> None:
+    """Rewrites a file as format 1 had it, with idle parameters and encodings that have become fields of the model.
+
+    Idle are a row of no bond before each type's, and messages and degrees in the last block.
+
+    Args:
+        places: where each encoding stood in format 1.
+    """
     tensors, config, facts = checkpoint.load_tensors(path)
     received = {name: value for name, value in tensors.items() if "messages" in name or "degree_scaler" in name}
     for name, value in received.items():
@@ -402,13 +406,31 @@ def with_idle_parameters(path) -> None:
             value = torch.cat([torch.ones(1, value.shape[1]), value])
         tensors |= {name: value, name.replace("blocks.0", "blocks.1"): value.clone()}
     assert received and all("blocks.0" in name for name in received)
-    checkpoint.save_tensors(path, tensors, replace(config, format_version=1), facts)
+    moved = {}
+    for name, value in tensors.items():
+        before, encodings, rest = name.rpartition("encodings.")
+        moved[f"{before}{encodings}{places[rest[0]]}{rest[1:]}" if encodings else name] = value
+    fields = json.loads(config_to_json(config))
+    model = {key: value for key, value in fields["model"].items() if key not in ("messages", "degree_scaling")}
+    centrality, edge, spatial = model["encodings"]
+    encodings = [
+        {"name": "bonds", "num_bond_types": 5},
+        centrality,
+        {**edge, "num_bond_types": 5},
+        {"name": "degree_scaling"},
+        spatial,
+    ]
+    text = json.dumps({**fields, "model": {**model, "encodings": encodings}, "format_version": 1})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "config_to_json", lambda config: text)
+        checkpoint.save_tensors(path, moved, config, facts)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_path, optimizer):
-    encodings = (Centrality(), Spatial(), Bonds(num_bond_types=5), DegreeScaling())
-    model, train = replace(run_config.model, encodings=encodings), replace(run_config.train, optimizer=optimizer)
+    encodings = (Centrality(), EdgePath(), Spatial())
+    model = replace(run_config.model, encodings=encodings, messages=True, degree_scaling=True)
+    train = replace(run_config.train, optimizer=optimizer)
     config = replace(run_config, model=model, train=train)
     train, val = molecules(24, config), molecules(16, config, skip=40)
     Trainer(config, train, val, tmp_path / "whole").run()
@@ -418,7 +440,7 @@ def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_pa
     first.run_epoch(2)
     kept, task = checkpoint.load_model(tmp_path / "parts")[0], Task(first.config.task)
     for name in (WEIGHTS, STATE):
-        with_idle_parameters(tmp_path / "parts" / name)
+        in_format_1(tmp_path / "parts" / name, {"0": "1", "1": "2", "2": "4"})
     found, found_config, _ = checkpoint.load_model(tmp_path / "parts")
     assert found_config == first.config
     np.testing.assert_array_equal(predict_dataset(found, val, task), predict_dataset(kept, val, task))
@@ -426,5 +448,6 @@ def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_pa
     second = Trainer(config, train, val, tmp_path / "parts")
     second.resume()
     second.run()
-    for name in (WEIGHTS, STATE):
-        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert (tmp_path / "parts" / STATE).read_bytes() == (tmp_path / "whole" / STATE).read_bytes()
+    parts, whole = (weights(tmp_path / run / WEIGHTS) for run in ("parts", "whole"))
+    assert parts.keys() == whole.keys() and all(torch.equal(parts[name], whole[name]) for name in whole)

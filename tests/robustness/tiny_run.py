@@ -14,7 +14,7 @@ from graphormer_sepnorm.config import Config, OptimizerName, TrainConfig
 from graphormer_sepnorm.data import store
 from graphormer_sepnorm.data.benchmarks import DATASETS, MAE, sample_table
 from graphormer_sepnorm.data.dataset import CACHE_VARIABLE, Dataset
-from graphormer_sepnorm.graphs import LabelledGraphs
+from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.interfaces.commands import guarded
 from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.training.experiment import evaluate_run, train_run
@@ -23,7 +23,7 @@ ROWS = {"train": slice(0, 37), "val": slice(37, 52), "test": slice(52, 63)}
 READS = "reads.txt"
 
 
-def read_tiny(split: str, root: Path) -> LabelledGraphs:
+def read_tiny(split: str, root: Path) -> Graphs:
     """Two targets, a third of the labels of the second missing; a line in ``READS`` of the cache for each call."""
     with open(Path(os.environ[CACHE_VARIABLE]) / READS, "a") as reads:
         reads.write(split + "\n")
@@ -32,7 +32,7 @@ def read_tiny(split: str, root: Path) -> LabelledGraphs:
     graphs = featurizer.pack([featurizer.graph(smiles) for smiles in table.smiles])
     y = table[["penalized_logp", "penalized_logp"]].to_numpy(np.float32, copy=True)
     y[::3, 1] = np.nan
-    return LabelledGraphs(graphs, y)
+    return graphs.with_targets(y)
 
 
 DATASETS["tiny"] = Dataset(replace(MAE, targets=("a", "b")), "zinc", read_tiny, lambda root: "1")

@@ -8,13 +8,15 @@ from torch_geometric.loader import DataLoader
 from graphormer_sepnorm import GraphBatch, Graphormer, base, best, kernels, slim
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.encodings import ENCODINGS
-from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels import make_attention
+from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.model import Structure
 from tests.reference import graphormer
+
+IN_BLOCKS = {"messages": True, "degree_scaling": True}
 
 
 def make_model(config, seed=0):
@@ -60,7 +62,9 @@ def test_dropout_acts_on_what_each_sublayer_adds_in_training_alone(config, norm_
     """With nearly everything dropped, rows pass through the residuals as they are."""
     config = replace(config, norm="sharenorm", norm_position=norm_position, dropout=1 - 1e-6)
     block, rows = make_model(config).blocks[0], torch.randn(5, config.width)
-    structure = Structure(make_attention(torch.tensor([0, 4]), torch.zeros(16, 4), torch.zeros(4)), None, None)
+    attend = make_attention(torch.tensor([0, 4]), torch.zeros(16, 4), torch.zeros(4))
+    no_bonds = torch.empty(2, 0, dtype=torch.long)
+    structure = Structure(attend, no_bonds, no_bonds[0], torch.zeros(4, dtype=torch.long))
     untouched = rows if norm_position == "pre" else block.ffn_norm.packed(block.attention_norm.packed(rows, 1), 1)
     torch.testing.assert_close(block.train()(rows, 1, structure), untouched)
     assert not torch.allclose(block.eval()(rows, 1, structure), untouched)
@@ -71,14 +75,14 @@ def test_dropout_acts_on_what_each_sublayer_adds_in_training_alone(config, norm_
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize(
     "further",
-    [(), (Bonds(num_bond_types=4),), (DegreeScaling(),), (Bonds(num_bond_types=4), DegreeScaling())],
+    [{}, {"messages": True}, {"degree_scaling": True}, IN_BLOCKS],
     ids=["paper", "messages", "degrees", "both"],
 )
 def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_position, further, dtype, tolerance):
     """In float32 through the compiled operations, in float64 through the plain ones."""
     if (norm, norm_position, dtype) == ("sepnorm", "pre", torch.float32):
         pytest.skip("the first BatchNorm divides the rounding of identical CLS rows by sqrt(eps); float64 checks it")
-    config = replace(config, norm=norm, norm_position=norm_position, encodings=(*config.encodings, *further))
+    config = replace(config, norm=norm, norm_position=norm_position, **further)
     model = make_model(config).to(dtype)
     state = {name: value.detach().double().requires_grad_() for name, value in model.state_dict().items()}
     weights = torch.linspace(-1, 1, len(graphs)).unsqueeze(1)
@@ -110,25 +114,29 @@ def test_compiled_and_plain_operations_agree(variant, graphs, monkeypatch):
     assert relative_error(compiled_gradients, gradients(model)) < 1e-5
 
 
-def variants(config):
-    """The small model, with each encoding alone, each readout, and everything at once."""
-    yield "paper", config
-    for name, encoding in ENCODINGS.items():
-        yield name, replace(config, encodings=(encoding(),))
-    factors = Resistance(multiplies=True)
-    yield "factors", replace(config, encodings=(factors,))
-    for readout in READOUTS:
-        yield readout, replace(config, readout=readout)
-    everything = (*(encoding() for name, encoding in ENCODINGS.items() if name != factors.name), factors)
-    yield (
-        "everything",
-        replace(config, encodings=everything, bias_hidden=8, readout="cls+sum", norm="sepnorm-batchnorm"),
-    )
+FACTORS = Resistance(multiplies=True)
+EVERYTHING = {
+    "encodings": (*(kind() for name, kind in ENCODINGS.items() if name != FACTORS.name), FACTORS),
+    **IN_BLOCKS,
+    "bias_hidden": 8,
+    "readout": "cls+sum",
+    "norm": "sepnorm-batchnorm",
+}
+VARIANTS = {
+    "paper": {},
+    **{name: {"encodings": (kind(),)} for name, kind in ENCODINGS.items()},
+    "factors": {"encodings": (FACTORS,)},
+    **{field: {field: True} for field in IN_BLOCKS},
+    **{norm: {"norm": norm} for norm in NORMS},
+    **{readout: {"readout": readout} for readout in READOUTS},
+    "everything": EVERYTHING,
+}
 
 
-@pytest.fixture(params=["paper", *ENCODINGS, "factors", *READOUTS, "everything"])
+@pytest.fixture(params=VARIANTS)
 def variant(request, config):
-    return dict(variants(config))[request.param]
+    """The small model with each encoding alone, each field of the blocks, norm and readout, and everything at once."""
+    return replace(config, **VARIANTS[request.param])
 
 
 def test_every_encoding_parameter_learns(variant, graphs):
@@ -142,7 +150,7 @@ def test_every_encoding_parameter_learns(variant, graphs):
 
 
 def test_half_precision_is_near_full_precision(config, graphs):
-    model = make_model(dict(variants(config))["everything"]).eval()
+    model = make_model(replace(config, **EVERYTHING)).eval()
     batch = collate(model, graphs)
     full = model(batch)
     with torch.autocast("cpu", torch.bfloat16):
@@ -312,5 +320,5 @@ def test_graph_batch_moves_with_everything_in_it(config, graphs):
     model = make_model(config)
     batch = GraphBatch.from_pyg(collate(model, graphs), ["spd", "path_bonds", "degree"])
     moved = batch.to("meta")
-    assert {moved.x.device.type, moved.ptr.device.type, moved.y.device.type} == {"meta"}
-    assert {array.device.type for array in moved.arrays.values()} == {"meta"}
+    tensors = [moved.x, moved.ptr, moved.edge_index, moved.bond, moved.in_degree, moved.y, *moved.arrays.values()]
+    assert {tensor.device.type for tensor in tensors} == {"meta"}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm.config import TrainConfig, config_to_json, num_bond_types, read_config
+from graphormer_sepnorm.config import TrainConfig, config_to_json, read_config
 from graphormer_sepnorm.data.benchmarks import read_sample
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
@@ -81,4 +81,4 @@ def test_every_parameter_learns(name):
         if not (key.startswith(last) and "tok_norm_layer" in key):
             assert parameter.grad is not None and parameter.grad.any(), key
         if key.endswith("messages.bond.weight"):
-            assert len(parameter) == num_bond_types(model.bond_sizes)
+            assert len(parameter) == model.num_bond_types

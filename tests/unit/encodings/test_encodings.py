@@ -1,17 +1,13 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.data import Batch, Data
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.data.benchmarks import unpack
 from graphormer_sepnorm.encodings import ENCODINGS, graph_algorithms, precompute
+from graphormer_sepnorm.encodings.base import Sizes
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
-from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import GraphBatch, bond_types, pack_data
-from tests.conftest import random_graph
+from graphormer_sepnorm.graphs import GraphBatch, pack_data
+from tests.conftest import random_graph, skeleton
 from tests.reference import distances, smallest_path
 
 
@@ -26,16 +22,6 @@ def cyclopropane_with_tail() -> Data:
     )
 
 
-def skeleton(*ends: tuple[int, int]) -> Data:
-    """A graph of these directed bonds, all of type 0."""
-    num_atoms = max(map(max, ends)) + 1
-    return Data(
-        x=torch.zeros(num_atoms, 1, dtype=torch.long),
-        edge_index=torch.tensor(ends).t(),
-        edge_attr=torch.zeros(len(ends), dtype=torch.long),
-    )
-
-
 def arrays(encoding, graph):
     return encoding.precompute(pack_data([graph], (3,)))
 
@@ -46,11 +32,6 @@ def test_degrees_by_hand():
     graph.edge_attr = torch.cat([graph.edge_attr, torch.tensor([0])])
     degree = arrays(ENCODINGS["centrality"](max_degree=2), graph)["degree"]
     assert degree.tolist() == [[2, 2], [2, 2], [2, 2], [2, 1], [0, 0]]  # (in, out), at most 2
-
-
-def test_degrees_that_scale_are_those_of_incoming_bonds():
-    star = skeleton(*((leaf, 0) for leaf in range(1, 301)), (0, 1))
-    assert arrays(ENCODINGS["degree_scaling"](), star)["in_degree"].tolist() == [255, 1, *[0] * 299]
 
 
 def test_distances_by_hand():
@@ -99,27 +80,6 @@ def test_paths_equal_a_search_over_all_shortest_paths(seed):
             assert tuple(path_bonds[10 * i + j]) == expected
 
 
-def test_bonds_by_hand():
-    bonds = ENCODINGS["bonds"](num_bond_types=4)
-    ethene, one_way = (
-        Data(x=torch.zeros(n, 1, dtype=torch.long), edge_index=torch.tensor(ends), edge_attr=torch.tensor(kinds))
-        for n, ends, kinds in ((2, [[0, 1], [1, 0]], [1, 1]), (3, [[2, 0], [1, 2]], [0, 2]))
-    )
-    transformed = [GraphormerTransform((bonds,), (3,))(graph) for graph in (ethene, one_way)]
-    assert [graph.bond.tolist() for graph in transformed] == [[0, 2, 2, 0], [0, 0, 3, 0, 0, 0, 0, 1, 0]]
-    batch = GraphBatch.from_pyg(Batch.from_data_list(transformed), ["bond"])
-    edges = bonds.module(8, 4, 4)(batch).edges
-    assert edges.edge_index.tolist() == [[0, 1, 2, 4], [1, 0, 4, 3]]
-    assert edges.bond.tolist() == [2, 2, 3, 1]
-
-
-def test_of_parallel_bonds_the_smallest_type_counts():
-    for kinds in ([1, 2, 0], [0, 1, 2]):
-        ends = torch.tensor([[0, 0, 0], [1, 1, 1]])
-        doubled = Data(x=torch.zeros(2, 1, dtype=torch.long), edge_index=ends, edge_attr=torch.tensor(kinds))
-        assert arrays(ENCODINGS["bonds"](), doubled)["bond"].tolist() == [0, 1, 0, 0]
-
-
 def test_random_walks_by_hand():
     packed = pack_data([skeleton((0, 1), (1, 0), (1, 2), (2, 1))], (3,))
     walks = graph_algorithms.random_walks(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 3).reshape(
@@ -153,7 +113,7 @@ def test_terms_of_resistances_by_hand():
     ethane = skeleton((0, 1), (1, 0))
     encoding = ENCODINGS["resistance"](basis=1, cap=10.0, multiplies=True)
     batch = Batch.from_data_list([GraphormerTransform((encoding,), (3,))(ethane)])
-    module = encoding.module(8, 4, 2)
+    module = encoding.module(Sizes(width=8, channels=4, heads=2, bond_types=3))
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.zero_()
@@ -165,7 +125,7 @@ def test_terms_of_resistances_by_hand():
     for found, expected in ((terms.pair, [2, 2 * bonded] * 4), (terms.factor, [4, 1 + 3 * bonded] * 2)):
         columns = torch.tensor(expected, dtype=torch.float32).view(-1, 2).t()  # [pair kind, channel]
         torch.testing.assert_close(found, columns[[0, 1, 1, 0]], rtol=1e-3, atol=1e-3)  # float16 resistances
-    assert ENCODINGS["resistance"]().module(8, 4, 2)(batch).factor is None
+    assert ENCODINGS["resistance"]().module(Sizes(8, 4, 2, 3))(batch).factor is None
 
 
 def test_rings_by_hand():
@@ -204,7 +164,7 @@ def test_loops_and_parallel_bonds_are_no_rings():
 def test_terms_of_rings_by_hand():
     encoding = ENCODINGS["rings"](max_size=5)
     triangle = GraphormerTransform((encoding,), (3,))(skeleton((0, 1), (1, 2), (2, 0), (2, 3)))
-    module = encoding.module(1, 1, 1)
+    module = encoding.module(Sizes(1, 1, 1, 3))
     with torch.no_grad():
         module.atom.weight.copy_(torch.tensor([[1.0, 10.0, 100.0]]))
         module.pair.copy_(torch.arange(6.0).unsqueeze(1))
@@ -222,30 +182,3 @@ def test_packed_molecules_equal_single_ones(name, graphs):
     assert set(together) == set(encoding.arrays)
     for array in together:
         np.testing.assert_array_equal(together[array], np.concatenate([one[array] for one in alone]))
-
-
-def test_bond_types_are_distinct_and_start_at_one():
-    sizes = (2, 3)
-    combinations = np.array([[a, b] for a in range(2) for b in range(3)])
-    assert sorted(bond_types(combinations, sizes).tolist()) == [1, 2, 3, 4, 5, 6]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "sentence"),
-    [
-        ("x", 28, "x of molecule 1 has 28 in column 0, where values are from 0 to 27"),
-        ("edge_attr", 4, "edge_attr of molecule 1 has 4 in column 0, where values are from 0 to 3"),
-        ("edge_attr", -1, "edge_attr of molecule 1 has -1 in column 0"),
-        ("edge_index", 2, "edge_index of molecule 1 has atom 2, its atoms are numbered from 0 to 1"),
-    ],
-)
-def test_datasets_outside_the_vocabularies_are_refused(name, value, sentence):
-    """Values that the first molecule has too, in whose place they are right, do not hide those of the second."""
-    graphs = [skeleton((0, 1), (1, 2), (2, 0)), skeleton((0, 1))]
-    for graph in graphs:
-        graph.x, graph.y = torch.full((graph.num_nodes,), 27), torch.zeros(1)
-        graph.edge_attr = graph.edge_attr.view(-1)
-    graphs[1][name][..., -1] = value
-    data, slices = InMemoryDataset.collate(graphs)
-    with pytest.raises(InputError, match=sentence):
-        unpack(SimpleNamespace(_data=data, slices=slices), FEATURIZERS["zinc"])

@@ -12,8 +12,6 @@ from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig
 from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.encodings import Encoding
-from graphormer_sepnorm.encodings.in_blocks import Bonds, DegreeScaling
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import (
@@ -33,12 +31,10 @@ from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import paper_encodings
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
-FURTHER = (Bonds(num_bond_types=61), DegreeScaling(), Resistance(multiplies=True))
+FURTHER = {"encodings": (*paper_encodings(), Resistance(multiplies=True)), "messages": True, "degree_scaling": True}
 
 
-def make_model(
-    norm: str = "sepnorm", kind: str = "regression", norm_position: str = "post", further: tuple[Encoding, ...] = ()
-) -> Graphormer:
+def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: str = "post", **further) -> Graphormer:
     """A small model on OGB's vocabulary with two targets, its weights and statistics far from where they start."""
     torch.manual_seed(1)
     featurizer = FEATURIZERS["ogb"]
@@ -54,7 +50,7 @@ def make_model(
             heads=2,
             norm=norm,
             norm_position=norm_position,
-            encodings=(*paper_encodings(60), *further),
+            **{"encodings": paper_encodings(), **further},
         )
     )
     with torch.no_grad():
@@ -66,9 +62,9 @@ def make_model(
 
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("further", [(), FURTHER], ids=["paper", "further"])
+@pytest.mark.parametrize("further", [{}, FURTHER], ids=["paper", "further"])
 def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position, further):
-    model = make_model(norm, norm_position=norm_position, further=further)
+    model = make_model(norm, norm_position=norm_position, **further)
     for smiles in ("C", "CCO", ASPIRIN, "[Na+].CC(=O)[O-]"):
         prediction = model.predict([smiles])[0, 1]
         molecule = EmbeddedMolecule(model, smiles)
@@ -101,7 +97,7 @@ def test_contributions_to_a_probability_add_up_in_log_odds():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_contributions_follow_their_atoms(method):
-    model = make_model(further=FURTHER)
+    model = make_model(**FURTHER)
     mol = Chem.MolFromSmiles(ASPIRIN)
     order = np.random.default_rng(0).permutation(mol.GetNumAtoms()).tolist()
     shuffled = Chem.MolToSmiles(Chem.RenumberAtoms(mol, order), canonical=False)
@@ -112,7 +108,7 @@ def test_contributions_follow_their_atoms(method):
 
 
 def test_recorded_attention_is_the_attention_of_the_model():
-    model = make_model(further=FURTHER)
+    model = make_model(**FURTHER)
     molecule = EmbeddedMolecule(model, ASPIRIN)
     recorded = []
 

@@ -15,7 +15,6 @@ from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConf
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import LabelledGraphs
 from graphormer_sepnorm.layers.norms import ShareNorm
 from graphormer_sepnorm.recipes import dataset_config, find_recipe, paper_encodings
 from graphormer_sepnorm.runs.checkpoint import load_model
@@ -50,7 +49,7 @@ def make_config(num_tasks: int = 2, layers: int = 2) -> Config:
             width=16,
             ffn_width=16,
             heads=2,
-            encodings=paper_encodings(4),
+            encodings=paper_encodings(),
         ),
         train=TrainConfig(epochs=1, batch_size=8),
     )
@@ -207,7 +206,7 @@ def test_fine_tuning_what_does_not_fit(saved):
 def prepared(table: pd.DataFrame, config: Config):
     featurizer = FEATURIZERS[config.featurizer]
     graphs = featurizer.pack([featurizer.graph(smiles) for smiles in table.smiles])
-    return in_memory(LabelledGraphs(graphs, table[["penalized_logp"]].to_numpy(np.float32)), config.model.encodings)
+    return in_memory(graphs.with_targets(table[["penalized_logp"]].to_numpy(np.float32)), config.model.encodings)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -1,0 +1,128 @@
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Batch, Data, InMemoryDataset
+
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.data.benchmarks import unpack
+from graphormer_sepnorm.data.store import MoleculeDataset, from_tensors, in_memory, prepare, to_tensors
+from graphormer_sepnorm.encodings.transform import GraphormerTransform
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, bond_types, pack_data
+from tests.conftest import skeleton
+
+
+def molecule(num_atoms: int, ends: list[tuple[int, int]], kinds: list[int]) -> Data:
+    return Data(
+        x=torch.zeros(num_atoms, 1, dtype=torch.long),
+        edge_index=torch.tensor(ends).t(),
+        edge_attr=torch.tensor(kinds),
+        num_nodes=num_atoms,
+    )
+
+
+def some_graphs() -> list[Data]:
+    """One with parallel bonds and a loop, one with bonds in one direction, out of order."""
+    return [
+        molecule(2, [(1, 0), (0, 1), (0, 1), (0, 1), (1, 1)], [1, 2, 0, 1, 2]),
+        molecule(3, [(2, 1), (0, 2), (0, 1)], [0, 2, 1]),
+    ]
+
+
+def test_bonds_are_in_the_order_of_their_ends_and_of_parallel_ones_the_smallest_type_counts():
+    packed = pack_data(some_graphs(), (3,))
+    assert packed.edge_index.tolist() == [[0, 1, 1, 0, 0, 2], [1, 0, 1, 1, 2, 1]]
+    assert packed.edge_ptr.tolist() == [0, 3, 6]
+    assert packed.bond.tolist() == [1, 2, 3, 2, 3, 1]
+
+
+@pytest.mark.parametrize("source", ["memory", "pyg"])
+def test_bonds_and_degrees_of_a_batch_are_counted_over_it(source):
+    if source == "memory":
+        batch = in_memory(pack_data(some_graphs(), (3,)), ()).batch([1, 0])
+    else:
+        transform = GraphormerTransform((), (3,))
+        batch = GraphBatch.from_pyg(Batch.from_data_list([transform(graph) for graph in some_graphs()[::-1]]), [])
+    assert batch.edge_index.tolist() == [[0, 0, 2, 3, 4, 4], [1, 2, 1, 4, 3, 4]]
+    assert batch.edge_index.dtype == batch.bond.dtype == torch.int64
+    assert batch.bond.tolist() == [2, 3, 1, 1, 2, 3]
+    assert batch.in_degree.tolist() == [0, 2, 1, 1, 2]
+    assert batch.y is None
+
+
+def test_degrees_have_no_limit():
+    star = skeleton(*((leaf, 0) for leaf in range(1, 301)), (0, 1))
+    assert in_memory(pack_data([star], (3,)), ()).batch([0]).in_degree.tolist() == [300, 1, *[0] * 299]
+
+
+class PerRow:
+    """An encoding with an array of each level, whose rows are numbered."""
+
+    arrays: ClassVar[dict[str, Level]] = {"of_atoms": "atom", "of_pairs": "pair", "of_bonds": "edge"}
+
+    def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
+        return {name: np.arange(graphs.ptr(level)[-1]) for name, level in self.arrays.items()}
+
+
+def as_many_atoms_as_bonds() -> Graphs:
+    """Molecules of 1, 2 and 3 atoms, 1, 4 and 9 pairs, and 0, 2 and 4 directed bonds."""
+    no_bonds = {"edge_index": torch.empty(2, 0).long(), "edge_attr": torch.empty(0).long()}
+    lone = Data(x=torch.zeros(1, 1).long(), num_nodes=1, **no_bonds)
+    chains = [molecule(2, [(0, 1), (1, 0)], [0] * 2), molecule(3, [(0, 1), (1, 0), (1, 2), (2, 1)], [0] * 4)]
+    return pack_data([lone, *chains], (3,)).with_targets(np.eye(3))
+
+
+def test_rows_of_arrays_go_with_their_molecules():
+    prepared = prepare(as_many_atoms_as_bonds(), (PerRow(),))
+    expected = {"of_atoms": [3, 4, 5, 0], "of_pairs": [*range(5, 14), 0], "of_bonds": [2, 3, 4, 5]}
+    batch, taken = MoleculeDataset([prepared]).batch([2, 0]), prepared.take(np.array([2, 0]))
+    for name, rows in expected.items():
+        assert batch.arrays[name].tolist() == taken.arrays[name].tolist() == rows
+    assert batch.y.tolist() == taken.y.tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+def test_a_shard_is_read_as_it_was_written():
+    for packed in (as_many_atoms_as_bonds(), pack_data(some_graphs(), (3,))):
+        graphs = prepare(packed, (PerRow(),))
+        read = from_tensors(to_tensors(graphs))
+        assert read.levels == graphs.levels
+        assert (read.y is None) == (graphs.y is None)
+        for name in ("x", "atom_ptr", "edge_index", "edge_ptr", "bond"):
+            np.testing.assert_array_equal(getattr(read, name), getattr(graphs, name))
+        for name in graphs.arrays:
+            np.testing.assert_array_equal(read.arrays[name], graphs.arrays[name])
+
+
+def test_molecules_without_targets_have_none():
+    with pytest.raises(ValueError, match="no targets"):
+        in_memory(pack_data(some_graphs(), (3,)), ()).y  # noqa: B018, it is computed here
+
+
+def test_bond_types_are_distinct_and_start_at_one():
+    sizes = (2, 3)
+    combinations = np.array([[a, b] for a in range(2) for b in range(3)])
+    assert sorted(bond_types(combinations, sizes).tolist()) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("x", 28, "x of molecule 1 has 28 in column 0, where values are from 0 to 27"),
+        ("edge_attr", 4, "edge_attr of molecule 1 has 4 in column 0, where values are from 0 to 3"),
+        ("edge_attr", -1, "edge_attr of molecule 1 has -1 in column 0"),
+        ("edge_index", 2, "edge_index of molecule 1 has atom 2, its atoms are numbered from 0 to 1"),
+    ],
+)
+def test_datasets_outside_the_vocabularies_are_refused(name, value, sentence):
+    """Values that the first molecule has too, in whose place they are right, do not hide those of the second."""
+    graphs = [skeleton((0, 1), (1, 2), (2, 0)), skeleton((0, 1))]
+    for graph in graphs:
+        graph.x, graph.y = torch.full((graph.num_nodes,), 27), torch.zeros(1)
+        graph.edge_attr = graph.edge_attr.view(-1)
+    graphs[1][name][..., -1] = value
+    data, slices = InMemoryDataset.collate(graphs)
+    with pytest.raises(InputError, match=sentence):
+        unpack(SimpleNamespace(_data=data, slices=slices), FEATURIZERS["zinc"])
