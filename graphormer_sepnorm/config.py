@@ -31,7 +31,6 @@ from graphormer_sepnorm.layers.readouts import READOUTS
 FORMAT_VERSION = 2
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
-OptimizerName = Literal["adamw", "muon"]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
 
 
@@ -124,7 +123,7 @@ class TrainConfig:
         lr: peak learning rate, reached after ``warmup``.
         warmup: fraction of all updates in which the rate rises linearly.
         schedule: how the rate falls to zero after the peak, as half a "cosine" or "linear".
-        optimizer: a name in ``OPTIMIZERS``.
+        optimizer: a name in ``OPTIMIZERS``; an unknown one is refused when training starts.
         weight_decay: the optimizer's decoupled one, on weight matrices only.
         clip_norm: largest norm of the gradient.
         averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: none.
@@ -140,7 +139,7 @@ class TrainConfig:
     lr: Rate = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
     schedule: Literal["cosine", "linear"] = "cosine"
-    optimizer: OptimizerName = "adamw"
+    optimizer: str = "adamw"
     weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.01
     clip_norm: Rate = 5.0
     averaging: Probability = 0.0

@@ -13,7 +13,7 @@ from graphormer_sepnorm.data.load import load_split
 from graphormer_sepnorm.inference.cls_geometry import effective_rank, isotropy, singular_values, uniformity
 from graphormer_sepnorm.inference.forward import embed_dataset
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import dataset_of
+from graphormer_sepnorm.runs.folder import RunFolder
 
 MAX_MOLECULES = 5000
 
@@ -35,7 +35,7 @@ def analyze_run(run: Path, split: str = "test", root: str | os.PathLike | None =
         InputError: not a run, or a split that cannot be loaded.
     """
     model, config, _ = checkpoint.load_model(run)
-    data = load_split(dataset_of(config, run), split, config.model.encodings, root)
+    data = load_split(RunFolder.around(run).dataset(config), split, config.model.encodings, root)
     embeddings = embed_dataset(model, data)
     if len(embeddings) > MAX_MOLECULES:
         embeddings = embeddings[np.random.default_rng(0).choice(len(embeddings), MAX_MOLECULES, replace=False)]

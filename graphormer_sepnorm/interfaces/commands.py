@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import typer
 from pydantic import ValidationError
 
-from graphormer_sepnorm.config import OptimizerName, first_problem
+from graphormer_sepnorm.config import first_problem
 from graphormer_sepnorm.data.benchmarks import DATASETS
 from graphormer_sepnorm.data.dataset import ROOT_VARIABLE
 from graphormer_sepnorm.data.labels import TableOptions, table_task
@@ -29,6 +29,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import Interrupted, interruptible
 from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.finetune import starting_from
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from graphormer_sepnorm.training.own_table import train_table
 from graphormer_sepnorm.training.sweep import leaderboard, paired_difference, train_unfinished
 
@@ -65,7 +66,7 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; slim's: 20.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Molecules per update; by default the recipe's.")] = None,
     lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the recipe's.")] = None,
-    optimizer: Annotated[OptimizerName | None, typer.Option(help="By default the recipe's.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; by default the recipe's.")] = None,
     weight_decay: Annotated[float | None, typer.Option(help="Of weight matrices; by default the recipe's.")] = None,
     dropout: Annotated[float | None, typer.Option(help="Of each sublayer's output; by default the recipe's.")] = None,
     attention_dropout: Annotated[float | None, typer.Option(help="By default the recipe's.")] = None,

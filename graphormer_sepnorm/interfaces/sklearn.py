@@ -7,9 +7,7 @@ Axis letters: M molecules, D width, K classes.
 
 import math
 import os
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -37,6 +35,7 @@ from graphormer_sepnorm.inference.pretrained import Graphormer, pack_smiles
 from graphormer_sepnorm.recipes import slim
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.training.finetune import starting_from
+from graphormer_sepnorm.training.recorder import words
 from graphormer_sepnorm.training.trainer import Trainer
 
 
@@ -143,9 +142,8 @@ class TrainedEstimator(SmilesEstimator):
         )
         molecules = pack_smiles(FEATURIZERS[config.featurizer], smiles).with_targets(y.astype(np.float32))
         splits = (in_memory(molecules.take(part), config.model.encodings) for part in (train, val))
-        with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():
-            Trainer(config, *splits, Path(folder), verbose=self.verbose).run()
-            self.model_ = Graphormer.from_pretrained(folder)
+        with torch.random.fork_rng():
+            self.model_ = best_of(Trainer(config, *splits, verbose=self.verbose))
 
     def make_config(self, task: TaskConfig, seed: int) -> Config:
         """The run that the parameters describe; raises InputError for a parameter out of range."""
@@ -188,6 +186,20 @@ class TrainedEstimator(SmilesEstimator):
         """What the model predicts: float32 [M, tasks]."""
         check_is_fitted(self)
         return self.model_.predict(self.read_input(X, reset=False))
+
+
+def best_of(trainer: Trainer) -> Graphormer:
+    """Trains to the last epoch; returns the model of the best one in evaluation mode, on the CPU."""
+    for epoch in trainer.epochs():
+        if trainer.verbose:
+            print(words(epoch, trainer.config), flush=True)
+        if trainer.progress.best_epoch == epoch.epoch:
+            weights = {name: tensor.detach().cpu().clone() for name, tensor in trainer.evaluated.state_dict().items()}
+            facts = {"epoch": epoch.epoch, "val_metric": epoch.val_metric}
+    best = Graphormer(trainer.config.model)
+    best.load_state_dict(weights)
+    best.run_config, best.facts = trainer.config, facts
+    return best.eval()
 
 
 def target_names(y, count: int) -> tuple[str, ...]:

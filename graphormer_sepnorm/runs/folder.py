@@ -1,49 +1,183 @@
 """The run folder: every file name of a run, and what is read of one without its tensors."""
 
+import contextlib
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from graphormer_sepnorm.config import Config
+from filelock import FileLock, Timeout
+
+from graphormer_sepnorm.config import Config, config_to_json, read_config
 from graphormer_sepnorm.data.prepared_table import TABLE
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.files import remove_leftovers, write_atomically
 
 WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
 CONFIG = "config.json"
-MEMBERS = "model-*"
+MEMBER = "model-"
 METRICS_FILE = "metrics.jsonl"
 CURVES = "curves.png"
 TEST = "test.json"
+PICTURES = {"regression": "parity.png", "classification": "roc.png"}
+LOCK = "run.lock"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of one run, or of an ensemble, whose folder holds the run folders ``model-0``, ``model-1``, ...
+
+    Attributes:
+        path: the folder, there or not.
+    """
+
+    path: Path
+
+    @classmethod
+    def around(cls, path: Path) -> "RunFolder":
+        """The run folder at ``path``, or the one that the weights file ``path`` lies in."""
+        return cls(path if path.is_dir() else path.parent)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def weights(self) -> Path:
+        """The best checkpoint."""
+        return self.path / WEIGHTS
+
+    @property
+    def state(self) -> Path:
+        """Everything that training goes on from."""
+        return self.path / STATE
+
+    @property
+    def config(self) -> Path:
+        """The config, for people."""
+        return self.path / CONFIG
+
+    @property
+    def metrics(self) -> Path:
+        """A line of JSON per epoch."""
+        return self.path / METRICS_FILE
+
+    @property
+    def curves(self) -> Path:
+        """The picture of the metrics."""
+        return self.path / CURVES
+
+    @property
+    def test(self) -> Path:
+        """The test scores."""
+        return self.path / TEST
+
+    def predictions_picture(self, kind: str) -> Path:
+        """The picture of the test predictions of a kind of task."""
+        return self.path / PICTURES[kind]
+
+    @property
+    def holds_run(self) -> bool:
+        return self.config.exists()
+
+    def member(self, number: int) -> "RunFolder":
+        """The run folder of a model of an ensemble."""
+        return RunFolder(self.path / f"{MEMBER}{number}")
+
+    def members(self) -> list["RunFolder"]:
+        """The run folders of the models of an ensemble in order, none of a single run."""
+        found = sorted(self.path.glob(f"{MEMBER}*"), key=lambda member: (len(member.name), member.name))
+        return [RunFolder(path) for path in found]
+
+    def dataset(self, config: Config) -> str:
+        """What ``load_split`` calls a run's dataset: its name, or the path of the table that lies in the run folder."""
+        return str(self.path / TABLE) if config.dataset == TABLE else config.dataset
+
+    def check_new(self) -> None:
+        """Raises InputError if the folder holds a run."""
+        if self.holds_run:
+            raise InputError(f"{self} already holds a run: continue it with --resume, or choose another --out")
+
+    def check_free(self, resume: bool) -> None:
+        """Raises InputError if training may not write here: it holds a run that is not resumed, or another's file."""
+        if not resume:
+            self.check_new()
+        elif self.holds_run and not self.state.exists():
+            try:
+                read_config(self.config)
+            except InputError as error:
+                raise InputError(f"{self.config} is not that of a run, choose another --out ({error})") from None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Within it, no other process trains in the folder; the operating system frees the lock of one that is killed.
+
+        Raises:
+            InputError: another process trains there, or the folder cannot be written.
+        """
+        path = self.path / LOCK
+        lock = FileLock(path, blocking=False)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout:
+            raise InputError(f"another process is training in {self}: wait for it, or choose another --out") from None
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            lock.release()
+
+    def begin(self, config: Config) -> None:
+        """Writes the config and removes what killed writers left; no other process may be writing here."""
+        write_atomically(self.config, config_to_json(config).encode())
+        remove_leftovers(self.path)
+
+    def append_metrics(self, line: dict[str, float]) -> None:
+        """Adds a line to the metrics, in place of lines of its epoch or later ones from an interrupted run.
+
+        Raises:
+            InputError: the metrics that are there cannot be read, or the folder cannot be written.
+        """
+        before = self.metrics.read_text().splitlines() if self.metrics.exists() else []
+        try:
+            kept = [text for text in before if json.loads(text)["epoch"] < line["epoch"]]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            message = f"{self.metrics} is damaged: remove it, and the run goes on without its earlier epochs"
+            raise InputError(message) from None
+        write_atomically(self.metrics, "".join(f"{text}\n" for text in [*kept, json.dumps(line)]).encode())
+
+    def read_metrics(self) -> list[dict[str, float]]:
+        """The lines of the metrics."""
+        return [json.loads(line) for line in self.metrics.read_text().splitlines()]
+
+    def write_test(self, result: dict) -> None:
+        """Keeps the test scores."""
+        write_atomically(self.test, (json.dumps(result) + "\n").encode())
+
+    def saved_score(self) -> float | None:
+        """The test score; None where there is none, InputError for one that cannot be read."""
+        if not self.test.is_file():
+            return None
+        try:
+            return float(json.loads(self.test.read_bytes())["value"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(f"{self.test} is damaged: remove it, and score the run again with evaluate.py") from None
 
 
 def weights_file(path: Path) -> Path:
     """The weights in a run folder, or the file itself; raises InputError for a folder without weights."""
-    if path.is_dir():
-        if not (path / WEIGHTS).exists():
-            members = member_paths(path)
-            hint = f"; it is an ensemble, name one of its models, such as {members[0]}" if members != [path] else ""
-            raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}{hint}")
-        return path / WEIGHTS
-    return path
+    if not path.is_dir():
+        return path
+    run = RunFolder(path)
+    if not run.weights.exists():
+        hint = "".join(f"; it is an ensemble, name one of its models, such as {member}" for member in run.members()[:1])
+        raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}{hint}")
+    return run.weights
 
 
 def member_paths(path: Path) -> list[Path]:
-    """The run folders ``model-0``, ``model-1``, ... of an ensemble in order, or the path itself."""
-    members = sorted(path.glob(MEMBERS), key=lambda member: (len(member.name), member.name)) if path.is_dir() else []
-    return members or [path]
-
-
-def dataset_of(config: Config, run: Path) -> str:
-    """What ``load_split`` calls a run's dataset: its name, or the path of the table that lies in the run folder."""
-    return str((run if run.is_dir() else run.parent) / TABLE) if config.dataset == TABLE else config.dataset
-
-
-def saved_score(run: Path) -> float | None:
-    """The test score in a run folder; None where there is none, InputError for one that cannot be read."""
-    path = run / TEST
-    if not path.is_file():
-        return None
-    try:
-        return float(json.loads(path.read_bytes())["value"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{path} is damaged: remove it, and score the run again with evaluate.py") from None
+    """The run folders of an ensemble in order, or the run folder or weights file itself."""
+    return [member.path for member in RunFolder(path).members()] or [path]

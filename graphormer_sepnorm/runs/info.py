@@ -5,7 +5,7 @@ from pathlib import Path
 from graphormer_sepnorm.chem.features import MAX_ATOMS, ZINC_ATOM_TYPES
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.runs.checkpoint import load_model
-from graphormer_sepnorm.runs.folder import saved_score
+from graphormer_sepnorm.runs.folder import RunFolder
 
 VOCABULARIES = {
     "zinc": f"the ZINC benchmark's {len(ZINC_ATOM_TYPES)} atom types ({', '.join(ZINC_ATOM_TYPES)}), "
@@ -39,7 +39,7 @@ def describe_model(path: Path) -> dict:
         "epoch": facts.get("epoch"),
         "metric": config.task.metric,
         "validation": facts.get("val_metric"),
-        "test": facts.get("test", saved_score(path)),
+        "test": facts.get("test", RunFolder(path).saved_score()),
         "featurizer": config.featurizer,
         "vocabulary": f"{VOCABULARIES[config.featurizer]}; up to {MAX_ATOMS:,} atoms",
         "licence": facts.get("licence", "not stated in the file: that of its training data applies"),

@@ -1,7 +1,6 @@
 """Pictures of runs."""
 
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +14,14 @@ from graphormer_sepnorm.system.files import write_atomically
 MAX_PANELS = 9
 
 
-def plot_curves(metrics: Path, picture: Path, metric: str) -> None:
+def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> None:
     """Draws training loss and validation metric over the epochs.
 
     Args:
-        metrics: ``metrics.jsonl`` of a run.
+        lines: the metrics of each epoch of a run.
         picture: PNG to write.
         metric: name of the validation metric.
     """
-    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     epochs = [line["epoch"] for line in lines]
     figure = Figure(figsize=(6, 4), layout="constrained")
     FigureCanvasAgg(figure)
@@ -43,16 +41,16 @@ def save_png(figure: Figure, picture: Path) -> None:
     write_atomically(picture, content.getvalue())
 
 
-def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, folder: Path) -> None:
-    """Draws predictions against labels, a panel per target: ``parity.png`` of a regression, else ``roc.png``.
+def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, picture: Path) -> None:
+    """Draws predictions against labels, a panel per target: of a regression the pairs, else the ROC curve.
 
     Args:
         task: names the kind and the targets, of which the first ``MAX_PANELS`` are drawn.
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
-        folder: where the picture goes.
+        picture: PNG to write.
     """
-    name, draw = ("parity.png", draw_parity) if task.kind == "regression" else ("roc.png", draw_roc)
+    draw = draw_parity if task.kind == "regression" else draw_roc
     panels = min(len(task.targets), MAX_PANELS)
     columns = min(panels, 3)
     rows = -(-panels // columns)
@@ -66,7 +64,7 @@ def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, fo
         axis.set_aspect("equal", adjustable="datalim")
     for axis in axes[panels:]:
         axis.set_visible(False)
-    save_png(figure, folder / name)
+    save_png(figure, picture)
 
 
 def draw_parity(axis: Axes, y: np.ndarray, prediction: np.ndarray) -> None:

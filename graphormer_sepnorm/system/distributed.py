@@ -5,6 +5,7 @@ statistics of BatchNorm are put together so that all processes do what one proce
 """
 
 import atexit
+import contextlib
 import datetime
 import os
 from typing import TYPE_CHECKING
@@ -53,16 +54,17 @@ def wait_for_all() -> None:
         dist.destroy_process_group(patient)
 
 
-def make_fabric(precision: str) -> "Fabric":
+def make_fabric() -> "Fabric":
     """Lightning Fabric on one device, or on the device of this process beside the others.
 
+    In its own precision, float32: its others rebuild batches to convert them; ``autocast`` needs no conversion.
     Imported here because it takes longer to import than all else together, and only training needs it.
     """
     from lightning_fabric import Fabric
     from lightning_fabric.strategies import DDPStrategy
 
     if num_processes() == 1:
-        return Fabric(accelerator="auto", devices=1, precision=precision)
+        return Fabric(accelerator="auto", devices=1)
     join()
     devices = from_torchrun("LOCAL_WORLD_SIZE", 1)
     fabric = Fabric(
@@ -70,10 +72,16 @@ def make_fabric(precision: str) -> "Fabric":
         devices=devices,
         num_nodes=num_processes() // devices,
         strategy=DDPStrategy(timeout=TIMEOUT, broadcast_buffers=False),
-        precision=precision,
     )
     fabric.launch()
     return fabric
+
+
+def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager:
+    """Within it a model computes in a precision of ``TrainConfig``; its weights stay float32."""
+    if precision == "32-true":
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, torch.bfloat16)
 
 
 def share(items: list | np.ndarray) -> list | np.ndarray:

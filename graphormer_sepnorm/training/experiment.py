@@ -1,30 +1,25 @@
 """Whole runs: from a config and a data folder to a run folder, and from a run folder to a score."""
 
-import contextlib
-import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock, Timeout
 
-from graphormer_sepnorm.config import Config, TaskConfig, read_config
+from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS
 from graphormer_sepnorm.data.load import find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import CONFIG, STATE, TEST, dataset_of, member_paths
+from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable
+from graphormer_sepnorm.training.optimizers import find_optimizer
+from graphormer_sepnorm.training.recorder import Recorder, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
-
-LOCK = "run.lock"
 
 
 def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, resume: bool = False) -> dict:
@@ -42,8 +37,10 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
     Raises:
         InputError: bad input of any kind; nothing is written then.
     """
-    check_free(out, resume)
-    dataset = dataset_of(config, out)
+    run = RunFolder(out)
+    run.check_free(resume)
+    find_optimizer(config.train.optimizer)
+    dataset = run.dataset(config)
     if config.featurizer != find_dataset(dataset).featurizer:
         raise InputError(
             f"the model reads {config.featurizer!r} features, {config.dataset} has "
@@ -53,58 +50,15 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
         check_scorable(config.task, test.y, "test")
         distributed.wait_for_all()
-        trainer = Trainer(config, train, val, out)
-        with training_alone(out, resume):
+        recorder = Recorder(Trainer(config, train, val, verbose=True), run)
+        with training_alone(run, resume):
             if resume:
-                trainer.resume()
-            trainer.run()
+                recorder.resume()
+            recorder.train()
             scores = score_runs([out], "test", root)
             if distributed.rank() == 0:
-                scores.write(out)
+                scores.write(run)
         return scores.result
-
-
-def check_free(out: Path, resume: bool) -> None:
-    """Raises InputError if training may not write to ``out``: it holds a run that is not resumed, or another's file."""
-    path = out / CONFIG
-    if not path.exists():
-        return
-    if not resume:
-        raise InputError(f"{out} already holds a run: continue it with --resume, or choose another --out")
-    if not (out / STATE).exists():
-        try:
-            read_config(path)
-        except InputError as error:
-            raise InputError(f"{path} is not that of a run, choose another --out ({error})") from None
-
-
-@contextlib.contextmanager
-def training_alone(out: Path, resume: bool) -> Iterator[None]:
-    """Within it, no other run trains in the folder ``out``; of several processes of one run, the first sees to that.
-
-    The operating system frees the lock of a process that is killed.
-
-    Raises:
-        InputError: as ``check_free``, another run trains there, or the folder cannot be written.
-    """
-    if distributed.rank() != 0:
-        yield
-        return
-    path = out / LOCK
-    lock = FileLock(path, blocking=False)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
-        raise InputError(f"another process is training in {out}: wait for it, or choose another --out") from None
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        check_free(out, resume)
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-        lock.release()
 
 
 @dataclass(frozen=True)
@@ -123,10 +77,10 @@ class Scores:
     y: np.ndarray
     prediction: np.ndarray
 
-    def write(self, folder: Path) -> None:
+    def write(self, run: RunFolder) -> None:
         """Writes ``test.json`` and the picture of the predictions."""
-        write_atomically(folder / TEST, (json.dumps(self.result) + "\n").encode())
-        plot_predictions(self.task, self.y, self.prediction, folder)
+        run.write_test(self.result)
+        plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind))
 
 
 def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
@@ -134,9 +88,10 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
     predictions, parameters = [], 0
     for run in runs:
         model, config, facts = checkpoint.load_model(run)
-        data = load_split(dataset_of(config, run), split, config.model.encodings, root)
+        data = load_split(RunFolder.around(run).dataset(config), split, config.model.encodings, root)
         check_scorable(config.task, data.y, split)
-        predictions.append(predict_together(model, data, Task(config.task)))
+        with distributed.autocast(config.train.precision, model.cls.device):
+            predictions.append(predict_together(model, data, Task(config.task)))
         parameters += sum(p.numel() for p in model.parameters())
     prediction = np.mean(predictions, axis=0)
     result = {

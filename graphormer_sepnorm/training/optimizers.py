@@ -1,6 +1,7 @@
 """Optimizers: which parameters are updated how.
 
-A new one is a function and a line in ``OPTIMIZERS`` here, and its name in ``config.OptimizerName``.
+A new one is a function and a line in ``OPTIMIZERS``. Whatever tensors, numbers and words it keeps of a parameter, and
+tensors and numbers in its groups, is saved and resumed.
 """
 
 from collections import defaultdict
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
 from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Graphormer
 
 
@@ -96,8 +98,15 @@ def muon(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
 
 
 OPTIMIZERS: dict[str, Callable[[Graphormer, TrainConfig], list[Optimizer]]] = {"adamw": adamw, "muon": muon}
-# What the optimizers remember of a parameter between updates.
-MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
-    AdamW: ("step", "exp_avg", "exp_avg_sq"),
-    BatchedMuon: ("momentum_buffer",),
-}
+
+
+def find_optimizer(name: str) -> Callable[[Graphormer, TrainConfig], list[Optimizer]]:
+    """The entry of ``OPTIMIZERS``; raises InputError if there is none of that name."""
+    if name not in OPTIMIZERS:
+        raise InputError(f"unknown optimizer {name!r}, choose one of {', '.join(OPTIMIZERS)}")
+    return OPTIMIZERS[name]
+
+
+def make_optimizers(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
+    """The optimizers of a run, each for its own parameters; raises InputError as ``find_optimizer``."""
+    return find_optimizer(train.optimizer)(model, train)

@@ -6,9 +6,9 @@ from pathlib import Path
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.data.labels import TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.data.prepared_table import write_labelled
-from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.folder import CONFIG
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.training.experiment import score_runs, train_run
+from graphormer_sepnorm.training.optimizers import find_optimizer
 
 
 def train_table(options: TableOptions, config: Config, out: Path, members: int = 1, resume: bool = False) -> dict:
@@ -28,18 +28,19 @@ def train_table(options: TableOptions, config: Config, out: Path, members: int =
     Raises:
         InputError: as ``read_labelled`` and ``train_run``; nothing is written if the table cannot be used.
     """
-    folders = [out] if members == 1 else [out / f"model-{member}" for member in range(members)]
-    for folder in folders:
-        if (folder / CONFIG).exists() and not resume:
-            raise InputError(f"{folder} already holds a run: continue it with --resume, or choose another --out")
+    whole = RunFolder(out)
+    runs = [whole] if members == 1 else [whole.member(number) for number in range(members)]
+    for run in runs:
+        run.check_free(resume)
+    find_optimizer(config.train.optimizer)
     labelled = read_labelled(options, config.featurizer)
     check_splits(options, config.task, labelled)
-    for member, folder in enumerate(folders):
-        write_labelled(folder, labelled, config, options)
-        own = replace(config, train=replace(config.train, seed=config.train.seed + member))
-        result = train_run(own, folder, resume=resume)
+    for number, run in enumerate(runs):
+        write_labelled(run.path, labelled, config, options)
+        own = replace(config, train=replace(config.train, seed=config.train.seed + number))
+        result = train_run(own, run.path, resume=resume)
     if members > 1:
-        scores = score_runs(folders, "test")
-        scores.write(out)
+        scores = score_runs([run.path for run in runs], "test")
+        scores.write(whole)
         result = scores.result
     return {**result, "rows": len(labelled.rows), "skipped": len(labelled.skipped)}

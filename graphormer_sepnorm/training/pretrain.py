@@ -23,9 +23,11 @@ from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_small, task_config
-from graphormer_sepnorm.runs.folder import CONFIG
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.training.optimizers import find_optimizer
+from graphormer_sepnorm.training.recorder import Recorder, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 FEATURIZER = "mol"
@@ -141,8 +143,9 @@ def pretrain(
     Raises:
         InputError: bad input of any kind.
     """
-    if (out / CONFIG).exists() and not resume:
-        raise InputError(f"{out} already holds a run: continue it with --resume, or choose another --out")
+    run = RunFolder(out)
+    run.check_free(resume)
+    find_optimizer(recipe.train.optimizer)
     with advising("what is computed is kept: go on with the same command and --resume"):
         smiles = read_sources(sources, smiles_column)
         folder = cache_root() / "descriptors"
@@ -155,10 +158,11 @@ def pretrain(
             part.dataset(config, name)
             for part, name in zip(corpus.split(recipe.train.seed), ("train", "val"), strict=True)
         )
-        trainer = Trainer(config, train, val, out)
-        if resume:
-            trainer.resume()
-        facts = trainer.run()
+        recorder = Recorder(Trainer(config, train, val, verbose=True), run)
+        with training_alone(run, resume):
+            if resume:
+                recorder.resume()
+            facts = recorder.train()
     return {
         "molecules": len(train),
         "validation": len(val),

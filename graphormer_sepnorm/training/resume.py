@@ -1,17 +1,179 @@
-"""Going on from the last completed epoch."""
+"""Going on from the last completed epoch: the state of a trainer out, and in again.
 
+Its tensors are named ``model.<name>``, ``average.<name>`` and ``optimizer.<place>.<what is kept there>``. Numbers and
+words that optimizers keep are in its facts, by the name without ``optimizer.``.
+"""
+
+import copy
+from collections import defaultdict
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import asdict, field
+from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+import torch
+from pydantic import Field, ValidationError
 from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from graphormer_sepnorm.config import STRICT
+from graphormer_sepnorm.config import STRICT, first_problem
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.training.optimizers import make_optimizers
+from graphormer_sepnorm.training.trainer import Progress, Trainer
+
+Scalar = bool | int | float | str | None
+Place = MutableMapping[str, object]
 
 
 @dataclass(config=STRICT)
-class Progress:
-    """How far a run has come: what ``state.safetensors`` holds beside tensors."""
+class Facts:
+    """What a state holds beside tensors: the progress, and what optimizers keep that is no tensor."""
 
     epoch: Annotated[int, Field(ge=0)] = 0
     best_metric: float | None = None
     best_epoch: Annotated[int, Field(ge=0)] = 0
+    optimizer: dict[str, Scalar] = field(default_factory=dict)
+
+
+def save_state(trainer: Trainer, run: RunFolder) -> None:
+    """Writes everything that ``resume`` needs."""
+    tensors, scalars = kept(trainer.optimizers, trainer.model)
+    tensors = weights(trainer) | {f"optimizer.{name}": tensor for name, tensor in tensors.items()}
+    facts = asdict(trainer.progress) | {"optimizer": scalars}
+    checkpoint.save_tensors(run.state, tensors, trainer.config, facts)
+
+
+def resume(trainer: Trainer, run: RunFolder) -> None:
+    """Brings a trainer to the last completed epoch of a run folder; to the beginning if there is none yet.
+
+    Raises:
+        InputError: the state is damaged, gone, or belongs to another configuration.
+    """
+    if not run.state.exists() and holds_first_epoch_at_most(run):
+        return
+    tensors, config, found = checkpoint.load_tensors(run.state)
+    if config != trainer.config:
+        raise InputError(
+            f"{run.state} was written by another configuration: resume with the same options, or use a new --out"
+        )
+    try:
+        facts = Facts(**found)
+    except ValidationError as error:
+        raise InputError(f"{run.state}: {first_problem(error)}") from None
+    parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".")
+        parts[part][rest] = tensor
+    restore_optimizers(trainer, parts.pop("optimizer", {}), facts.optimizer, run.state)
+    others = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
+    checkpoint.check_tensors(others, weights(trainer), run.state)
+    trainer.model.load_state_dict(parts["model"])
+    if trainer.average is not None:
+        trainer.average.load_state_dict(parts["average"])
+    trainer.progress = Progress(facts.epoch, facts.best_metric, facts.best_epoch)
+
+
+def holds_first_epoch_at_most(run: RunFolder) -> bool:
+    """Whether a run folder is that of a run that was stopped before its first epoch was complete."""
+    return not run.weights.exists() or checkpoint.load_tensors(run.weights)[2].get("epoch") == 1
+
+
+def weights(trainer: Trainer) -> dict[str, Tensor]:
+    """The weights of a trainer and their averages, by the names that they have in a state."""
+    found = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
+    if trainer.average is not None:
+        found |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
+    return found
+
+
+def states(optimizers: Sequence[Optimizer], model: nn.Module) -> Iterator[tuple[str, Place]]:
+    """What optimizers keep of each parameter that is not frozen, by its name."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.requires_grad:
+                    yield names[id(parameter)], optimizer.state[parameter]
+
+
+def groups(optimizers: Sequence[Optimizer]) -> Iterator[tuple[str, Place]]:
+    """The options of groups of parameters, among which some optimizers count, as ``<optimizer>.group.<group>``."""
+    for number, optimizer in enumerate(optimizers):
+        for index, group in enumerate(optimizer.param_groups):
+            yield f"{number}.group.{index}", group
+
+
+def kept(optimizers: Sequence[Optimizer], model: nn.Module) -> tuple[dict[str, Tensor], dict[str, Scalar]]:
+    """Whatever optimizers keep between updates: tensors, numbers, words of parameters; tensors, numbers of groups.
+
+    Raises:
+        TypeError: an optimizer keeps something else of a parameter, which could not be resumed.
+    """
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, Scalar] = {}
+    for place, state in states(optimizers, model):
+        for key, value in state.items():
+            if isinstance(value, Tensor):
+                tensors[f"{place}.{key}"] = value
+            elif isinstance(value, Scalar):
+                scalars[f"{place}.{key}"] = value
+            else:
+                raise TypeError(f"the optimizer keeps {key!r} of {place}, a {type(value).__name__}, which is not saved")
+    for place, options in groups(optimizers):
+        for key, value in options.items():
+            if isinstance(value, Tensor):
+                tensors[f"{place}.{key}"] = value
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                scalars[f"{place}.{key}"] = value
+    return tensors, scalars
+
+
+def kept_after_one_update(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Scalar]]:
+    """What fresh optimizers keep after an update of a copy of the model without a gradient."""
+    model = copy.deepcopy(trainer.model)
+    optimizers = make_optimizers(model, trainer.config.train)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
+    for optimizer in optimizers:
+        optimizer.step()
+    return kept(optimizers, model)
+
+
+def restore_optimizers(trainer: Trainer, tensors: dict[str, Tensor], scalars: dict[str, Scalar], path: Path) -> None:
+    """Gives optimizers back what they kept.
+
+    What they keep from the first update on must be there, in the same shapes and types, but for the numbers of groups,
+    which older states do not have; what they began to keep later may be there.
+
+    Raises:
+        InputError: something is missing, does not fit, or belongs to no parameter.
+    """
+    expected, expected_scalars = kept_after_one_update(trainer)
+    group_places = dict(groups(trainer.optimizers))
+    places = dict(states(trainer.optimizers, trainer.model)) | group_places
+    first = {name: tensor for name, tensor in tensors.items() if name in expected or place_of(name) not in places}
+    checkpoint.check_tensors(first, expected, path)
+    for name in expected_scalars.keys() - scalars.keys():
+        if place_of(name) not in group_places:
+            raise InputError(f"{path}: {name} is missing")
+    for name, scalar in scalars.items():
+        if place_of(name) not in places or (place_of(name) in group_places and name not in expected_scalars):
+            raise InputError(f"{path}: {name} is not kept by the optimizer")
+        if isinstance(expected_scalars.get(name), int | float) and not isinstance(scalar, int | float):
+            raise InputError(f"{path}: {name} is {scalar!r}, not a number")
+    for name, tensor in tensors.items():
+        device = expected[name].device if name in expected else trainer.fabric.device
+        places[place_of(name)][key_of(name)] = tensor.to(device)
+    for name, scalar in scalars.items():
+        places[place_of(name)][key_of(name)] = scalar
+
+
+def place_of(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def key_of(name: str) -> str:
+    return name.rpartition(".")[2]

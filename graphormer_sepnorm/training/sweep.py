@@ -11,7 +11,7 @@ import torch
 from graphormer_sepnorm.config import Config, read_config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import CONFIG, saved_score
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.training.experiment import score_runs, train_run
 
@@ -26,18 +26,18 @@ def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None
     Raises:
         InputError: a folder holds a run of another config, then nothing is trained; or as ``train_run``.
     """
-    begun = [folder for folder in configs if (folder / CONFIG).exists()]
+    begun = [folder for folder in configs if RunFolder(folder).holds_run]
     for folder in begun:
         check_config(folder, configs[folder])
     with advising("what is finished is kept: go on with the same command"):
         for folder, config in configs.items():
-            if saved_score(folder) is None:
+            if RunFolder(folder).saved_score() is None:
                 train_run(config, folder, root, resume=folder in begun)
 
 
 def check_config(folder: Path, config: Config) -> None:
     """Raises InputError unless a run folder is that of ``config``, whose targets training may have scaled since."""
-    if replace(read_config(folder / CONFIG), task=config.task) != config:
+    if replace(read_config(RunFolder(folder).config), task=config.task) != config:
         raise InputError(f"{folder} holds a run of another recipe or with other options: choose another --out")
 
 
@@ -119,7 +119,7 @@ def check_comparable(first: Config, config: Config, run: Path) -> None:
 
 def score_on_test(run: Path, root: str | os.PathLike | None) -> float:
     """The test score of a run, from its folder where it is there."""
-    saved = saved_score(run)
+    saved = RunFolder(run).saved_score()
     return score_runs([run], "test", root).result["value"] if saved is None else saved
 
 

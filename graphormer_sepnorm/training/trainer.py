@@ -1,58 +1,76 @@
-"""The training loop, on Lightning Fabric, and the run folder that it leaves behind."""
+"""The training loop, on Lightning Fabric: it yields epochs and knows no files of the run."""
 
-import itertools
-import json
 import math
 import time
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from pydantic import ValidationError
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
-from graphormer_sepnorm.config import Config, config_to_json, first_problem
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.data.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm, synchronize_batch_norms
 from graphormer_sepnorm.model import Graphormer
-from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, STATE, WEIGHTS
-from graphormer_sepnorm.runs.plots import plot_curves
 from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.files import remove_leftovers, write_atomically
 from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
 from graphormer_sepnorm.training.finetune import start_from
-from graphormer_sepnorm.training.optimizers import MOMENTS, OPTIMIZERS
-from graphormer_sepnorm.training.resume import Progress
+from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate, num_batches
 
 REESTIMATE_BATCHES = 32
 
 
+@dataclass
+class Progress:
+    """How far a run has come: the last epoch, and the best one with its validation metric (0 and None: none yet)."""
+
+    epoch: int = 0
+    best_metric: float | None = None
+    best_epoch: int = 0
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one pass over the training split gave: a line of the metrics."""
+
+    epoch: int
+    train_loss: float
+    val_metric: float
+    lr: float
+    molecules_per_second: float
+    seconds: float
+
+
 class Trainer:
-    """Trains one model and keeps its run folder.
+    """Trains one model.
 
     Args:
         config: the run; the scale of its task is fitted on the training split here.
         train, val: prepared splits.
-        out: run folder.
-        verbose: show progress bars and a line per epoch.
+        verbose: show progress bars.
+
+    Attributes:
+        config: the run, with the fitted scale.
+        model: in training.
+        evaluated: the model that is evaluated and kept: the averaged one where there is one.
+        optimizers: each of its own parameters of the model.
+        progress: how far it has come.
 
     Raises:
-        InputError: fewer than two training molecules, an empty validation split, targets that cannot be used, more
-            processes than molecules in a batch, or a checkpoint to start from that does not fit.
+        InputError: an unknown optimizer, fewer than two training molecules, an empty validation split, targets that
+            cannot be used, more processes than molecules in a batch, or a checkpoint to start from that does not fit.
     """
 
-    def __init__(self, config: Config, train: MoleculeDataset, val: MoleculeDataset, out: Path, verbose: bool = True):
+    def __init__(self, config: Config, train: MoleculeDataset, val: MoleculeDataset, verbose: bool = False):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
         check_learnable(config.task, train.y)
@@ -65,16 +83,14 @@ class Trainer:
                 "start fewer, or choose a larger batch"
             )
         self.task = Task(self.config.task)
-        self.train, self.val, self.out = train, val, out
-        self.is_main = distributed.rank() == 0
-        self.verbose = verbose and self.is_main
-        self.fabric = distributed.make_fabric(config.train.precision)
+        self.train, self.val, self.verbose = train, val, verbose
+        self.fabric = distributed.make_fabric()
         torch.manual_seed(config.train.seed)
         self.model = Graphormer(config.model)
         synchronize_batch_norms(self.model)
         if config.train.start_from is not None:
             start_from(self.model, Path(config.train.start_from), config.train.frozen_layers)
-        optimizers = OPTIMIZERS[config.train.optimizer](self.model, config.train)
+        optimizers = make_optimizers(self.model, config.train)
         self.forward, *self.optimizers = self.fabric.setup(self.model, *optimizers)
         self.average = None
         if config.train.averaging:
@@ -98,20 +114,17 @@ class Trainer:
         """This process's share of a batch."""
         return self.train.batch(distributed.share(molecules)).to(self.fabric.device)
 
-    def run(self) -> dict:
-        """Trains from where the run stands to the last epoch; returns the facts of the best checkpoint."""
-        if self.is_main:
-            write_atomically(self.out / CONFIG, config_to_json(self.config).encode())
-            remove_leftovers(self.out)
-        while self.progress.epoch < self.config.train.epochs and not self.out_of_patience:
-            self.run_epoch(self.progress.epoch + 1)
-        if self.is_main:
-            plot_curves(self.out / METRICS_FILE, self.out / CURVES, self.config.task.metric)
-        distributed.wait_for_all()
-        return {"epoch": self.progress.best_epoch, "val_metric": self.progress.best_metric}
+    def autocast(self) -> AbstractContextManager:
+        """Within it the model computes in the precision of the run."""
+        return distributed.autocast(self.config.train.precision, self.fabric.device)
 
-    def run_epoch(self, epoch: int) -> None:
-        """One pass over the training split, an evaluation, and everything written down."""
+    def epochs(self) -> Iterator[Epoch]:
+        """Trains from where the run stands to the last epoch."""
+        while self.progress.epoch < self.config.train.epochs and not self.out_of_patience:
+            yield self.run_epoch(self.progress.epoch + 1)
+
+    def run_epoch(self, epoch: int) -> Epoch:
+        """One pass over the training split and an evaluation."""
         started = time.perf_counter()
         torch.manual_seed(self.config.train.seed + 1_000_003 * epoch + 7919 * distributed.rank())
         loss, lr = self.train_epoch(epoch)
@@ -121,30 +134,7 @@ class Trainer:
         if self.task.metric.improves(metric, self.progress.best_metric):
             self.progress.best_metric, self.progress.best_epoch = metric, epoch
         speed = len(self.train) / (trained - started)
-        line = {
-            "epoch": epoch,
-            "train_loss": loss,
-            "val_metric": metric,
-            "lr": lr,
-            "molecules_per_second": speed,
-            "seconds": time.perf_counter() - started,
-        }
-        if self.is_main:
-            self.save_epoch(line)
-        if self.verbose:
-            print(
-                f"epoch {epoch}/{self.config.train.epochs}: training loss {loss:.4f}, "
-                f"validation {self.config.task.metric} {metric:.4f}, {speed:.0f} molecules/s",
-                flush=True,
-            )
-
-    def save_epoch(self, line: dict) -> None:
-        """Writes what an epoch gave; the state comes last, so that what it tells of is on the disk."""
-        if self.progress.best_epoch == line["epoch"]:
-            facts = {"epoch": line["epoch"], "val_metric": line["val_metric"]}
-            checkpoint.save_model(self.out / WEIGHTS, self.evaluated, self.config, facts)
-        self.append_metrics(line)
-        self.save_state()
+        return Epoch(epoch, loss, metric, lr, speed, time.perf_counter() - started)
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
         """Updates the model on every batch of the epoch; returns the mean loss and the last learning rate."""
@@ -153,7 +143,7 @@ class Trainer:
         total_loss, lr = 0.0, train.lr
         self.model.train()
         description = f"epoch {epoch}/{train.epochs}"
-        hidden = None if self.verbose else True
+        hidden = None if self.verbose and distributed.rank() == 0 else True
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
             for step, molecules in enumerate(batches):
                 lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
@@ -178,7 +168,9 @@ class Trainer:
             for group in optimizer.param_groups:
                 group["lr"] = lr
         batch = self.batch(molecules)
-        loss = self.task.loss(self.forward(batch), batch.y) * self.weight_of_share(molecules)
+        with self.autocast():
+            output = self.forward(batch)
+        loss = self.task.loss(output.float(), batch.y) * self.weight_of_share(molecules)
         self.model.zero_grad()
         self.fabric.backward(loss)
         gradient_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
@@ -200,7 +192,8 @@ class Trainer:
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.reset_running_stats()
         batch = self.train.batch(molecules).to(self.fabric.device)
-        output = self.model.eval()(batch)
+        with self.autocast():
+            output = self.model.eval()(batch).float()
         losses = [self.task.loss(*rows) for rows in zip(output.split(1), batch.y.split(1), strict=True)]
         wrong = ~(torch.stack(losses).isfinite() & output.isfinite().all(dim=1)).cpu().numpy()
         return molecules[wrong] if wrong.any() else molecules
@@ -212,9 +205,10 @@ class Trainer:
 
     def evaluate(self, epoch: int) -> float:
         """The metric on the validation split, with BatchNorm statistics of today's weights."""
-        reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))
-        self.evaluated.eval()
-        prediction = predict_together(self.evaluated, self.val, self.task)
+        with self.autocast():
+            reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))
+            self.evaluated.eval()
+            prediction = predict_together(self.evaluated, self.val, self.task)
         wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
         if len(wrong):
             raise InputError(
@@ -227,74 +221,3 @@ class Trainer:
         train = self.config.train
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
         return (self.batch(molecules) for molecules in batches[:REESTIMATE_BATCHES])
-
-    def append_metrics(self, line: dict) -> None:
-        """Adds a line to the metrics, in place of lines of this epoch or later ones from an interrupted run."""
-        path = self.out / METRICS_FILE
-        before = path.read_text().splitlines() if path.exists() else []
-        try:
-            kept = [text for text in before if json.loads(text)["epoch"] < line["epoch"]]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"{path} is damaged: remove it, and the run goes on without its earlier epochs") from None
-        write_atomically(path, "".join(f"{text}\n" for text in [*kept, json.dumps(line)]).encode())
-
-    def save_state(self) -> None:
-        """Writes everything that ``resume`` needs."""
-        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for name, moment, parameter, optimizer in self.moments():
-            tensors[f"optimizer.{name}"] = optimizer.state[parameter][moment]
-        if self.average is not None:
-            tensors |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
-        checkpoint.save_tensors(self.out / STATE, tensors, self.config, asdict(self.progress))
-
-    def resume(self) -> None:
-        """Goes back to the last completed epoch of the run folder; to the beginning if there is none yet.
-
-        Raises:
-            InputError: the state is damaged, gone, or belongs to another configuration.
-        """
-        path = self.out / STATE
-        if not path.exists() and self.holds_first_epoch_at_most():
-            return
-        tensors, config, facts = checkpoint.load_tensors(path)
-        if config != self.config:
-            raise InputError(
-                f"{path} was written by another configuration: resume with the same options, or use a new --out"
-            )
-        checkpoint.check_tensors(tensors, self.state_layout(), path)
-        parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
-        for name, tensor in tensors.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = tensor
-        self.model.load_state_dict(parts["model"])
-        for name, moment, parameter, optimizer in self.moments():
-            optimizer.state[parameter][moment] = parts["optimizer"][name].to(parameter.device)
-        if self.average is not None:
-            self.average.load_state_dict(parts["average"])
-        try:
-            self.progress = Progress(**facts)
-        except ValidationError as error:
-            raise InputError(f"{path}: {first_problem(error)}") from None
-
-    def moments(self) -> Iterator[tuple[str, str, nn.Parameter, Optimizer]]:
-        """What optimizers remember of parameters that are not frozen: its whole name, moment, parameter, optimizer."""
-        names = {id(parameter): name for name, parameter in self.model.named_parameters()}
-        for optimizer in self.optimizers:
-            parameters = itertools.chain.from_iterable(group["params"] for group in optimizer.param_groups)
-            for parameter, moment in itertools.product(parameters, MOMENTS[type(optimizer.optimizer)]):
-                if parameter.requires_grad:
-                    yield f"{names[id(parameter)]}.{moment}", moment, parameter, optimizer
-
-    def state_layout(self) -> dict[str, Tensor]:
-        """Tensors of the names, shapes and types that ``save_state`` writes."""
-        layout = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for name, moment, parameter, _ in self.moments():
-            layout[f"optimizer.{name}"] = parameter if moment != "step" else torch.zeros(())
-        if self.average is not None:
-            layout |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
-        return layout
-
-    def holds_first_epoch_at_most(self) -> bool:
-        """Whether the run folder is that of a run that was stopped before its first epoch was complete."""
-        weights = self.out / WEIGHTS
-        return not weights.exists() or checkpoint.load_tensors(weights)[2].get("epoch") == 1

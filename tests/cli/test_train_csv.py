@@ -137,6 +137,7 @@ def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
         (["--target-columns", "a", "a"], "named twice"),
         (["--target-columns", "a", "--split", "column"], "--split-column NAME go together"),
         (["--target-columns", "a", "--balance"], "--balance is for"),
+        (["--target-columns", "a", "--optimizer", "sgd"], "unknown optimizer 'sgd', choose one of adamw, muon"),
         (["--target-columns", "a", "--task", "classification"], "not 0 or 1"),
         (["--target-columns", "a", "--smiles-column", "mol"], "no column 'mol'"),
         (["--target-columns", "long", "--split", "column", "--split-column", "rare"], "is in the train split"),

@@ -1,3 +1,4 @@
+import itertools
 import json
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from graphormer_sepnorm.training import trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
 from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
 from graphormer_sepnorm.training.trainer import Trainer
+from tests.recorded import recorder
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_overfits_sixteen_molecules(run_config, tmp_path):
     config = replace(run_config, model=replace(run_config.model, attention_dropout=0.0, width=32, norm="sepnorm"))
     config = replace(config, train=replace(config.train, epochs=150, batch_size=16, averaging=0.0))
     data = molecules(16, config)
-    Trainer(config, data, data, tmp_path).run()
+    recorder(config, data, data, tmp_path).train()
     lines = [json.loads(line) for line in (tmp_path / METRICS_FILE).read_text().splitlines()]
     assert lines[0]["val_metric"] > 0.8
     assert lines[-1]["val_metric"] < 0.1
@@ -64,15 +66,12 @@ def test_overfits_sixteen_molecules(run_config, tmp_path):
 def test_a_resumed_run_equals_an_uninterrupted_one(run_config, tmp_path, optimizer):
     run_config = replace(run_config, train=replace(run_config.train, optimizer=optimizer))
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
-    Trainer(run_config, train, val, tmp_path / "whole").run()
+    recorder(run_config, train, val, tmp_path / "whole").train()
 
-    first = Trainer(run_config, train, val, tmp_path / "parts")
-    first.out.mkdir()
-    first.run_epoch(1)
-    first.run_epoch(2)
-    second = Trainer(run_config, train, val, tmp_path / "parts")
+    list(itertools.islice(recorder(run_config, train, val, tmp_path / "parts").epochs(), 2))
+    second = recorder(run_config, train, val, tmp_path / "parts")
     second.resume()
-    second.run()
+    second.train()
 
     for name in (WEIGHTS, STATE):
         whole, parts = weights(tmp_path / "whole" / name), weights(tmp_path / "parts" / name)
@@ -85,15 +84,15 @@ def test_a_resumed_run_equals_an_uninterrupted_one(run_config, tmp_path, optimiz
 
 def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
     data = molecules(20, run_config)
-    Trainer(run_config, data, data, tmp_path).run_epoch(1)
-    other = Trainer(replace(run_config, train=replace(run_config.train, lr=1e-4)), data, data, tmp_path)
+    next(recorder(run_config, data, data, tmp_path).epochs())
+    other = recorder(replace(run_config, train=replace(run_config.train, lr=1e-4)), data, data, tmp_path)
     with pytest.raises(InputError, match="another configuration"):
         other.resume()
 
 
 def test_the_run_folder_rebuilds_the_best_model(run_config, tmp_path):
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
-    facts = Trainer(run_config, train, val, tmp_path).run()
+    facts = recorder(run_config, train, val, tmp_path).train()
     model, config, kept = checkpoint.load_model(tmp_path)
     task = Task(config.task)
     assert kept == facts
@@ -115,10 +114,10 @@ def test_predictions_do_not_depend_on_order_or_company(run_config):
     np.testing.assert_allclose(together, alone, atol=1e-5)
 
 
-def test_batch_norm_statistics_are_those_of_todays_weights(run_config, tmp_path):
+def test_batch_norm_statistics_are_those_of_todays_weights(run_config):
     """Running averages from before a jump of the weights would mislead the evaluation; re-estimated ones do not."""
     data = molecules(64, run_config)
-    trainer = Trainer(replace(run_config, train=replace(run_config.train, averaging=0.0)), data, data, tmp_path)
+    trainer = Trainer(replace(run_config, train=replace(run_config.train, averaging=0.0)), data, data)
     with torch.no_grad():
         trainer.model.cls.add_(3.0)
     norm = trainer.model.blocks[0].attention_norm.cls_norm_layer
@@ -137,7 +136,7 @@ def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config,
     one, other = molecules(40, run_config), molecules(40, run_config, skip=40)
     found = []
     for train, val in ((one, other), (one, molecules(20, run_config, skip=80)), (other, one)):
-        trainer = Trainer(run_config, train, val, tmp_path)
+        trainer = Trainer(run_config, train, val)
         trainer.evaluate(1)
         buffers = trainer.evaluated.named_buffers()
         found.append(torch.cat([value.flatten() for name, value in buffers if "running_" in name]))
@@ -147,7 +146,7 @@ def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config,
 
 def test_targets_are_scaled_by_the_training_split_alone(run_config, tmp_path):
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
-    Trainer(run_config, train, val, tmp_path).run_epoch(1)
+    next(recorder(run_config, train, val, tmp_path).epochs())
     task = checkpoint.load_model(tmp_path)[1].task
     assert task.mean == pytest.approx([train.y.mean()]) and task.std == pytest.approx([train.y.std()])
     assert task.mean != pytest.approx([val.y.mean()])
@@ -156,7 +155,8 @@ def test_targets_are_scaled_by_the_training_split_alone(run_config, tmp_path):
 @pytest.mark.parametrize(("metric", "best"), [("mae", 2), ("r2", 3)])
 def test_the_best_epoch_is_kept_and_not_the_last(run_config, tmp_path, monkeypatch, metric, best):
     config = replace(run_config, task=replace(run_config.task, metric=metric))
-    trainer = Trainer(config, molecules(16, config), molecules(16, config, skip=40), tmp_path)
+    run = recorder(config, molecules(16, config), molecules(16, config, skip=40), tmp_path)
+    trainer = run.trainer
     scores = {1: 0.5, 2: 0.3, 3: 0.8, 4: 0.4}
     seen = {}
 
@@ -165,7 +165,7 @@ def test_the_best_epoch_is_kept_and_not_the_last(run_config, tmp_path, monkeypat
         return scores[epoch]
 
     monkeypatch.setattr(trainer, "evaluate", evaluate)
-    assert trainer.run() == {"epoch": best, "val_metric": scores[best]}
+    assert run.train() == {"epoch": best, "val_metric": scores[best]}
     kept, _, facts = checkpoint.load_tensors(tmp_path / WEIGHTS)
     assert facts == {"epoch": best, "val_metric": scores[best]}
     assert all(torch.equal(kept[name], value) for name, value in seen[best].items())
@@ -175,7 +175,8 @@ def test_the_best_epoch_is_kept_and_not_the_last(run_config, tmp_path, monkeypat
 def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monkeypatch):
     """Averages by hand: those of the first update, then nine parts before and one part now."""
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
-    trainer = Trainer(run_config, train, val, tmp_path)
+    run = recorder(run_config, train, val, tmp_path)
+    trainer = run.trainer
     update, average = trainer.update, {}
 
     def recording(batch: np.ndarray, lr: float) -> tuple[float, float]:
@@ -186,7 +187,7 @@ def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monke
         return done
 
     monkeypatch.setattr(trainer, "update", recording)
-    trainer.run_epoch(1)
+    next(run.epochs())
     kept, config, facts = checkpoint.load_model(tmp_path)
     for name, value in kept.named_parameters():
         torch.testing.assert_close(value, average[name])
@@ -207,9 +208,9 @@ def at_each_step(trainer: Trainer, look) -> list:
 def test_the_learning_rate_changes_with_every_update(run_config, tmp_path, warmup):
     train = replace(run_config.train, epochs=2, warmup=warmup)
     data = molecules(32, run_config)
-    trainer = Trainer(replace(run_config, train=train), data, data, tmp_path)
+    trainer = Trainer(replace(run_config, train=train), data, data)
     rates = at_each_step(trainer, lambda optimizer: [group["lr"] for group in optimizer.param_groups])
-    trainer.run()
+    list(trainer.epochs())
     expected = [learning_rate(train, update / 8) for update in range(1, 9)]
     assert rates == [[pytest.approx(rate)] * 2 for rate in expected]
     assert len(set(expected)) >= 7
@@ -219,7 +220,7 @@ def test_the_learning_rate_changes_with_every_update(run_config, tmp_path, warmu
 def test_gradients_are_clipped(run_config, tmp_path, optimizer):
     train = replace(run_config.train, clip_norm=1e-3, optimizer=optimizer)
     data = molecules(16, run_config)
-    trainer = Trainer(replace(run_config, train=train), data, data, tmp_path)
+    trainer = Trainer(replace(run_config, train=train), data, data)
 
     def squared_norm(inner: torch.optim.Optimizer) -> float:
         gradients = (parameter.grad for group in inner.param_groups for parameter in group["params"])
@@ -248,7 +249,7 @@ def test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves(run_con
 def test_batch_norm_statistics_do_not_depend_on_dropout(run_config, tmp_path):
     config = replace(run_config, model=replace(run_config.model, attention_dropout=0.5, dropout=0.5))
     data = molecules(64, config)
-    trainer = Trainer(config, data, data, tmp_path)
+    trainer = Trainer(config, data, data)
     states = []
     for seed in (1, 2):
         torch.manual_seed(seed)
@@ -330,18 +331,18 @@ def test_muon_in_batches_equals_that_of_pytorch():
 
 def test_one_training_molecule_is_refused(run_config, tmp_path):
     with pytest.raises(InputError, match="at least 2 molecules"):
-        Trainer(run_config, molecules(1, run_config), molecules(4, run_config), tmp_path)
+        Trainer(run_config, molecules(1, run_config), molecules(4, run_config))
 
 
 def test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint(run_config, tmp_path):
     data = molecules(16, run_config)
-    trainer = Trainer(run_config, data, data, tmp_path)
-    trainer.run_epoch(1)
+    run = recorder(run_config, data, data, tmp_path)
+    next(run.epochs())
     before = (tmp_path / WEIGHTS).read_bytes()
     with torch.no_grad():
-        trainer.model.head[0].weight.fill_(float("nan"))
+        run.trainer.model.head[0].weight.fill_(float("nan"))
     with pytest.raises(InputError, match=r"epoch 2, step 1, molecules \[\d+"):
-        trainer.run_epoch(2)
+        next(run.epochs())
     assert (tmp_path / WEIGHTS).read_bytes() == before
 
 
@@ -351,7 +352,7 @@ def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, 
     model = replace(run_config.model, encodings=(RandomWalk(),), norm=norm)
     config = replace(run_config, model=model, train=replace(run_config.train, batch_size=16))
     data = molecules(16, config)
-    trainer = Trainer(config, data, data, tmp_path)
+    trainer = Trainer(config, data, data)
     before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
     for molecule in (5, 11):
         data.shards[0].rows("rrwp", molecule)[...] = np.nan
@@ -433,21 +434,20 @@ def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_pa
     train = replace(run_config.train, optimizer=optimizer)
     config = replace(run_config, model=model, train=train)
     train, val = molecules(24, config), molecules(16, config, skip=40)
-    Trainer(config, train, val, tmp_path / "whole").run()
+    recorder(config, train, val, tmp_path / "whole").train()
 
-    first = Trainer(config, train, val, tmp_path / "parts")
-    first.run_epoch(1)
-    first.run_epoch(2)
-    kept, task = checkpoint.load_model(tmp_path / "parts")[0], Task(first.config.task)
+    first = recorder(config, train, val, tmp_path / "parts")
+    list(itertools.islice(first.epochs(), 2))
+    kept, task = checkpoint.load_model(tmp_path / "parts")[0], Task(first.trainer.config.task)
     for name in (WEIGHTS, STATE):
         in_format_1(tmp_path / "parts" / name, {"0": "1", "1": "2", "2": "4"})
     found, found_config, _ = checkpoint.load_model(tmp_path / "parts")
-    assert found_config == first.config
+    assert found_config == first.trainer.config
     np.testing.assert_array_equal(predict_dataset(found, val, task), predict_dataset(kept, val, task))
 
-    second = Trainer(config, train, val, tmp_path / "parts")
+    second = recorder(config, train, val, tmp_path / "parts")
     second.resume()
-    second.run()
+    second.train()
     assert (tmp_path / "parts" / STATE).read_bytes() == (tmp_path / "whole" / STATE).read_bytes()
     parts, whole = (weights(tmp_path / run / WEIGHTS) for run in ("parts", "whole"))
     assert parts.keys() == whole.keys() and all(torch.equal(parts[name], whole[name]) for name in whole)

@@ -13,6 +13,7 @@ from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.training.trainer import Trainer
+from tests.recorded import recorder
 from tests.robustness import tiny_run
 
 HIV = TaskConfig(kind="classification", metric="rocauc", targets=("active",))
@@ -58,19 +59,18 @@ def config_of(task: TaskConfig):
 )
 def test_targets_are_refused_before_anything_is_written(tmp_path, molecules, task, train, val, sentence):
     with pytest.raises(InputError, match=sentence):
-        Trainer(config_of(task), dataset(molecules, train), dataset(molecules, val), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
+        Trainer(config_of(task), dataset(molecules, train), dataset(molecules, val))
 
 
 @pytest.mark.parametrize("scale, problem", [(NAN, "loss nan"), (1e25, "gradient norm inf")])
 def test_a_loss_or_gradient_that_is_not_finite_keeps_the_last_epoch(tmp_path, molecules, scale, problem):
     data = dataset(molecules, list(range(16)))
-    trainer = Trainer(config_of(LOGP), data, data, tmp_path, verbose=False)
-    trainer.run_epoch(1)
+    run = recorder(config_of(LOGP), data, data, tmp_path)
+    next(run.epochs())
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with torch.no_grad():
-        trainer.model.head[2].weight.mul_(scale)
+        run.trainer.model.head[2].weight.mul_(scale)
     with pytest.raises(InputError, match=rf"{problem}.* in epoch 2, step 1, molecules \[\d+.*is intact"):
-        trainer.run_epoch(2)
+        next(run.epochs())
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     checkpoint.load_model(tmp_path)

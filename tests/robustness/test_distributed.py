@@ -200,7 +200,7 @@ def refuse_small_batches(rank: int, size: int, folder: Path) -> None:
     config = replace(config, train=replace(config.train, batch_size=2))
     train, val = (load_split("tiny", split, config.model.encodings) for split in ("train", "val"))
     with pytest.raises(InputError, match="batches of 2 molecules cannot be shared by 3 processes"):
-        Trainer(config, train, val, folder / "run")
+        Trainer(config, train, val)
 
 
 def test_more_processes_than_molecules_in_a_batch_are_refused(tmp_path):

@@ -31,7 +31,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.runs.info import describe_model
 from graphormer_sepnorm.training.experiment import evaluate_run
-from graphormer_sepnorm.training.trainer import Trainer
+from tests.recorded import recorder
 from tests.robustness import processes, tiny_run
 from tests.tiny import save_tiny
 
@@ -189,13 +189,12 @@ def test_a_header_or_a_file_beyond_the_limits_is_not_read(tmp_path):
 def test_a_state_with_foreign_tensors_is_refused(good, tmp_path):
     config = tiny_run.tiny_config()
     data = load_split("tiny", "train", config.model.encodings)
-    trainer = Trainer(config, data, data, tmp_path, verbose=False)
-    trainer.run_epoch(1)
+    next(recorder(config, data, data, tmp_path).epochs())
     state = tmp_path / STATE
     tensors = {**checkpoint.load_tensors(state)[0], "os.system": torch.zeros(1)}
     forge(state, state, tensors=tensors)
     with pytest.raises(InputError, match=r"os\.system is not part of the model"):
-        Trainer(config, data, data, tmp_path, verbose=False).resume()
+        recorder(config, data, data, tmp_path).resume()
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, STATE, "pytorch_model.bin", "model.pt"])
@@ -394,12 +393,12 @@ def test_a_damaged_table_of_a_run_is_named(table_run, content):
 def test_damaged_metrics_are_named_when_the_run_goes_on(tmp_path, content):
     config = tiny_run.tiny_config()
     data = load_split("tiny", "train", config.model.encodings)
-    Trainer(config, data, data, tmp_path, verbose=False).run_epoch(1)
+    next(recorder(config, data, data, tmp_path).epochs())
     (tmp_path / METRICS_FILE).write_bytes(content)
-    resumed = Trainer(config, data, data, tmp_path, verbose=False)
+    resumed = recorder(config, data, data, tmp_path)
     resumed.resume()
     with pytest.raises(InputError, match=r"metrics\.jsonl is damaged"):
-        resumed.run_epoch(2)
+        next(resumed.epochs())
 
 
 @pytest.mark.parametrize("rows", [-5, 10**30, "a", None, 1.5])

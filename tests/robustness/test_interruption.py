@@ -16,7 +16,7 @@ import torch
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
-from graphormer_sepnorm.training.trainer import Trainer
+from graphormer_sepnorm.training.trainer import Epoch, Trainer
 from tests.robustness import processes, tiny_run
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
@@ -190,9 +190,10 @@ def resume_one_epoch(run: Path, cache: Path) -> None:
     """Goes on with a run of 100,000 epochs and stops it after one."""
     run_epoch = Trainer.run_epoch
 
-    def last(trainer: Trainer, epoch: int) -> None:
-        run_epoch(trainer, epoch)
-        trainer.config = replace(trainer.config, train=replace(trainer.config.train, epochs=epoch))
+    def last(trainer: Trainer, number: int) -> Epoch:
+        epoch = run_epoch(trainer, number)
+        trainer.config = replace(trainer.config, train=replace(trainer.config.train, epochs=number))
+        return epoch
 
     Trainer.run_epoch = last
     tiny_run.run(run, cache, resume=True, epochs=100_000)

@@ -11,7 +11,7 @@ from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.data.load import load_split
-from graphormer_sepnorm.training.trainer import Trainer
+from tests.recorded import recorder
 from tests.robustness import processes, tiny_run
 
 PREDICTIONS, EPOCHS = 10_000, 200
@@ -48,10 +48,8 @@ def train_long(folder) -> None:
     config = tiny_run.tiny_config(epochs=EPOCHS)
     os.environ[CACHE_VARIABLE] = str(folder)
     train, val = (load_split("tiny", split, config.model.encodings) for split in ("train", "val"))
-    trainer = Trainer(config, train, val, folder / "run", verbose=False)
-    for epoch in range(1, EPOCHS + 1):
-        trainer.run_epoch(epoch)
-        if epoch == EPOCHS // 10:
+    for epoch in recorder(config, train, val, folder / "run").epochs():
+        if epoch.epoch == EPOCHS // 10:
             before = usage()
     assert_flat(before)
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import Config, OptimizerName, TrainConfig
+from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.data import store
 from graphormer_sepnorm.data.benchmarks import DATASETS, MAE, sample_table
 from graphormer_sepnorm.data.dataset import CACHE_VARIABLE, Dataset
@@ -39,7 +39,7 @@ DATASETS["tiny"] = Dataset(replace(MAE, targets=("a", "b")), "zinc", read_tiny, 
 store.SHARD_MOLECULES = 8
 
 
-def tiny_config(epochs: int = 4, dropout: float = 0.1, seed: int = 0, optimizer: OptimizerName = "adamw") -> Config:
+def tiny_config(epochs: int = 4, dropout: float = 0.1, seed: int = 0, optimizer: str = "adamw") -> Config:
     train = TrainConfig(epochs=epochs, batch_size=8, lr=3e-3, optimizer=optimizer, averaging=0.9, seed=seed)
     config = dataset_config("tiny", train)
     model = replace(config.model, layers=2, width=16, ffn_width=16, heads=4, attention_dropout=dropout)

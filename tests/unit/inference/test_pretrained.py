@@ -22,8 +22,8 @@ from graphormer_sepnorm.runs.zoo import resolve_model, shipped_models
 from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.finetune import start_from, starting_from
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
-from graphormer_sepnorm.training.trainer import Trainer
 from tests.conftest import random_graph
+from tests.recorded import recorder
 
 SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-]", "CN1CCC[C@H]1c1cccnc1"]
 
@@ -217,21 +217,20 @@ def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
     assert config.model.num_tasks == 1
     table = sample_table()
     train, val = prepared(table[:40], config), prepared(table[40:60], config)
-    once = Trainer(config, train, val, tmp_path / "once", verbose=False)
+    run = recorder(config, train, val, tmp_path / "once")
+    once = run.trainer
     before = {name: tensor.clone() for name, tensor in once.model.state_dict().items()}
-    once.run()
+    run.train()
     after = dict(once.model.named_parameters())
     changed = {name for name in after if not torch.equal(after[name].cpu(), before[name].cpu())}
     assert changed < {name for name, parameter in after.items() if parameter.requires_grad}
     assert changed > {"blocks.1.attention.qkv.weight", "blocks.1.ffn.up.weight", "head.0.weight"}
 
-    interrupted = Trainer(config, train, val, tmp_path / "twice", verbose=False)
-    (tmp_path / "twice").mkdir()
-    interrupted.run_epoch(1)
-    resumed = Trainer(config, train, val, tmp_path / "twice", verbose=False)
+    next(recorder(config, train, val, tmp_path / "twice").epochs())
+    resumed = recorder(config, train, val, tmp_path / "twice")
     resumed.resume()
-    resumed.run()
-    for name, tensor in resumed.model.state_dict().items():
+    resumed.train()
+    for name, tensor in resumed.trainer.model.state_dict().items():
         torch.testing.assert_close(tensor, once.model.state_dict()[name], msg=name)
 
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.training.trainer import Trainer
 
 TINY = {"epochs": 1, "layers": 1, "width": 8, "heads": 2, "random_state": 0}
 SMILES = ["C" * n + end for n in range(1, 11) for end in ("O", "N", "C(=O)O", "c1ccccc1")]
@@ -259,3 +260,29 @@ def test_fine_tuning_takes_the_architecture_over(pretrained):
     for name, parameter in source.named_parameters():
         unchanged = torch.equal(parameter, tuned.model_.get_parameter(name)) if not name.startswith("head") else False
         assert unchanged == (not name.startswith("head")), name
+
+
+def test_fitting_writes_no_file(monkeypatch):
+    """Neither a run folder nor a picture: the weights of the best epoch are kept in memory."""
+    for place in (
+        "tempfile.mkdtemp",
+        "tempfile.mkstemp",
+        "graphormer_sepnorm.system.files.replace_content",
+        "os.fsync",
+    ):
+        monkeypatch.setattr(place, lambda *arguments, **options: pytest.fail("a file is written"))
+    GraphormerRegressor(**TINY).fit(SMILES, LENGTH)
+
+
+def test_the_best_epoch_is_kept_and_not_the_last(monkeypatch):
+    scores, seen = {1: 0.5, 2: 0.3, 3: 0.8}, {}
+
+    def evaluate(trainer: Trainer, epoch: int) -> float:
+        seen[epoch] = {name: tensor.clone() for name, tensor in trainer.evaluated.state_dict().items()}
+        return scores[epoch]
+
+    monkeypatch.setattr(Trainer, "evaluate", evaluate)
+    model = GraphormerRegressor(**TINY | {"epochs": 3}).fit(SMILES, LENGTH).model_
+    assert model.facts == {"epoch": 2, "val_metric": 0.3} and not model.training
+    assert all(torch.equal(tensor, seen[2][name]) for name, tensor in model.state_dict().items())
+    assert not all(torch.equal(tensor, seen[3][name]) for name, tensor in model.state_dict().items())

@@ -1,0 +1,14 @@
+"""Trainings in run folders, for tests."""
+
+from pathlib import Path
+
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.data.store import MoleculeDataset
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.training.recorder import Recorder
+from graphormer_sepnorm.training.trainer import Trainer
+
+
+def recorder(config: Config, train: MoleculeDataset, val: MoleculeDataset, folder: Path) -> Recorder:
+    """A run at its beginning; ``next(recorder(...).epochs())`` trains one epoch and writes it down."""
+    return Recorder(Trainer(config, train, val), RunFolder(folder), verbose=False)

@@ -1,0 +1,93 @@
+import json
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
+from tests.tiny import save_tiny, tiny_model
+
+
+def test_every_file_of_a_run_has_one_name():
+    run = RunFolder(Path("run"))
+    assert run.weights == Path("run/model.safetensors") and run.state == Path("run/state.safetensors")
+    assert run.config == Path("run/config.json") and run.metrics == Path("run/metrics.jsonl")
+    assert run.curves == Path("run/curves.png") and run.test == Path("run/test.json")
+    assert run.predictions_picture("regression") == Path("run/parity.png")
+    assert run.predictions_picture("classification") == Path("run/roc.png")
+    assert run.member(3) == RunFolder(Path("run/model-3"))
+
+
+def test_the_members_of_an_ensemble_are_counted_not_spelt(tmp_path):
+    for number in (10, 2, 0):
+        (tmp_path / f"model-{number}").mkdir()
+    assert [member.path.name for member in RunFolder(tmp_path).members()] == ["model-0", "model-2", "model-10"]
+    assert member_paths(tmp_path) == [tmp_path / "model-0", tmp_path / "model-2", tmp_path / "model-10"]
+    with pytest.raises(InputError, match="it is an ensemble, name one of its models, such as .*model-0"):
+        weights_file(tmp_path)
+
+
+def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
+    save_tiny(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    assert member_paths(tmp_path) == [tmp_path] and member_paths(weights) == [weights]
+    assert weights_file(tmp_path) == weights_file(weights) == weights
+    assert RunFolder.around(tmp_path) == RunFolder.around(weights) == RunFolder(tmp_path)
+    with pytest.raises(InputError, match=r"is not a run folder: it has no model\.safetensors$"):
+        weights_file(tmp_path.parent)
+
+
+def test_a_later_epoch_replaces_what_an_interrupted_run_wrote_of_it(tmp_path):
+    run = RunFolder(tmp_path)
+    for epoch, loss in ((1, 0.5), (2, 0.4), (3, 0.3), (2, 0.25)):
+        run.append_metrics({"epoch": epoch, "train_loss": loss})
+    assert run.read_metrics() == [{"epoch": 1, "train_loss": 0.5}, {"epoch": 2, "train_loss": 0.25}]
+
+
+def test_the_saved_score_is_the_one_that_was_written(tmp_path):
+    run = RunFolder(tmp_path)
+    assert run.saved_score() is None
+    run.write_test({"metric": "mae", "value": 0.5})
+    assert run.saved_score() == 0.5 and run.test.read_text() == '{"metric": "mae", "value": 0.5}\n'
+    run.test.write_text('{"value": ')
+    with pytest.raises(InputError, match=r"test\.json is damaged"):
+        run.saved_score()
+
+
+def test_a_folder_with_a_run_is_free_for_its_resumption_alone(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    for resume in (False, True):
+        run.check_free(resume)
+    run.begin(tiny_model()[1])
+    assert json.loads(run.config.read_text())["dataset"] == "sample"
+    run.check_free(resume=True)
+    with pytest.raises(InputError, match="already holds a run: continue it with --resume"):
+        run.check_free(resume=False)
+    run.config.write_text('{"model_type": "bert"}')
+    with pytest.raises(InputError, match="is not that of a run, choose another --out"):
+        run.check_free(resume=True)
+
+
+def try_to_lock(path: Path) -> None:
+    with pytest.raises(InputError, match="another process is training in"), RunFolder(path).locked():
+        pass
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    with run.locked():
+        other = get_context("spawn").Process(target=try_to_lock, args=(run.path,))
+        other.start()
+        other.join()
+        assert other.exitcode == 0
+    assert list(run.path.iterdir()) == []
+    with run.locked():
+        pass
+
+
+def test_the_table_of_a_run_lies_in_its_folder(tmp_path):
+    config = tiny_model()[1]
+    assert RunFolder(tmp_path).dataset(config) == "sample"
+    object.__setattr__(config, "dataset", "table.csv")
+    assert RunFolder(tmp_path).dataset(config) == str(tmp_path / "table.csv")

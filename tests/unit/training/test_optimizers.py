@@ -1,0 +1,42 @@
+from dataclasses import replace
+
+import pytest
+
+from graphormer_sepnorm.data.labels import TableOptions, table_task
+from graphormer_sepnorm.data.prepared_table import TABLE
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import task_config
+from graphormer_sepnorm.training import experiment
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS, find_optimizer
+from graphormer_sepnorm.training.own_table import train_table
+from graphormer_sepnorm.training.pretrain import SIZES, pretrain
+from tests.robustness.tiny_run import tiny_config
+
+UNKNOWN = "unknown optimizer 'sgd', choose one of adamw, muon"
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_are_found_by_name(name):
+    assert find_optimizer(name) is OPTIMIZERS[name]
+
+
+def test_an_unknown_optimizer_ends_a_run_before_any_molecule_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "load_split", lambda *arguments: pytest.fail("read"))
+    with pytest.raises(InputError, match=UNKNOWN):
+        experiment.train_run(tiny_config(optimizer="sgd"), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_optimizer_ends_a_run_on_a_table_before_it_is_read(tmp_path):
+    options = TableOptions(str(tmp_path / "missing.csv"), ("a",))
+    config = task_config(TABLE, "ogb", table_task(options), replace(tiny_config().train, optimizer="sgd"))
+    with pytest.raises(InputError, match=UNKNOWN):
+        train_table(options, config, tmp_path / "run", members=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_optimizer_ends_a_pre_training_before_a_table_is_read(tmp_path):
+    recipe = replace(SIZES["small"], train=replace(SIZES["small"].train, optimizer="sgd"))
+    with pytest.raises(InputError, match=UNKNOWN):
+        pretrain([str(tmp_path / "missing.csv")], recipe, tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []

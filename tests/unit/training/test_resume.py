@@ -1,0 +1,183 @@
+"""A run goes on as if it had never stopped, whatever its optimizer keeps."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.optim import Optimizer
+
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import STATE, WEIGHTS
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from tests.recorded import recorder
+from tests.robustness.tiny_run import tiny_config
+
+
+class Odd(Optimizer):
+    """Signed gradients, times what depends on everything that it keeps: tensors and scalars of all kinds."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 0.0, "updates": 0, "betas": (0.9, 0.99)})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            group["updates"] += 1
+            group["seen"] = group.get("seen", torch.zeros(2)) + 0.125
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                state = self.state[parameter]
+                if not state:
+                    state |= {
+                        "counts": torch.zeros(3, dtype=torch.int64),
+                        "exact": torch.zeros((), dtype=torch.float64),
+                    }
+                    state |= {"rate": 1.0, "steps": 0, "phase": "first", "warm": False, "last": None}
+                state["counts"] += torch.arange(3)
+                state["exact"] += 1 / 3
+                state["rate"] *= 0.97
+                state["steps"] += 1
+                state["phase"] = "even" if state["steps"] % 2 == 0 else "odd"
+                state["warm"] = state["steps"] > 3
+                state["last"] = float(parameter.grad.norm()) if state["warm"] else None
+                if state["warm"]:  # kept from the fourth update on alone
+                    state["late"] = state.get("late", torch.zeros_like(parameter)) + parameter.grad.sign()
+                size = state["rate"] + float(state["exact"] + state["counts"].sum() + group["seen"].sum())
+                size += group["updates"] + 0.5 * (state["phase"] == "even") + (state["last"] or 0.0)
+                parameter -= 1e-3 * group["lr"] * size * (parameter.grad.sign() + state.get("late", 0.0))
+
+
+class Lists(Odd):
+    @torch.no_grad()
+    def step(self) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            self.state[parameter]["history"] = [1.0]
+
+
+@pytest.fixture(autouse=True)
+def more_optimizers(monkeypatch):
+    """Registered as any other: one line."""
+    monkeypatch.setitem(OPTIMIZERS, "odd", lambda model, train: [Odd(model.parameters())])
+    monkeypatch.setitem(OPTIMIZERS, "lists", lambda model, train: [Lists(model.parameters())])
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory):
+    encodings = tiny_config().model.encodings
+    return load_split("tiny", "train", encodings), load_split("tiny", "val", encodings)
+
+
+def config_of(optimizer: str, epochs: int = 3) -> Config:
+    return tiny_config(epochs=epochs, optimizer=optimizer)
+
+
+@pytest.mark.parametrize("averaging", [0.0, 0.9])
+@pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "odd"])
+def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, averaging):
+    config = config_of(optimizer)
+    config = replace(config, train=replace(config.train, averaging=averaging))
+    recorder(config, *splits, tmp_path / "whole").train()
+    next(recorder(config, *splits, tmp_path / "parts").epochs())
+    for _ in range(2):
+        part = recorder(config, *splits, tmp_path / "parts")
+        part.resume()
+        next(part.epochs())
+    for name in (WEIGHTS, STATE):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
+    list(itertools.islice(recorder(config_of("odd"), *splits, tmp_path).epochs(), 1))
+    tensors, _, facts = checkpoint.load_tensors(tmp_path / STATE)
+    assert tensors["optimizer.cls.counts"].tolist() == [0, 5, 10]  # batches of 8 of 37 molecules
+    assert tensors["optimizer.cls.exact"].dtype == torch.float64
+    assert tensors["optimizer.0.group.0.seen"].tolist() == [0.625, 0.625]
+    assert tensors["optimizer.cls.late"].shape == tensors["model.cls"].shape
+    kept = facts["optimizer"]
+    assert kept["0.group.0.updates"] == kept["cls.steps"] == 5
+    assert kept["cls.phase"] == "odd" and kept["cls.warm"] is True and kept["cls.rate"] == pytest.approx(0.97**5)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "names"),
+    [
+        ("adamw", ["cls.step", "cls.exp_avg", "cls.exp_avg_sq"]),
+        ("muon", ["blocks.0.attention.qkv.weight.momentum_buffer", "cls.step", "cls.exp_avg", "cls.exp_avg_sq"]),
+    ],
+)
+def test_a_state_that_keeps_tensors_alone_is_resumed(tmp_path, splits, optimizer, names):
+    """As versions before this one wrote it."""
+    config = config_of(optimizer)
+    recorder(config, *splits, tmp_path / "whole").train()
+    run = tmp_path / "parts"
+    next(recorder(config, *splits, run).epochs())
+    tensors, found, facts = checkpoint.load_tensors(run / STATE)
+    assert {f"optimizer.{name}" for name in names} <= tensors.keys()
+    facts = {name: facts[name] for name in ("epoch", "best_metric", "best_epoch")}
+    checkpoint.save_tensors(run / STATE, tensors, found, facts)
+    second = recorder(config, *splits, run)
+    second.resume()
+    second.train()
+    assert (run / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert (run / STATE).read_bytes() == (tmp_path / "whole" / STATE).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "changed", "message"),
+    [
+        ("adamw", {"optimizer.cls.exp_avg": None}, r"cls\.exp_avg is missing"),
+        ("adamw", {"optimizer.cls.exp_avg": torch.zeros(2)}, r"cls\.exp_avg is torch\.float32 \[2\]"),
+        ("adamw", {"optimizer.cls.step": torch.zeros((), dtype=torch.float64)}, r"cls\.step is torch\.float64"),
+        ("adamw", {"optimizer.nobody.exp_avg": torch.zeros(2)}, r"nobody\.exp_avg is not part of the model"),
+        ("odd", {"optimizer.cls.counts": torch.zeros(3)}, r"cls\.counts is torch\.float32 \[3\]"),
+        ("adamw", {"model.cls": None}, r"model\.cls is missing"),
+        ("adamw", {"average.module.cls": torch.zeros(2)}, r"average\.module\.cls is torch\.float32 \[2\]"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(tmp_path, splits, optimizer, changed, message):
+    config = config_of(optimizer)
+    next(recorder(config, *splits, tmp_path).epochs())
+    tensors, found, facts = checkpoint.load_tensors(tmp_path / STATE)
+    tensors = {name: tensor for name, tensor in (tensors | changed).items() if tensor is not None}
+    checkpoint.save_tensors(tmp_path / STATE, tensors, found, facts)
+    with pytest.raises(InputError, match=message):
+        recorder(config, *splits, tmp_path).resume()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"cls.steps": None}, r"cls\.steps is None, not a number"),
+        ({"cls.steps": "many"}, r"cls\.steps is 'many', not a number"),
+        ({"cls.steps": [1]}, r"optimizer\.cls\.steps"),
+        ({"nobody.steps": 1}, r"nobody\.steps is not kept by the optimizer"),
+        ({"0.group.0.params": 1}, r"0\.group\.0\.params is not kept by the optimizer"),
+        ({"0.group.7.updates": 1}, r"0\.group\.7\.updates is not kept by the optimizer"),
+    ],
+)
+def test_scalars_that_do_not_fit_are_refused(tmp_path, splits, changed, message):
+    next(recorder(config_of("odd"), *splits, tmp_path).epochs())
+    tensors, found, facts = checkpoint.load_tensors(tmp_path / STATE)
+    facts["optimizer"] |= changed
+    checkpoint.save_tensors(tmp_path / STATE, tensors, found, facts)
+    with pytest.raises(InputError, match=message):
+        recorder(config_of("odd"), *splits, tmp_path).resume()
+
+
+def test_scalars_that_an_optimizer_needs_and_are_not_there_are_refused(tmp_path, splits):
+    next(recorder(config_of("odd"), *splits, tmp_path).epochs())
+    tensors, found, facts = checkpoint.load_tensors(tmp_path / STATE)
+    del facts["optimizer"]["cls.steps"]
+    checkpoint.save_tensors(tmp_path / STATE, tensors, found, facts)
+    with pytest.raises(InputError, match=r"cls\.steps is missing"):
+        recorder(config_of("odd"), *splits, tmp_path).resume()
+
+
+def test_an_optimizer_that_keeps_what_cannot_be_saved_is_told_so(tmp_path, splits):
+    with pytest.raises(TypeError, match="keeps 'history' of cls, a list"):
+        next(recorder(config_of("lists"), *splits, tmp_path).epochs())
