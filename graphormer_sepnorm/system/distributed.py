@@ -6,7 +6,6 @@ statistics of BatchNorm are put together so that all processes do what one proce
 
 import atexit
 import datetime
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,26 +13,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from graphormer_sepnorm.system.device import current
+from graphormer_sepnorm.system.torchrun import num_local_processes, num_processes, rank
+
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
 TIMEOUT = datetime.timedelta(seconds=60)
 PREPARATION_TIMEOUT = datetime.timedelta(days=1)
-
-
-def from_torchrun(variable: str, default: int) -> int:
-    return int(os.environ[variable]) if dist.is_torchelastic_launched() else default
-
-
-def rank() -> int:
-    """The number of this process among all."""
-    return from_torchrun("RANK", 0)
-
-
-def num_processes() -> int:
-    """The number of processes on all machines."""
-    return from_torchrun("WORLD_SIZE", 1)
 
 
 def join() -> None:
@@ -54,19 +42,21 @@ def wait_for_all() -> None:
 
 
 def make_fabric(precision: str) -> "Fabric":
-    """Lightning Fabric on one device, or on the device of this process beside the others.
+    """Lightning Fabric on the device of ``device.current``, or on that of this process beside the others.
 
     Imported here because it takes longer to import than all else together, and only training needs it.
     """
     from lightning_fabric import Fabric
     from lightning_fabric.strategies import DDPStrategy
 
+    device = current().device
     if num_processes() == 1:
-        return Fabric(accelerator="auto", devices=1, precision=precision)
+        devices = [device.index] if device.type == "cuda" else 1
+        return Fabric(accelerator=device.type, devices=devices, precision=precision)
     join()
-    devices = from_torchrun("LOCAL_WORLD_SIZE", 1)
+    devices = num_local_processes()
     fabric = Fabric(
-        accelerator="auto",
+        accelerator=device.type,
         devices=devices,
         num_nodes=num_processes() // devices,
         strategy=DDPStrategy(timeout=TIMEOUT, broadcast_buffers=False),
@@ -98,7 +88,3 @@ def mean(value: Tensor) -> Tensor:
     value = value.detach().clone()
     dist.all_reduce(value)
     return value / num_processes()
-
-
-def best_device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

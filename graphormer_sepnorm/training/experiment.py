@@ -19,6 +19,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, STATE, TEST, dataset_of, member_paths
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable
@@ -136,7 +137,7 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
         model, config, facts = checkpoint.load_model(run)
         data = load_split(dataset_of(config, run), split, config.model.encodings, root)
         check_scorable(config.task, data.y, split)
-        predictions.append(predict_together(model, data, Task(config.task)))
+        predictions.append(predict_together(model.to(current().device), data, Task(config.task)))
         parameters += sum(p.numel() for p in model.parameters())
     prediction = np.mean(predictions, axis=0)
     result = {
