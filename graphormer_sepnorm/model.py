@@ -6,6 +6,7 @@ Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bon
 """
 
 import math
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -30,7 +31,7 @@ class AtomEmbedding(nn.Module):
     def __init__(self, sizes: tuple[int, ...], width: int):
         super().__init__()
         self.table = nn.Parameter(torch.empty(sum(sizes), width))
-        offsets = torch.tensor((0, *sizes[:-1])).cumsum(0)
+        offsets = torch.tensor((0, *accumulate(sizes[:-1])))
         self.register_buffer("offset", offsets, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:

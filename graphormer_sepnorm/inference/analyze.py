@@ -14,6 +14,7 @@ from graphormer_sepnorm.inference.cls_geometry import effective_rank, isotropy, 
 from graphormer_sepnorm.inference.forward import embed_dataset
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.device import current
 
 MAX_MOLECULES = 5000
 
@@ -21,7 +22,8 @@ MAX_MOLECULES = 5000
 def analyze_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
     """Measures of the CLS embeddings [m, d] of a run's best checkpoint on a split, as ``cls_geometry`` defines them.
 
-    Of a split of more than ``MAX_MOLECULES`` molecules, as many are drawn, the same for every run.
+    They are computed as ``device.current`` says. Of a split of more than ``MAX_MOLECULES`` molecules, as many are
+    drawn, the same for every run.
 
     Args:
         run: run folder or weights file.
@@ -36,7 +38,7 @@ def analyze_run(run: Path, split: str = "test", root: str | os.PathLike | None =
     """
     model, config, _ = checkpoint.load_model(run)
     data = load_split(RunFolder.around(run).dataset(config), split, config.model.encodings, root)
-    embeddings = embed_dataset(model, data)
+    embeddings = embed_dataset(model.to(current().device), data)
     if len(embeddings) > MAX_MOLECULES:
         embeddings = embeddings[np.random.default_rng(0).choice(len(embeddings), MAX_MOLECULES, replace=False)]
     x = torch.from_numpy(embeddings)

@@ -171,8 +171,8 @@ def integrated_gradients(model: Graphormer, smiles: str, target: str | None = No
         attributions, gap = method.attribute(
             molecule.atoms, averages, n_steps=steps, internal_batch_size=copies, return_convergence_delta=True
         )
-        contributions = attributions[0].double().sum(dim=-1)
-        if gap.abs() <= COMPLETENESS * contributions.abs().sum():
+        contributions = attributions[0].cpu().double().sum(dim=-1)
+        if gap.abs().item() <= COMPLETENESS * contributions.abs().sum().item():
             break
     with torch.no_grad():
         outputs = molecule.outputs(torch.cat([molecule.atoms, averages]))
@@ -182,7 +182,7 @@ def integrated_gradients(model: Graphormer, smiles: str, target: str | None = No
         caption=view.caption(prediction),
         prediction=prediction,
         meaning=f"contribution to {view.scale}",
-        contributions=contributions.cpu().numpy(),
+        contributions=contributions.numpy(),
         baseline=view.value(outputs)[1].item(),
     )
 
@@ -230,7 +230,7 @@ def attention_rollout(model: Graphormer, smiles: str, target: str | None = None)
         prediction = view.prediction(molecule.outputs(molecule.atoms, record))
     flow = torch.eye(len(recorded[0].weights[0]), dtype=torch.float64)
     for weights in recorded[0].weights:
-        flow = (weights.double().cpu() + torch.eye(len(weights))) / 2 @ flow
+        flow = (weights.cpu().double() + torch.eye(len(weights))) / 2 @ flow
     atoms = flow[0, 1:].numpy()
     return Explanation(
         smiles=smiles,

@@ -10,6 +10,7 @@ from graphormer_sepnorm.data.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tasks import Task
 
 ATOMS_PER_BATCH = 1024
@@ -59,8 +60,12 @@ def rows_of_molecules(
     compute: Callable[[GraphBatch], Tensor],
     batches: Iterable[np.ndarray],
 ) -> np.ndarray:
-    """What ``compute`` gives for the molecules in ``batches``, 0 for others: float32 [M, width] in dataset order."""
+    """What ``compute`` gives for the molecules in ``batches``, 0 for others: float32 [M, width] in dataset order.
+
+    It is computed where the model lies, in the precision of ``device.current``.
+    """
     rows = np.zeros((len(dataset), width), np.float32)
-    for molecules in batches:
-        rows[molecules] = compute(dataset.batch(molecules).to(model.cls.device)).cpu().numpy()
+    with current().arithmetic():
+        for molecules in batches:
+            rows[molecules] = compute(dataset.batch(molecules).to(model.cls.device)).cpu().numpy()
     return rows

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import matplotlib
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from rdkit.Chem import rdDepictor
 from rdkit.Chem.Draw import rdMolDraw2D
 from rdkit.Geometry import Point2D
@@ -19,7 +17,7 @@ from rdkit.Geometry import Point2D
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import Explanation
-from graphormer_sepnorm.runs.plots import save_png
+from graphormer_sepnorm.runs.plots import new_figure, save_png
 from graphormer_sepnorm.system.files import write_atomically
 
 PANEL_WIDTH, PANEL_HEIGHT = 460, 440
@@ -210,8 +208,7 @@ def plot_cls_geometry(results: list[dict], picture: Path) -> None:
     """
     labels = [f"{result['norm']} ({Path(result['run']).name})" for result in results]
     colors = [f"C{number}" for number in range(len(results))]
-    figure = Figure(figsize=(12, 4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(12, 4)
     spectrum, rank, spread = figure.subplots(1, 3, width_ratios=(2, 1, 1))
     for result, label in zip(results, labels, strict=True):
         values = np.array(result["singular_values"])

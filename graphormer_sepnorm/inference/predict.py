@@ -23,8 +23,8 @@ from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.zoo import resolve_model
-from graphormer_sepnorm.system.distributed import best_device
-from graphormer_sepnorm.system.workers import Chunk, Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.system.device import Compute, computing, current
+from graphormer_sepnorm.system.workers import Chunk, Smiles, map_chunks
 from graphormer_sepnorm.tasks import Task
 
 PAIRS_PER_PIECE = 8_000_000
@@ -118,23 +118,6 @@ class Embedder:
         return Embeddings(values, molecules.errors)
 
 
-def predict_smiles(model: Graphormer, config: Config, smiles: Iterable[str | None]) -> tuple[np.ndarray, list[str]]:
-    """Predictions of one model.
-
-    Args:
-        model: in evaluation mode.
-        config: of its run.
-        smiles: M texts; None counts as one that cannot be read.
-
-    Returns:
-        predictions float32 [M, tasks], NaN where a SMILES cannot be read, and M reasons why, "" for all others.
-    """
-    predictor = Predictor([(model, config)])
-    parts = [part for _, part in compute_chunks(predictor, in_chunks(smiles), list)]
-    values = [np.empty((0, len(predictor.targets)), np.float32), *(part.values for part in parts)]
-    return np.concatenate(values), [error for part in parts for error in part.errors]
-
-
 def rows_of_smiles(
     molecules: Molecules, model: Graphormer, width: int, compute: Callable[[MoleculeDataset], np.ndarray]
 ) -> np.ndarray:
@@ -167,18 +150,20 @@ def compute_chunks(
         smiles_of: a chunk's SMILES.
     """
     if reader.device.type == "cpu":
-        yield from map_chunks(partial(read_and_compute, reader), chunks, smiles_of)
+        yield from map_chunks(partial(read_and_compute, reader, current()), chunks, smiles_of)
     else:
         for chunk, molecules in map_chunks(partial(read_molecules, reader.featurizer), chunks, smiles_of):
             yield chunk, reader.compute(molecules)
 
 
-def read_and_compute(reader: Reader[Result], smiles: Smiles) -> Result:
-    return reader.compute(read_molecules(reader.featurizer, smiles))
+def read_and_compute(reader: Reader[Result], compute: Compute, smiles: Smiles) -> Result:
+    """Results of a chunk, computed as the process computes that shares out the chunks."""
+    with computing(compute):
+        return reader.compute(read_molecules(reader.featurizer, smiles))
 
 
 def load_predictor(names: list[str]) -> Predictor:
-    """Loads one model or several, onto the GPU if there is one.
+    """Loads one model or several, onto the device of ``device.current``.
 
     Args:
         names: run folders, weights files, names of shipped weights, or folders of an ensemble with a run folder
@@ -189,10 +174,10 @@ def load_predictor(names: list[str]) -> Predictor:
     """
     paths = [path for name in names for path in member_paths(resolve_model(name))]
     loaded = map(checkpoint.load_model, paths)
-    return Predictor([(model.to(best_device()), config) for model, config, _ in loaded])
+    return Predictor([(model.to(current().device), config) for model, config, _ in loaded])
 
 
 def load_embedder(name: str) -> Embedder:
     """Loads one model as ``load_predictor`` does, for its embeddings."""
     model, config, _ = checkpoint.load_model(resolve_model(name))
-    return Embedder(model.to(best_device()), config)
+    return Embedder(model.to(current().device), config)

@@ -25,6 +25,7 @@ from graphormer_sepnorm.data.store import sha256_of_file
 from graphormer_sepnorm.data.tables import Row, Table, is_file, open_table, smiles_of_rows
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Reader, compute_chunks
+from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import behind_link, check_output, remove_leftovers, rename_durably, replace_content
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import CHUNK
@@ -175,7 +176,8 @@ def write_table(
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     with open_table(source, smiles_column, delimiter) as table:
         laid_out = layout(table.columns)
-        job = job_digest(reader, source, type(laid_out).__name__, smiles_column, delimiter, out.suffix)
+        settings = (type(laid_out).__name__, smiles_column, delimiter, out.suffix, current().precision)
+        job = job_digest(reader, source, *settings)
         try:
             partial = PartialFile(behind_link(out), job, resume)
             with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):

@@ -6,16 +6,14 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 def main() -> None:
     """Runs the command that the arguments name."""
     with leaving_at_once():
-        from graphormer_sepnorm.interfaces.commands import app, guarded
+        from graphormer_sepnorm.interfaces.commands import app
+        from graphormer_sepnorm.interfaces.guard import guarded
     guarded(app)
 
 
 def run_alone(name: str) -> None:
-    """Runs the command of that name in ``commands`` as a script of its own."""
+    """Runs the command of that name as a script of its own."""
     with leaving_at_once():
-        import typer
-
-        from graphormer_sepnorm.interfaces import commands
-    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    alone.command()(getattr(commands, name))
-    commands.guarded(alone)
+        from graphormer_sepnorm.interfaces.commands import alone
+        from graphormer_sepnorm.interfaces.guard import guarded
+    guarded(lambda: alone(name)())

@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import FORMAT, Config, config_from_json, config_to_json
@@ -113,13 +114,18 @@ def check_sizes(path: Path) -> None:
 
 
 def check_usable(config: Config, path: Path) -> None:
-    """Raises InputError if predictions for this config could not be scaled or molecules fall outside its tables."""
+    """Raises InputError if predictions for this config could not be scaled, or as ``check_names``."""
+    check_names(config, str(path))
+    if config.task.kind == "regression" and not (config.task.mean and config.task.std):
+        raise InputError(f"{path}: its config has no scale for its targets")
+
+
+def check_names(config: Config, path: str) -> None:
+    """Raises InputError for an unknown featurizer or metric, or if molecules fall outside the tables of the model."""
     if config.featurizer not in FEATURIZERS:
         raise InputError(f"{path}: unknown featurizer {config.featurizer!r}, there are {', '.join(FEATURIZERS)}")
     if config.task.metric not in METRICS:
         raise InputError(f"{path}: unknown metric {config.task.metric!r}, there are {', '.join(METRICS)}")
-    if config.task.kind == "regression" and not (config.task.mean and config.task.std):
-        raise InputError(f"{path}: its config has no scale for its targets")
     featurizer, model = FEATURIZERS[config.featurizer], config.model
     if (model.atom_sizes, model.bond_sizes) != (featurizer.atom_sizes, featurizer.bond_sizes):
         raise InputError(
@@ -136,9 +142,18 @@ def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> 
         raise InputError(f"{path}: its config asks for {wanted:,} parameters, its tensors have {present:,}")
 
 
+class LeftEmpty(TorchFunctionMode):
+    """Parameters are left as they are allocated: on the meta device, drawing them would import a compiler."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, Tensor.normal_, Tensor.uniform_):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
 def skeleton(config: Config) -> Graphormer:
     """The model of a config with names and shapes alone: no memory for its parameters."""
-    with torch.device("meta"):
+    with torch.device("meta"), LeftEmpty():
         return Graphormer(config.model)
 
 

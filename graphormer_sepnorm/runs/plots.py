@@ -2,16 +2,28 @@
 
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.system.files import write_atomically
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 MAX_PANELS = 9
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty picture, in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # its import takes a second
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> None:
@@ -23,8 +35,7 @@ def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> No
         metric: name of the validation metric.
     """
     epochs = [line["epoch"] for line in lines]
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(6, 4)
     axes = figure.subplots()
     marker = "o" if len(lines) == 1 else None
     axes.plot(epochs, [line["train_loss"] for line in lines], label="training loss", color="tab:gray", marker=marker)
@@ -35,7 +46,7 @@ def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> No
     save_png(figure, picture)
 
 
-def save_png(figure: Figure, picture: Path) -> None:
+def save_png(figure: "Figure", picture: Path) -> None:
     content = io.BytesIO()
     figure.savefig(content, dpi=120, format="png")
     write_atomically(picture, content.getvalue())
@@ -54,8 +65,7 @@ def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, pi
     panels = min(len(task.targets), MAX_PANELS)
     columns = min(panels, 3)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(4 * columns, 4 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(4 * columns, 4 * rows)
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis, target, label, predicted in zip(axes, task.targets, y.T, prediction.T, strict=False):
         labelled = ~np.isnan(label)
@@ -67,7 +77,7 @@ def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, pi
     save_png(figure, picture)
 
 
-def draw_parity(axis: Axes, y: np.ndarray, prediction: np.ndarray) -> None:
+def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
     ends = [min(y.min(), prediction.min()), max(y.max(), prediction.max())]
     axis.plot(ends, ends, color="tab:gray", linewidth=1)
     axis.scatter(y, prediction, s=9, alpha=0.5, linewidths=0)
@@ -75,7 +85,7 @@ def draw_parity(axis: Axes, y: np.ndarray, prediction: np.ndarray) -> None:
     axis.set_ylabel("predicted")
 
 
-def draw_roc(axis: Axes, y: np.ndarray, prediction: np.ndarray) -> None:
+def draw_roc(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
     from sklearn.metrics import roc_curve  # its import takes seconds
 
     false_positive, true_positive, _ = roc_curve(y, prediction)

@@ -7,7 +7,6 @@ statistics of BatchNorm are put together so that all processes do what one proce
 import atexit
 import contextlib
 import datetime
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,26 +14,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from graphormer_sepnorm.system.device import current
+from graphormer_sepnorm.system.torchrun import num_local_processes, num_processes, rank
+
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
 TIMEOUT = datetime.timedelta(seconds=60)
 PREPARATION_TIMEOUT = datetime.timedelta(days=1)
-
-
-def from_torchrun(variable: str, default: int) -> int:
-    return int(os.environ[variable]) if dist.is_torchelastic_launched() else default
-
-
-def rank() -> int:
-    """The number of this process among all."""
-    return from_torchrun("RANK", 0)
-
-
-def num_processes() -> int:
-    """The number of processes on all machines."""
-    return from_torchrun("WORLD_SIZE", 1)
 
 
 def join() -> None:
@@ -55,7 +43,7 @@ def wait_for_all() -> None:
 
 
 def make_fabric() -> "Fabric":
-    """Lightning Fabric on one device, or on the device of this process beside the others.
+    """Lightning Fabric on the device of ``device.current``, or on that of this process beside the others.
 
     In its own precision, float32: its others rebuild batches to convert them; ``autocast`` needs no conversion.
     Imported here because it takes longer to import than all else together, and only training needs it.
@@ -63,12 +51,13 @@ def make_fabric() -> "Fabric":
     from lightning_fabric import Fabric
     from lightning_fabric.strategies import DDPStrategy
 
+    device = current().device
     if num_processes() == 1:
-        return Fabric(accelerator="auto", devices=1)
+        return Fabric(accelerator=device.type, devices=[device.index] if device.type == "cuda" else 1)
     join()
-    devices = from_torchrun("LOCAL_WORLD_SIZE", 1)
+    devices = num_local_processes()
     fabric = Fabric(
-        accelerator="auto",
+        accelerator=device.type,
         devices=devices,
         num_nodes=num_processes() // devices,
         strategy=DDPStrategy(timeout=TIMEOUT, broadcast_buffers=False),
@@ -106,7 +95,3 @@ def mean(value: Tensor) -> Tensor:
     value = value.detach().clone()
     dist.all_reduce(value)
     return value / num_processes()
-
-
-def best_device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

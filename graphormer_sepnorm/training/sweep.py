@@ -1,8 +1,10 @@
 """Several seeds of one configuration: train what is unfinished, and the rows that a leaderboard asks for."""
 
+import itertools
 import os
 import platform
 import statistics
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +12,61 @@ import torch
 
 from graphormer_sepnorm.config import Config, read_config
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import Recipe, dataset_config
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.training.experiment import score_runs, train_run
+from graphormer_sepnorm.training.settings import with_settings
+
+
+def sweep(
+    datasets: Sequence[str],
+    norms: Sequence[str],
+    seeds: Sequence[int],
+    recipe: Recipe,
+    out: Path,
+    root: str | os.PathLike | None = None,
+    settings: Sequence[str] = (),
+) -> list[dict]:
+    """Trains every dataset with every norm and seed, as far as it is unfinished, and sums the scores up.
+
+    Args:
+        datasets, norms: names in ``DATASETS`` and ``NORMS``.
+        seeds: of the runs of each dataset and norm.
+        recipe: how to train; the seed is not its own.
+        out: folder of the run folders, DATASET-NORM-SEED each.
+        root: folder of the downloaded datasets.
+        settings: as ``with_settings``, of every run.
+
+    Returns:
+        a ``leaderboard`` row of each dataset and norm; those after the first of a dataset have a ``difference`` from
+        it, as ``paired_difference``.
+
+    Raises:
+        InputError: a setting of the seed or the norm; or as ``dataset_config``, ``with_settings`` and
+            ``train_unfinished``.
+    """
+    groups = [
+        {out / f"{dataset}-{norm}-{seed}": swept_config(dataset, norm, seed, recipe, settings) for seed in seeds}
+        for dataset, norm in itertools.product(datasets, norms)
+    ]
+    train_unfinished({folder: config for configs in groups for folder, config in configs.items()}, root)
+    rows = [leaderboard(list(configs), root) for configs in groups]
+    for row in rows:
+        first = next(other for other in rows if other["dataset"] == row["dataset"])
+        if row is not first:
+            row["difference"] = paired_difference(row, first)
+    return rows
+
+
+def swept_config(dataset: str, norm: str, seed: int, recipe: Recipe, settings: Sequence[str]) -> Config:
+    """The config of one run of a sweep."""
+    train = replace(recipe.train, seed=seed)
+    config = with_settings(dataset_config(dataset, train, norm, recipe.architecture), settings)
+    if (config.model.norm, config.train.seed) != (norm, seed):
+        raise InputError("a sweep has its norms from --norm and its seeds from --seeds: leave them out of --set")
+    return config
 
 
 def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None = None) -> None:

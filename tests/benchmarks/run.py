@@ -94,7 +94,7 @@ def predict_row(args: argparse.Namespace) -> dict:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pd.read_csv(args.csv).sample(size, random_state=0)[["smiles"]].to_csv(folder / "in.csv", index=False)
-        command = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()"]
+        command = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()"]
         train = ["train", "--epochs", "1", "--out", str(folder / "run")]
         environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
         subprocess.run([*command, *train], env=environment, check=True, capture_output=True)

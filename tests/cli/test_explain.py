@@ -7,11 +7,12 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import pictures
 from graphormer_sepnorm.interfaces import commands
 from tests.unit.inference.test_explain import make_model
 
-RUN = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()", "explain"]
+RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "explain"]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_the_rows_left_out_are_named(saved, table, tmp_path):
 )
 def test_bad_input_writes_nothing(saved, tmp_path, monkeypatch, arguments, problem):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(commands.InputError, match=problem.replace("(", r"\(")):
+    with pytest.raises(InputError, match=problem.replace("(", r"\(")):
         explain(saved, *arguments)
     assert list(tmp_path.iterdir()) == []
 

@@ -181,7 +181,7 @@ def test_a_pipe_is_read_to_its_end(model, tmp_path):
     """1,500 rows, of which a pipe holds but a part at a time."""
     rows = "".join(f"CCO,{number}\n" for number in range(1500))
     (tmp_path / "in.csv").write_text("smiles,number\n" + rows)
-    predict = f"{sys.executable} -c 'from graphormer_sepnorm.cli import main; main()' predict {model}"
+    predict = f"{sys.executable} -c 'from graphormer_sepnorm.interfaces.cli import main; main()' predict {model}"
     line = f"{predict} <(cat {tmp_path}/in.csv) -o {tmp_path}/out.csv"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -220,7 +220,8 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(command, model, tmp
 @pytest.mark.slow
 def test_a_killed_run_goes_on_and_gives_the_same_bytes(model, tmp_path):
     sample_table().to_csv(tmp_path / "in.csv", index=False)
-    start = [sys.executable, "-c", "from graphormer_sepnorm.cli import main; main()", "predict", model, "in.csv", "-o"]
+    main = "from graphormer_sepnorm.interfaces.cli import main; main()"
+    start = [sys.executable, "-c", main, "predict", model, "in.csv", "-o"]
     place = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(DRUGS.parents[1])}}
     subprocess.run([*start, "whole.csv"], **place, check=True, capture_output=True)
     process = subprocess.Popen([*start, "out.csv"], **place, stderr=subprocess.DEVNULL)

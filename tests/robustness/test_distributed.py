@@ -123,7 +123,7 @@ def test_the_predict_command_writes_its_output_once(tmp_path):
     save_tiny(tmp_path / "model")
     sample_table()[:50].to_csv(tmp_path / "in.csv")
     script = tmp_path / "predict.py"
-    script.write_text("from graphormer_sepnorm.cli import main; main()")
+    script.write_text("from graphormer_sepnorm.interfaces.cli import main; main()")
     for number in (0, 2):
         arguments = [script, "predict", tmp_path / "model", tmp_path / "in.csv", "-o", tmp_path / f"out{number}.csv"]
         done = processes.command(*arguments, processes=number)

@@ -15,7 +15,7 @@ from graphormer_sepnorm.data import store
 from graphormer_sepnorm.data.benchmarks import DATASETS, MAE, sample_table
 from graphormer_sepnorm.data.dataset import CACHE_VARIABLE, Dataset
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.interfaces.commands import guarded
+from graphormer_sepnorm.interfaces.guard import guarded
 from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.training.experiment import evaluate_run, train_run
 

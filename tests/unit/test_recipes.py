@@ -11,7 +11,8 @@ from graphormer_sepnorm.config import TrainConfig, config_to_json, read_config
 from graphormer_sepnorm.data.benchmarks import read_sample
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.interfaces.commands.sweep import sweep
+from graphormer_sepnorm.interfaces.commands.train import train
 from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, slim, task_config
 
@@ -52,7 +53,7 @@ def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():
     assert (train.batch_size, train.weight_decay, train.clip_norm, train.averaging) == (256, 0.01, 5.0, 0.0)
 
 
-@pytest.mark.parametrize("command", [commands.train, commands.sweep])
+@pytest.mark.parametrize("command", [train, sweep])
 def test_the_default_recipe_is_slim_with_the_settings_it_always_had(command):
     recipe = RECIPES[inspect.signature(command).parameters["recipe"].default]
     assert recipe.architecture is slim

@@ -15,7 +15,6 @@ from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.config import num_bond_types
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
-from graphormer_sepnorm.graphs import LabelledGraphs
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.recipes import best
@@ -52,7 +51,7 @@ def random_spellings(smiles: str) -> list[str]:
 
 def prepare(model: Graphormer, smiles: list[str]) -> MoleculeDataset:
     graphs = MOL.pack([MOL.graph(text) for text in smiles])
-    return in_memory(LabelledGraphs(graphs, np.zeros((len(graphs), 1), np.float32)), model.config.encodings)
+    return in_memory(graphs, model.config.encodings)
 
 
 @pytest.fixture(scope="module")

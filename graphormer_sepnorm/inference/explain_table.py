@@ -1,0 +1,55 @@
+"""Explanations of a molecule or of a whole table, drawn into pictures."""
+
+from itertools import islice
+from pathlib import Path
+
+from graphormer_sepnorm.data.tables import TABLE_KINDS, Row, kind_of, open_table, smiles_of_rows
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.explain import Explanation, explain_rows
+from graphormer_sepnorm.inference.pictures import MOST_PICTURES, check_output, write_pictures
+from graphormer_sepnorm.inference.pretrained import Graphormer
+from graphormer_sepnorm.system.device import current
+
+
+def explain_table(
+    model: Graphormer,
+    molecules: str,
+    out: Path,
+    method: str = "gradients",
+    target: str | None = None,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+) -> tuple[dict[int, Explanation], dict[int, InputError]]:
+    """Draws explanations of the molecules of a table, or of one SMILES.
+
+    Args:
+        model, method, target: as ``explain_rows``.
+        molecules: one SMILES, or a table as ``open_table`` reads it.
+        out: picture, or folder of a picture for each molecule.
+        smiles_column, delimiter: of a table, as ``open_table``.
+
+    Returns:
+        by row, counted from 0: the explanations, and why the other rows of a table cannot be read.
+
+    Raises:
+        InputError: a SMILES or table that cannot be read, more molecules than can be drawn, an output that is no
+            picture, or as ``explain_rows``; nothing is written then.
+    """
+    is_table = Path(molecules).is_file() or kind_of(molecules) in TABLE_KINDS
+    rows = first_rows(molecules, smiles_column, delimiter) if is_table else [Row([molecules], molecules)]
+    check_output(out, len(rows))
+    with current().arithmetic():
+        results = explain_rows(model, smiles_of_rows(rows), method, target)
+    results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
+    explanations = {row: result for row, result in results.items() if isinstance(result, Explanation)}
+    problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
+    if problems and not is_table:
+        raise problems[0]
+    write_pictures(out, explanations)
+    return explanations, problems
+
+
+def first_rows(source: str, smiles_column: str | None, delimiter: str | None) -> list[Row]:
+    """The rows of a table, one more than can be drawn at most."""
+    with open_table(source, smiles_column, delimiter) as table:
+        return list(islice(table.rows, MOST_PICTURES + 1))

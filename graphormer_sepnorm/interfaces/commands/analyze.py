@@ -1,0 +1,44 @@
+"""``graphormer-sepnorm analyze``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Root
+from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.system.signals import leaving_at_once
+
+
+@in_first_process
+def analyze(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Run folders, weights files, or names of shipped weights.")
+    ],
+    out: Annotated[Path, typer.Option("--output", "-o", help="Picture to write, .png.")],
+    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    root: Root = None,
+    device: Device = "auto",
+    precision: Precision = "auto",
+) -> None:
+    """Measure how the CLS embeddings of a split lie in space, and draw several models side by side.
+
+    Singular values and their effective rank (collapse), uniformity (Wang and Isola, 2020) and isotropy.
+
+    Example: graphormer-sepnorm analyze runs/sepnorm runs/sharenorm -o cls.png
+    """
+    if out.suffix.lower() != ".png":
+        raise InputError(f"the picture is a PNG, so its name ends in .png, not {out.suffix or out.name!r}")
+    with leaving_at_once():
+        from graphormer_sepnorm.inference.analyze import analyze_run
+        from graphormer_sepnorm.inference.pictures import plot_cls_geometry
+        from graphormer_sepnorm.runs.zoo import resolve_model
+        from graphormer_sepnorm.system.device import choose, computing
+
+    with computing(choose(device, precision)):
+        results = [analyze_run(resolve_model(model), split, root) for model in models]
+    plot_cls_geometry(results, out)
+    print(f"{out}: {len(results)} models")
+    print(json.dumps(results))

@@ -1,0 +1,37 @@
+"""``graphormer-sepnorm embed``."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision, report_rows
+from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.system.signals import leaving_at_once
+
+
+@in_first_process
+def embed(
+    model: Annotated[str, typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .gz of these, or -.")],
+    out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet or .csv.")],
+    smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
+    device: Device = "auto",
+    precision: Precision = "auto",
+) -> None:
+    """Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.
+
+    Example: graphormer-sepnorm embed zinc-subset molecules.csv -o embeddings.npz
+    """
+    with leaving_at_once():
+        from graphormer_sepnorm.inference.embed_table import embed_table
+        from graphormer_sepnorm.inference.predict import load_embedder
+        from graphormer_sepnorm.system.device import choose, computing
+
+    started = time.perf_counter()
+    with computing(choose(device, precision)):
+        result = embed_table(load_embedder(model), source, out, smiles_column, delimiter, resume)
+    report_rows(result, time.perf_counter() - started)

@@ -1,0 +1,42 @@
+"""``graphormer-sepnorm pretrain``."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, given
+from graphormer_sepnorm.system.signals import leaving_at_once
+
+
+def pretrain(
+    smiles: Annotated[list[str], typer.Option(help="Table with molecules: CSV, .smi, SDF, .gz; repeat the option.")],
+    out: Annotated[Path, typer.Option(help="Run folder to write.")],
+    smiles_column: Annotated[str | None, typer.Option(help="Column of the tables; by default smiles.")] = None,
+    size: Annotated[Literal["small", "base"], typer.Option(help="About 1 or 3 million parameters.")] = "small",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default 6.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
+    device: Device = "auto",
+    precision: TrainingPrecision = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
+) -> None:
+    """Pre-train a Graphormer on molecules without labels, to be fine-tuned by train --from OUT.
+
+    It learns to predict RDKit's descriptors, which are computed once and kept in the cache.
+
+    Example: graphormer-sepnorm pretrain --smiles library.csv --size base --out runs/pretrained
+    """
+    with leaving_at_once():
+        from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.training.pretrain import SIZES, pretrain
+        from graphormer_sepnorm.training.settings import in_precision
+
+    train_config = in_precision(replace(SIZES[size].train, **given({"epochs": epochs, "seed": seed})), precision)
+    with computing(choose(device)):
+        result = pretrain(smiles, replace(SIZES[size], train=train_config), out, smiles_column, resume)
+    if result["skipped"]:
+        print(f"{result['skipped']} rows were skipped: they have no molecule that can be read", file=sys.stderr)
+    print(json.dumps(result))

@@ -1,0 +1,127 @@
+"""``graphormer-sepnorm train``."""
+
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from graphormer_sepnorm.data.benchmarks import DATASETS
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, given
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.system.signals import leaving_at_once
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+
+
+def train(
+    more_targets: Annotated[
+        list[str] | None, typer.Argument(metavar="[COLUMN]...", help="Further --target-columns.", show_default=False)
+    ] = None,
+    dataset: Annotated[str, typer.Option(help=f"One of {', '.join(DATASETS)}.")] = "sample",
+    root: Root = None,
+    csv: Annotated[str | None, typer.Option(help="Your own table, in place of --dataset: CSV, .gz, or SDF.")] = None,
+    smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
+    target_columns: Annotated[list[str] | None, typer.Option(help="Columns of --csv to predict.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
+    task: Annotated[Literal["regression", "classification"], typer.Option(help="Of --csv.")] = "regression",
+    split: Annotated[
+        Literal["scaffold", "random", "column"], typer.Option(help="How --csv is split, 80:10:10 or by a column.")
+    ] = "scaffold",
+    split_column: Annotated[str | None, typer.Option(help="Column of --csv that says train, val or test.")] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
+    ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
+    recipe: Annotated[
+        str, typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run.")
+    ] = "slim",
+    norm: Annotated[str | None, typer.Option(help=f"{', '.join(NORMS)}; by default the recipe's.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; slim's: 20.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Molecules per update; by default the recipe's.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the recipe's.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; by default the recipe's.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Of weight matrices; by default the recipe's.")] = None,
+    dropout: Annotated[float | None, typer.Option(help="Of each sublayer's output; by default the recipe's.")] = None,
+    attention_dropout: Annotated[float | None, typer.Option(help="By default the recipe's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Epochs without improvement before the end; 0: never.")] = None,
+    settings: Settings = None,
+    device: Device = "auto",
+    precision: TrainingPrecision = "auto",
+    out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Model to fine-tune under a fresh head; it sets architecture and norm.")
+    ] = None,
+    freeze: Annotated[int, typer.Option(help="First layers of --from that keep their weights.")] = 0,
+) -> None:
+    """Train a Graphormer and score its best checkpoint on the test molecules.
+
+    The run folder holds config.json, model.safetensors (the best checkpoint by validation), metrics.jsonl (a line per
+    epoch), curves.png and test.json.
+
+    Example: graphormer-sepnorm train --dataset zinc-subset --epochs 50 --set train.warmup=0.05 --out runs/zinc
+    """
+    with leaving_at_once():
+        from graphormer_sepnorm.data.labels import TableOptions, table_task
+        from graphormer_sepnorm.data.prepared_table import TABLE
+        from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
+        from graphormer_sepnorm.runs.zoo import resolve_model
+        from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.training.experiment import train_run
+        from graphormer_sepnorm.training.finetune import starting_from
+        from graphormer_sepnorm.training.own_table import train_table
+        from graphormer_sepnorm.training.settings import in_precision, with_settings
+
+    compute = choose(device)
+    found = find_recipe(recipe)
+    optimisation = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "lr": lr,
+        "optimizer": optimizer,
+        "weight_decay": weight_decay,
+        "seed": seed,
+        "patience": patience,
+    }
+    train_config = in_precision(replace(found.train, **given(optimisation)), precision)
+    if csv is None:
+        if more_targets:
+            raise InputError(f"unexpected argument {more_targets[0]!r}: only columns of --csv are named without option")
+        of_tables = (target_columns, smiles_column, delimiter, split_column, balance, ensemble != 1)
+        if any(of_tables) or task != "regression" or split != "scaffold":
+            raise InputError(
+                "--target-columns, --smiles-column, --delimiter, --task, --split, --split-column, --balance and "
+                "--ensemble belong to --csv FILE"
+            )
+        config = dataset_config(dataset, train_config, norm, found.architecture)
+    else:
+        if dataset != "sample":
+            raise InputError("--dataset and --csv exclude each other")
+        targets = (*(target_columns or ()), *(more_targets or ()))
+        division = (split, split_column, balance, train_config.seed)
+        table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
+        config = task_config(TABLE, "ogb", table_task(table), train_config, norm, found.architecture)
+    if start is not None:
+        if norm is not None:
+            raise InputError("the norm is that of the model that --from names: leave --norm out")
+        config = starting_from(config, resolve_model(start), freeze)
+    elif freeze:
+        raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
+    dropouts = {"dropout": dropout, "attention_dropout": attention_dropout}
+    config = replace(config, model=replace(config.model, **given(dropouts)))
+    config = with_settings(config, settings or ())
+    folder = out or Path("runs") / f"{Path(csv or dataset).name}-{config.model.norm}-{config.train.seed}"
+    started = time.perf_counter()
+    with computing(compute):
+        if csv is None:
+            result = train_run(config, folder, root, resume)
+        else:
+            result = train_table(table, config, folder, ensemble, resume)
+            if result["skipped"]:
+                print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
+    print(f"{folder}: test {result['metric']} {result['value']:.4f}, {time.perf_counter() - started:.0f} s")
+    print(json.dumps(result))

@@ -1,0 +1,56 @@
+"""How a command ends: with its results, or with one sentence and an exit code."""
+
+import contextlib
+import functools
+import io
+import sys
+from collections.abc import Callable
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.signals import Interrupted, interruptible
+from graphormer_sepnorm.system.torchrun import rank
+
+
+def guarded(command: Callable[[], None]) -> None:
+    """Runs a command; bad input ends with one sentence on standard error and exit code 2, a signal with 128 plus it.
+
+    Of several processes that torchrun started the first alone prints results.
+    """
+    output = contextlib.nullcontext() if rank() == 0 else contextlib.redirect_stdout(io.StringIO())
+    try:
+        with interruptible(), output:
+            command()
+    except Interrupted as interruption:
+        print("; ".join(filter(None, (str(interruption), interruption.advice))), file=sys.stderr)
+        sys.exit(interruption.exit_code)
+    except InputError as error:
+        problem = str(error)
+    except ValueError as error:
+        problem = sentence_of(error)
+    else:
+        return
+    where = f" in process {rank()}" if rank() else ""
+    print(f"error{where}: {problem}", file=sys.stderr)
+    sys.exit(2)
+
+
+def sentence_of(error: ValueError) -> str:
+    """What a validation found wrong; raises any other error again."""
+    from pydantic import ValidationError  # imported already if this is one
+
+    from graphormer_sepnorm.config import first_problem
+
+    if not isinstance(error, ValidationError):
+        raise error
+    return first_problem(error)
+
+
+def in_first_process(command: Callable[..., None]) -> Callable[..., None]:
+    """The command for the first of several processes; the others have nothing to do in it."""
+
+    @functools.wraps(command)
+    def run(**options: object) -> None:
+        if rank() == 0:
+            command(**options)
+
+    return run

@@ -1,0 +1,27 @@
+"""The place of this process among those that torchrun started; on its own a process is rank 0 of 1."""
+
+import os
+
+
+def from_torchrun(variable: str, default: int) -> int:
+    return int(os.environ[variable]) if "TORCHELASTIC_RUN_ID" in os.environ else default
+
+
+def rank() -> int:
+    """The number of this process among all."""
+    return from_torchrun("RANK", 0)
+
+
+def num_processes() -> int:
+    """The number of processes on all machines."""
+    return from_torchrun("WORLD_SIZE", 1)
+
+
+def local_rank() -> int:
+    """The number of this process among those of its machine."""
+    return from_torchrun("LOCAL_RANK", 0)
+
+
+def num_local_processes() -> int:
+    """The number of processes on this machine."""
+    return from_torchrun("LOCAL_WORLD_SIZE", 1)

@@ -1,0 +1,84 @@
+"""Settings of a run by the names of its fields: every field of a config is reached, and checked as the config does."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Literal
+
+from pydantic import ValidationError
+
+from graphormer_sepnorm.config import ADAPTER, Config, TrainConfig, first_problem
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.checkpoint import check_names
+
+ELSEWHERE = {"dataset", "format_version"}  # the dataset is an option of its own, the format is the package's
+
+
+def in_precision(train: TrainConfig, precision: Literal["auto", "float32", "bfloat16"]) -> TrainConfig:
+    """The optimisation in another precision; "auto" leaves its own."""
+    if precision == "auto":
+        return train
+    return replace(train, precision="32-true" if precision == "float32" else "bf16-mixed")
+
+
+def with_settings(config: Config, settings: Sequence[str]) -> Config:
+    """A config with other values of some fields.
+
+    Args:
+        config: the run.
+        settings: ``FIELD=VALUE`` each, the later ones last; FIELD is a path such as ``train.warmup`` or
+            ``model.encodings.2.max_hops``, VALUE is JSON or, if it is none, text.
+
+    Raises:
+        InputError: a field that does not exist, a value that the config refuses, or another vocabulary than the
+            featurizer's.
+    """
+    if not settings:
+        return config
+    fields = ADAPTER.dump_python(config, mode="json", exclude=ELSEWHERE)
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting} has no value: write --set FIELD=VALUE, such as --set train.warmup=0.05")
+        set_field(fields, name, value_of(text))
+    try:
+        changed = ADAPTER.validate_json(json.dumps({**fields, "dataset": config.dataset}))
+    except ValidationError as error:
+        raise InputError(f"--set: {first_problem(error)}") from None
+    check_names(changed, "--set")
+    return changed
+
+
+def value_of(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def set_field(fields: dict, name: str, value: object) -> None:
+    """Changes one of ``fields``, which hold others, in place; raises InputError for a name that they do not have."""
+    if name not in field_names(fields):
+        near = get_close_matches(name, field_names(fields), n=1, cutoff=0)
+        raise InputError(f"--set {name}: there is no such field, the nearest is {near[0]}")
+    *outer, last = name.split(".")
+    for part in outer:
+        fields = fields[as_key(fields, part)]
+    fields[as_key(fields, last)] = value
+
+
+def as_key(fields: dict | list, part: str) -> str | int:
+    return int(part) if isinstance(fields, list) else part
+
+
+def field_names(fields: dict | list) -> list[str]:
+    """The dotted names of all fields, those that hold others included."""
+    return list(walk(fields, ""))
+
+
+def walk(fields: object, prefix: str) -> Iterator[str]:
+    held = fields.items() if isinstance(fields, dict) else enumerate(fields) if isinstance(fields, list) else ()
+    for key, value in held:
+        yield f"{prefix}{key}"
+        yield from walk(value, f"{prefix}{key}.")

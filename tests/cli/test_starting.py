@@ -1,0 +1,112 @@
+"""Starting: a command imports what it needs and nothing else; help, version and errors before any work."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.version import __version__
+from tests.tiny import save_tiny
+
+REPOSITORY = Path(__file__).parents[2]
+HEAVY = {"torch", "numpy", "rdkit", "pydantic", "torch_geometric", "numba", "ogb", "scipy", "sklearn", "pandas", "tqdm"}
+NOT_FOR_PREDICTING = {
+    "torch_geometric", "sklearn", "pandas", "matplotlib", "lightning_fabric", "captum", "ogb.graphproppred", "ogb.lsc",
+    "huggingface_hub", "torch._dynamo",
+}  # fmt: skip
+LEFT_BEHIND = """
+import atexit, sys
+atexit.register(lambda: print("modules", *sys.modules))
+from graphormer_sepnorm.interfaces.cli import main
+main()
+"""
+
+
+def modules_after(*arguments: object) -> set[str]:
+    """The modules that a command has imported when it ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_BEHIND, *map(str, arguments)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_imports_the_standard_library_and_typer_alone(arguments):
+    modules = modules_after(*arguments)
+    assert "typer" in modules
+    assert not sorted(modules & (HEAVY | NOT_FOR_PREDICTING))
+
+
+@pytest.mark.parametrize("name", ["predict", "evaluate", "explain", "analyze", "embed", "info", "pretrain"])
+def test_the_help_of_a_command_imports_what_typer_does(name):
+    modules = modules_after(name, "--help")
+    assert not sorted(modules & (HEAVY | NOT_FOR_PREDICTING) - {"pydantic"})  # recent releases of typer convert with it
+
+
+def test_predicting_imports_what_it_needs(tmp_path):
+    (tmp_path / "two.csv").write_text("smiles\nCCO\nc1ccccc1\n")
+    modules = modules_after("predict", save_tiny(tmp_path / "run"), tmp_path / "two.csv", "-o", tmp_path / "out.csv")
+    assert {"torch", "rdkit"} <= modules
+    assert not sorted(modules & NOT_FOR_PREDICTING)
+
+
+def test_the_version():
+    done = subprocess.run(
+        [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=REPOSITORY,
+    )
+    assert done.stdout == f"{__version__}\n"
+
+
+def function(name: str):
+    (registered,) = commands.alone(name).registered_commands
+    return registered.callback
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_the_list_says_what_a_command_says_of_itself(name):
+    assert function(name).__doc__.splitlines()[0] == commands.COMMANDS[name]
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_the_example_of_a_command_is_one(name):
+    (line,) = re.findall(r"^ *Example: (.*)$", function(name).__doc__, re.MULTILINE)
+    program, named, *arguments = line.replace('"', "").split()
+    assert (program, named) == ("graphormer-sepnorm", name)
+    typer.main.get_command(commands.alone(name)).make_context(name, arguments)
+
+
+def test_bad_input_while_a_command_is_imported_is_a_sentence(monkeypatch, command):
+    def fail(name: str):
+        raise InputError("LANES is '7': set it to 4, 8 or 16")
+
+    monkeypatch.setattr(commands.importlib, "import_module", fail)
+    code, _, messages = command("predict", "model", "in.csv", "-o", "out.csv")
+    assert (code, messages) == (2, "error: LANES is '7': set it to 4, 8 or 16\n")
+
+
+@pytest.mark.parametrize("arguments", [["predict"], ["predict", "m", "t", "-o", "x.csv"]])
+def test_invalid_lanes_are_a_sentence(arguments, monkeypatch):
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_LANES", "7")
+    done = subprocess.run(
+        [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    if len(arguments) > 1:
+        assert done.stderr.startswith("error: GRAPHORMER_SEPNORM_LANES is '7'") and done.stderr.count("\n") == 1
