@@ -1,0 +1,165 @@
+"""The kernels as operators of PyTorch: what torch.compile and torch.export make of them."""
+
+import io
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from graphormer_sepnorm.config import ModelConfig
+from graphormer_sepnorm.encodings import precompute
+from graphormer_sepnorm.encodings.resistance import Resistance
+from graphormer_sepnorm.encodings.rings import Rings
+from graphormer_sepnorm.graphs import GraphBatch, pack_data
+from graphormer_sepnorm.kernels import KERNELS_VARIABLE, cpu, traced
+from graphormer_sepnorm.model import Graphormer
+from tests.conftest import random_graph
+
+OPERATORS = {"embedding_sum", "bias_gelu", "lay_out", "attention"}
+SIZES = [[3, 7, 20], [5, 9, 1, 18]]
+
+
+@pytest.fixture(params=["paper", "factors"])
+def model(request, config) -> Graphormer:
+    if request.param == "factors":
+        encodings = (*config.encodings, Resistance(multiplies=True), Rings())
+        config = replace(config, encodings=encodings, bias_hidden=8, norm_position="pre")
+    torch.manual_seed(0)
+    return Graphormer(config).eval()
+
+
+@pytest.fixture(autouse=True)
+def _fresh_compiler():
+    torch._dynamo.reset()
+
+
+def make_batch(config: ModelConfig, sizes: list[int]) -> GraphBatch:
+    graphs = pack_data([random_graph(n, seed) for seed, n in enumerate(sizes)], config.bond_sizes)
+    arrays = {name: torch.from_numpy(array) for name, array in precompute(config.encodings, graphs).items()}
+    return GraphBatch(torch.from_numpy(graphs.x), torch.from_numpy(graphs.atom_ptr), arrays)
+
+
+class FromTensors(nn.Module):
+    """The model as a function of tensors, as export wants it."""
+
+    def __init__(self, model: Graphormer):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, ptr: Tensor, arrays: dict[str, Tensor]) -> Tensor:
+        return self.model(GraphBatch(x, ptr, arrays))
+
+
+def operators(graph: torch.fx.Graph) -> set[str]:
+    names = [str(node.target).split(".") for node in graph.nodes if node.op == "call_function"]
+    return {name[1] for name in names if name[0] == "graphormer_sepnorm"}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.slow
+@torch.no_grad()
+def test_compiled_in_one_graph_the_model_predicts_the_same(model, backend):
+    compiled = torch.compile(model, fullgraph=True, backend=backend)
+    for sizes in SIZES:
+        batch = make_batch(model.config, sizes)
+        assert torch.equal(compiled(batch), model(batch))
+
+
+@pytest.mark.slow
+def test_compiled_in_one_graph_the_model_learns_the_same_with_the_same_dropout(model):
+    model = Graphormer(replace(model.config, attention_dropout=0.3)).train()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for sizes in SIZES:
+        batch = make_batch(model.config, sizes)
+        outs, gradients = [], []
+        for function in (model, compiled):
+            torch.manual_seed(1)
+            outs.append(function(batch))
+            gradients.append(torch.autograd.grad((outs[-1] ** 2).sum(), list(model.parameters()), allow_unused=True))
+        assert torch.equal(*outs)
+        for eager, traced_gradient in zip(*gradients, strict=True):
+            torch.testing.assert_close(eager, traced_gradient, rtol=1e-5, atol=1e-6)
+
+
+def test_graph_holds_the_operators(model):
+    seen = []
+
+    def look(graph_module, inputs):
+        seen.append(operators(graph_module.graph))
+        return graph_module
+
+    torch.compile(model, fullgraph=True, backend=look)(make_batch(model.config, SIZES[0]))
+    assert seen == [OPERATORS]
+
+
+def test_switched_off_the_graph_holds_plain_pytorch(model, monkeypatch):
+    monkeypatch.setenv(KERNELS_VARIABLE, "off")
+    seen = set()
+
+    def look(graph_module, inputs):
+        seen.update(operators(graph_module.graph))
+        return graph_module
+
+    batch = make_batch(model.config, SIZES[0])
+    assert torch.equal(torch.compile(model, backend=look)(batch), model(batch))
+    assert not seen
+
+
+@pytest.mark.slow
+def test_exported_saved_and_loaded_the_model_predicts_the_same_for_other_sizes(model):
+    any_length = {0: torch.export.Dim.DYNAMIC}
+    first = make_batch(model.config, SIZES[0])
+    shapes = (any_length, any_length, dict.fromkeys(first.arrays, any_length))
+    program = torch.export.export(
+        FromTensors(model), (first.x, first.ptr, first.arrays), dynamic_shapes=shapes, strict=True
+    )
+    assert operators(program.graph) == OPERATORS
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file).module()
+    for sizes in SIZES:
+        batch = make_batch(model.config, sizes)
+        torch.testing.assert_close(loaded(batch.x, batch.ptr, batch.arrays), model(batch), rtol=0, atol=0)
+
+
+@pytest.mark.slow
+def test_operators_are_what_pytorch_expects_of_them():
+    torch.manual_seed(0)
+    ptr, heads, d = torch.tensor([0, 3, 4, 24]), 2, 5
+    pairs, cls = torch.randn(410, heads, requires_grad=True), torch.randn(heads, requires_grad=True)
+    qkv_t = torch.randn(3 * heads * d, 27, requires_grad=True)
+    bias, factor = (traced.lay_out(values.detach(), cls.detach(), ptr).requires_grad_() for values in (pairs, pairs**2))
+    seed = torch.tensor(2**40 + 5)
+    for operator, arguments in (
+        (traced.embedding_sum, (torch.randint(0, 4, (9, 3)), torch.randn(4, 19, requires_grad=True))),
+        (traced.gelu_with_slope, (torch.randn(9, 19, requires_grad=True), torch.randn(19, requires_grad=True))),
+        (traced.lay_out, (pairs, cls, ptr)),
+        (traced.attention, (qkv_t, bias, None, ptr, None, heads, 0.0)),
+        (traced.attention, (qkv_t, bias, factor, ptr, seed, heads, 0.4)),
+    ):
+        torch.library.opcheck(operator, arguments)
+
+
+def test_operators_compute_what_the_functions_of_autograd_compute():
+    ptr, heads, d = torch.tensor([0, 3, 4, 24]), 2, 5
+    qkv = torch.randn(3, 3 * heads * d, 27)
+    leaves = [torch.randn(410, heads), torch.randn(heads), torch.rand(410, heads), *qkv]
+    leaves = [leaf.requires_grad_() for leaf in leaves]
+    results = []
+    for module in (cpu, traced):
+        pairs, cls, factor, *layers = leaves
+        torch.manual_seed(2)
+        attend = module.make_attention(ptr, pairs, cls, factor)
+        outs = torch.stack([attend(qkv_t, 0.25) for qkv_t in layers])
+        results.append([outs, *torch.autograd.grad((outs**3).sum(), leaves)])
+    for function, operator in zip(*results, strict=True):
+        torch.testing.assert_close(operator, function, rtol=1e-5, atol=1e-6)
+
+
+def test_second_derivatives_are_refused():
+    x, bias = torch.randn(4, 6, requires_grad=True), torch.randn(6)
+    (gradient,) = torch.autograd.grad((traced.bias_gelu(x, bias) ** 2).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        gradient.sum().backward()
