@@ -1,1 +1,1 @@
-"""What is shipped beside code: the embedded sample, and weights, each with its card; a file here is found by its name."""
+"""What is shipped beside code: the embedded sample, and weights with their cards; a file is found by its name."""
