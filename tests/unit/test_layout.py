@@ -15,6 +15,7 @@ import graphormer_sepnorm
 
 PACKAGE = Path(graphormer_sepnorm.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
+UNIT = Path(__file__).parent
 # A room imports those before it alone. Files at the top of the package are rooms of their own, its names the last.
 ROOMS = [
     "version",
@@ -48,6 +49,16 @@ REGISTRIES = {
     "recipes": "RECIPES",
     "training.optimizers": "OPTIMIZERS",
 }
+# Tested by what they do as a whole, from the shell or in whole trainings.
+ELSEWHERE = {
+    "encodings.in_blocks": "tests/unit/encodings/test_encodings.py",
+    "interfaces.cli": "tests/cli/test_commands.py",
+    "interfaces.commands": "tests/cli/test_commands.py",
+    "training.resume": "tests/robustness/test_interruption.py",
+    "training.trainer": "tests/integration/test_training.py",
+}
+# Of no module: the names of the package, its rooms, a registry as a whole, and the generator in data/.
+OF_NO_MODULE = {"test_names.py", "test_layout.py", "encodings/test_encodings.py", "data/test_sample.py"}
 IMPORT_ALL = """
 import importlib, json, os, sys
 import numpy, torch
@@ -116,6 +127,25 @@ def test_no_import_runs_upward(name):
 
 def test_no_modules_import_each_other_in_a_circle():
     TopologicalSorter({name: imports(name) for name in FILES}).prepare()
+
+
+def file_of_tests(name: str) -> Path:
+    *folders, last = name.split(".")
+    return Path(*folders, f"test_{last}.py")
+
+
+MODULES = [name for name in FILES if not name.endswith("__init__")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_has_its_test_file(name):
+    place = REPOSITORY / ELSEWHERE[name] if name in ELSEWHERE else UNIT / file_of_tests(name)
+    assert place.exists(), f"{name} has no tests: write {place}"
+
+
+def test_every_test_file_is_that_of_a_module():
+    found = {str(path.relative_to(UNIT)) for path in UNIT.rglob("test_*.py")}
+    assert found - {str(file_of_tests(name)) for name in MODULES} == OF_NO_MODULE
 
 
 def test_every_folder_with_modules_is_a_package():

@@ -20,7 +20,7 @@ from graphormer_sepnorm.model import Graphormer
 from graphormer_sepnorm.recipes import best
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT
 
-DRUGS = Path(__file__).parents[2] / "data" / "drugs.csv"
+DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
 MOL = FEATURIZERS["mol"]
 SPELLINGS = 5
 SYMMETRIC = [

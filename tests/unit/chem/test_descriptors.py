@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.chem.descriptors import NAMES, all_descriptors, descriptors, kept_descriptors
+
+
+def test_descriptors_of_ethanol_by_hand():
+    (row,) = descriptors(["CCO"])
+    values = dict(zip(NAMES, row.tolist(), strict=True))
+    assert values["HeavyAtomCount"] == 3 and values["NumHDonors"] == 1 and values["RingCount"] == 0
+    assert values["MolWt"] == pytest.approx(2 * 12.011 + 6 * 1.008 + 15.999, abs=1e-3)
+    assert row.dtype == np.float32
+
+
+def test_what_cannot_be_read_is_missing_and_costs_no_other():
+    rows = descriptors(["CCO", "C(", "", "C" * 1001, "CCO"])
+    assert np.isnan(rows[1:4]).all()
+    np.testing.assert_array_equal(rows[0], rows[4])
+    assert not np.isnan(rows[0]).all()
+
+
+def test_no_value_is_infinite():
+    assert not np.isinf(descriptors(["[Na+].[Cl-]", "C" * 900, "c1ccccc1"])).any()
+
+
+def test_descriptors_are_kept_and_a_damaged_file_is_written_anew(tmp_path):
+    first = kept_descriptors(tmp_path, ["CCO", "CC"])
+    (path,) = tmp_path.glob("*.npz")
+    np.savez_compressed(path, values=first + 1)
+    np.testing.assert_array_equal(kept_descriptors(tmp_path, ["CCO", "CC"]), first + 1)  # read, not computed
+    path.write_bytes(path.read_bytes()[:100])
+    np.testing.assert_array_equal(kept_descriptors(tmp_path, ["CCO", "CC"]), first)
+    np.testing.assert_array_equal(np.load(path)["values"], first)
+    kept_descriptors(tmp_path, ["CC", "CCO"])
+    assert len(list(tmp_path.glob("*.npz"))) == 2, "another order is another file"
+
+
+def test_many_are_those_of_each_and_none_are_none(tmp_path):
+    np.testing.assert_array_equal(all_descriptors(["CCO", "CC"], tmp_path), descriptors(["CCO", "CC"]))
+    assert all_descriptors([], tmp_path).shape == (0, len(NAMES))

@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.data.labels import LabelledRow, LabelledTable, TableOptions, table_task
+from graphormer_sepnorm.data.prepared_table import csv_bytes, table_dataset, write_labelled
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import task_config
+
+OPTIONS = TableOptions("table.csv", ("logp", "a, b"))
+ROWS = [
+    LabelledRow(1, "CCO", [1.5, float("nan")], "train"),
+    LabelledRow(3, "c1ccccc1", [float("nan"), -2.0], "val"),
+    LabelledRow(4, "CN", [0.1, 0.25], "train"),
+]
+LABELLED = LabelledTable(ROWS, [(2, "C(", "not a valid SMILES")])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path)
+    return tmp_path
+
+
+def write(folder, labelled=LABELLED):
+    config = task_config("table.csv", "ogb", table_task(OPTIONS), TrainConfig())
+    write_labelled(folder, labelled, config, OPTIONS)
+
+
+def test_fields_are_quoted_and_bytes_that_are_not_utf8_become_what_they_were():
+    assert csv_bytes([["a", "b,c"], [1, "caf\udce9"]]) == b'a,"b,c"\n1,caf\xe9\n'
+
+
+def test_the_files_by_hand(folder):
+    assert (folder / "table.csv").read_text() == (
+        'smiles,split,target logp,"target a, b"\nCCO,train,1.5,\nc1ccccc1,val,,-2.0\nCN,train,0.1,0.25\n'
+    )
+    assert (folder / "skipped.csv").read_text() == "row,smiles,error\n2,C(,not a valid SMILES\n"
+
+
+def test_what_is_written_is_read_again(folder):
+    dataset = table_dataset(folder / "table.csv")
+    assert (dataset.featurizer, dataset.task.targets) == ("ogb", ("logp", "a, b"))
+    train = dataset.read("train", folder)
+    np.testing.assert_array_equal(train.y, np.array([[1.5, np.nan], [0.1, 0.25]], np.float32))
+    assert len(dataset.read("val", folder)) == 1 and len(dataset.read("test", folder)) == 0
+
+
+def test_the_same_table_may_be_written_again_and_no_other(folder):
+    write(folder)
+    with pytest.raises(InputError, match="was begun with another table"):
+        write(folder, LabelledTable(ROWS[:2]))
+    assert "CN,train" in (folder / "table.csv").read_text()
+
+
+def test_the_source_follows_the_content(folder):
+    dataset = table_dataset(folder / "table.csv")
+    before = dataset.source(folder)
+    (folder / "table.csv").write_text((folder / "table.csv").read_text().replace("0.25", "0.26"))
+    assert dataset.source(folder) != before
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"task": 1}'])
+def test_a_damaged_description_is_a_sentence(folder, damage):
+    (folder / "table.json").write_text(damage)
+    with pytest.raises(InputError, match=r"table\.json is missing or damaged"):
+        table_dataset(folder / "table.csv")
+
+
+def test_a_damaged_table_is_a_sentence(folder):
+    dataset = table_dataset(folder / "table.csv")
+    (folder / "table.csv").write_text("smiles\nCCO\n")
+    with pytest.raises(InputError, match="is damaged: it is not the table that this run was trained on"):
+        dataset.read("train", folder)

@@ -1,0 +1,33 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset, size_sorted_batches
+from graphormer_sepnorm.tasks import Task
+from tests.tiny import tiny_model
+
+
+def test_batches_by_hand():
+    batches = list(size_sorted_batches(np.array([5, 1, 3, 1]), atoms_per_batch=4))
+    assert [batch.tolist() for batch in batches] == [[1, 3], [2], [0]]
+
+
+def test_each_molecule_is_in_one_batch_beside_others_of_its_size():
+    sizes = np.random.default_rng(0).integers(1, 60, 500)
+    batches = list(size_sorted_batches(sizes, atoms_per_batch=200))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(500))
+    assert all(sizes[one].max() <= sizes[other].min() for one, other in pairwise(batches))
+    assert max(sizes[batch].sum() for batch in batches) < 200 + 60
+
+
+def test_rows_are_in_the_order_of_the_dataset():
+    model, config = tiny_model(featurizer="zinc")
+    dataset = load_split("sample", "val", config.model.encodings)
+    predictions, embeddings = predict_dataset(model, dataset, Task(config.task)), embed_dataset(model, dataset)
+    assert predictions.shape == (500, 1) and embeddings.shape == (500, 16)
+    for molecule in (0, 123, 499):
+        alone = dataset.batch([molecule])
+        assert predictions[molecule, 0] == pytest.approx(model(alone).item(), abs=1e-4)
+        np.testing.assert_allclose(embeddings[molecule], model.encode(alone)[0][0].detach().numpy(), atol=1e-4)

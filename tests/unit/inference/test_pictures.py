@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.pictures import (
+    LONGEST_TEXT,
+    MOST_PANELS,
+    MOST_PICTURES,
+    ColourScale,
+    check_output,
+    plot_cls_geometry,
+    shortened,
+)
+
+
+def test_colours_run_along_the_used_part_of_their_map():
+    scale = ColourScale(-2.0, 2.0, "gray", (0.25, 0.75))
+    for contribution, grey in ((-2.0, 0.25), (0.0, 0.5), (2.0, 0.75)):
+        assert scale.colour(contribution) == pytest.approx((grey,) * 3, abs=1 / 255)
+
+
+def test_long_texts_are_shortened_to_what_fits():
+    assert shortened("C" * LONGEST_TEXT) == "C" * LONGEST_TEXT
+    assert shortened("C" * (LONGEST_TEXT + 1)) == "C" * (LONGEST_TEXT - 3) + "..."
+
+
+@pytest.mark.parametrize(
+    ("out", "panels", "sentence"),
+    [
+        ("out.gif", 1, "must end in .svg or .png, or be a folder"),
+        ("out.svg", MOST_PANELS + 1, "too many for one picture"),
+        ("folder", MOST_PICTURES + 1, "too many to draw"),
+    ],
+)
+def test_outputs_that_cannot_be(out, panels, sentence):
+    with pytest.raises(InputError) as caught:
+        check_output(Path(out), panels)
+    assert sentence in str(caught.value)
+    check_output(Path("out.svg"), MOST_PANELS)
+    check_output(Path("folder"), MOST_PICTURES)
+
+
+def test_runs_are_drawn_side_by_side(tmp_path):
+    result = {"norm": "sepnorm", "run": "runs/a", "effective_rank": 3.0, "uniformity": -2.0}
+    results = [{**result, "singular_values": np.geomspace(1, 1e-3, 8).tolist()}] * 2
+    plot_cls_geometry(results, tmp_path / "geometry.png")
+    assert (tmp_path / "geometry.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")

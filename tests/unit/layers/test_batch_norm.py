@@ -1,0 +1,57 @@
+import pytest
+import torch
+from torch import nn
+
+from graphormer_sepnorm.layers.batch_norm import (
+    SyncedBatchNorm,
+    batch_statistics,
+    reestimate_batch_norm,
+    synchronize_batch_norms,
+)
+
+
+def test_statistics_of_rows_are_without_bessels_correction():
+    variance, mean = batch_statistics(nn.BatchNorm1d(2), torch.tensor([[0.0, 1.0], [4.0, 1.0]]))
+    assert (variance.tolist(), mean.tolist()) == ([4.0, 0.0], [2.0, 1.0])
+
+
+def test_running_statistics_become_averages_over_the_batches():
+    model = nn.Sequential(nn.BatchNorm1d(1), nn.Dropout(0.5), nn.BatchNorm1d(1, affine=False))
+    model[0].running_mean.fill_(99)
+    reestimate_batch_norm(model, [torch.tensor([[0.0], [2.0]]), torch.tensor([[4.0], [8.0]])])
+    assert model[0].running_mean.tolist() == [3.5]  # of 1 and 6
+    assert model[0].running_var.tolist() == [2.5]  # of 1 and 4
+    assert model[2].running_mean.item() == pytest.approx(0, abs=1e-6)  # without dropout the second sees -1 and 1
+    assert model[2].running_var.item() == pytest.approx(1, abs=1e-4)
+
+
+def test_batches_are_read_only_where_there_is_a_batch_norm():
+    def batches():
+        raise AssertionError("read")
+        yield
+
+    reestimate_batch_norm(nn.LayerNorm(2), batches())
+    with pytest.raises(AssertionError, match="read"):
+        reestimate_batch_norm(nn.BatchNorm1d(2), batches())
+
+
+def test_one_process_keeps_its_batch_norms():
+    model = nn.Sequential(nn.BatchNorm1d(2))
+    synchronize_batch_norms(model)
+    assert type(model[0]) is nn.BatchNorm1d
+
+
+def test_batch_norms_of_several_processes_are_replaced_with_all_that_they_know(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "run")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    norm = nn.BatchNorm1d(2, eps=0.5, momentum=0.25)
+    nn.init.constant_(norm.weight, 3.0)
+    norm.running_mean.fill_(7.0)
+    model = nn.Sequential(nn.Sequential(norm), nn.LayerNorm(2)).eval()
+    x = torch.randn(4, 2)
+    before = model(x)
+    synchronize_batch_norms(model)
+    assert type(model[0][0]) is SyncedBatchNorm and type(model[1]) is nn.LayerNorm
+    assert (model[0][0].eps, model[0][0].momentum) == (0.5, 0.25)
+    assert torch.equal(model.eval()(x), before)

@@ -1,0 +1,29 @@
+import numpy as np
+from matplotlib.figure import Figure
+
+from graphormer_sepnorm.runs.plots import draw_parity, draw_roc, save_png
+
+
+def test_the_diagonal_of_a_parity_plot_spans_labels_and_predictions():
+    axis = Figure().subplots()
+    draw_parity(axis, np.array([0.0, 2.0]), np.array([-1.0, 1.0]))
+    (diagonal,) = axis.lines
+    assert diagonal.get_xydata().tolist() == [[-1, -1], [2, 2]]
+    assert axis.collections[0].get_offsets().tolist() == [[0, -1], [2, 1]]
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("measured", "predicted")
+
+
+def test_a_roc_curve_by_hand():
+    axis = Figure().subplots()
+    draw_roc(axis, np.array([0, 1, 0, 1]), np.array([0.1, 0.4, 0.35, 0.3]))
+    _, curve = axis.lines
+    # by falling prediction: positive, negative, positive, negative
+    assert curve.get_xydata().tolist() == [[0, 0], [0, 0.5], [0.5, 0.5], [0.5, 1], [1, 1]]
+
+
+def test_a_picture_is_a_whole_png_and_makes_its_folder(tmp_path):
+    save_png(Figure(figsize=(2, 1)), tmp_path / "new" / "picture.png")
+    content = (tmp_path / "new" / "picture.png").read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n") and content.endswith(b"IEND\xaeB`\x82")
+    assert int.from_bytes(content[16:20], "big") == 240  # 2 inches of 120 dots
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["picture.png"]

@@ -1,0 +1,31 @@
+import pytest
+
+from graphormer_sepnorm.system.compiling import cached
+
+
+@pytest.mark.parametrize(("writable", "asked"), [(True, [True]), (False, [True, False])])
+def test_a_cache_is_used_where_one_can_be_written(writable, asked):
+    wishes = []
+
+    def compiler(cache):
+        def compile_(function):
+            wishes.append(cache)
+            if cache and not writable:
+                raise RuntimeError("cannot cache function: no locator available")
+            return lambda x: function(x) + 1
+
+        return compile_
+
+    assert cached(compiler, abs)(-4) == 5
+    assert wishes == asked
+
+
+def test_an_error_without_a_cache_is_not_hidden():
+    def compiler(cache):
+        def compile_(function):
+            raise RuntimeError("no compiler")
+
+        return compile_
+
+    with pytest.raises(RuntimeError, match="no compiler"):
+        cached(compiler, abs)

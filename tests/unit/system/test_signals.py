@@ -1,0 +1,40 @@
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from graphormer_sepnorm.system.signals import Interrupted, advising, interruptible
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_is_an_exception_with_the_exit_code_of_shells(number, code):
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted) as caught, interruptible():
+        os.kill(os.getpid(), number)
+        signal.pause()
+    assert (caught.value.exit_code, str(caught.value)) == (code, f"stopped by {number.name}")
+    assert caught.value.advice == ""
+    assert signal.getsignal(number) is before
+
+
+def test_the_innermost_advice_is_replaced_by_that_of_the_command_around_it():
+    with pytest.raises(Interrupted) as caught, advising("outer"), advising("inner"):
+        raise Interrupted(signal.SIGINT)
+    assert caught.value.advice == "outer"
+
+
+def test_no_except_of_ordinary_errors_catches_it():
+    assert not issubclass(Interrupted, Exception)
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_leaving_at_once_says_so_in_a_line_and_runs_nothing_more(name, code):
+    program = (
+        "import os, signal\nfrom graphormer_sepnorm.system.signals import leaving_at_once\n"
+        f"with leaving_at_once():\n    try:\n        os.kill(os.getpid(), signal.{name})\n        signal.pause()\n"
+        "    finally:\n        print('finally')"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", f"stopped by {name}\n")

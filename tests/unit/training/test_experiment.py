@@ -1,0 +1,34 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.training.experiment import evaluate_run, train_run
+from tests.tiny import save_tiny, tiny_model
+
+
+def test_a_folder_with_a_run_is_left_alone(tmp_path):
+    (tmp_path / "config.json").write_text("something else")
+    with pytest.raises(InputError, match="already holds a run: continue it with --resume"):
+        train_run(tiny_model(featurizer="zinc")[1], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+    assert (tmp_path / "config.json").read_text() == "something else"
+
+
+def test_a_model_of_other_features_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(InputError, match="the model reads 'ogb' features, sample has 'zinc' ones"):
+        train_run(replace(tiny_model(featurizer="ogb")[1], dataset="sample"), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_score_says_what_it_is_of(tmp_path):
+    result = evaluate_run(save_tiny(tmp_path, featurizer="zinc"), "val")
+    assert (result["dataset"], result["split"], result["metric"], result["n"]) == ("sample", "val", "mae", 500)
+    assert result["value"] == result["scores"]["mae"] > 0 and result["epoch"] == 3
+    assert json.loads(json.dumps(result)) == result
+
+
+def test_what_is_no_run_is_not_scored(tmp_path):
+    with pytest.raises(InputError, match="is not a run folder"):
+        evaluate_run(tmp_path)

@@ -1,0 +1,42 @@
+import pytest
+import torch
+
+from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.training.finetune import check_frozen_layers, start_from, starting_from
+from tests.tiny import save_tiny, tiny_model
+
+
+def test_a_run_takes_over_what_reads_molecules_and_keeps_its_task(tmp_path):
+    save_tiny(tmp_path, featurizer="ogb", targets=("a",))
+    _, config = tiny_model(featurizer="zinc", targets=("x", "y"))
+    found = starting_from(config, tmp_path, frozen_layers=1)
+    assert (found.featurizer, found.model.num_tasks, found.task) == ("ogb", 2, config.task)
+    assert (found.train.start_from, found.train.frozen_layers) == (str(tmp_path), 1)
+    assert isinstance(found, Config) and found.train.lr == TrainConfig().lr
+
+
+def test_the_body_is_the_checkpoints_and_the_head_stays_fresh(tmp_path):
+    save_tiny(tmp_path, seed=0)
+    saved, _ = tiny_model(seed=0)
+    model, _ = tiny_model(seed=1)
+    head = {name: tensor.clone() for name, tensor in model.state_dict().items() if name.startswith("head.")}
+    start_from(model, tmp_path)
+    assert head
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, head.get(name, saved.state_dict()[name])), name
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_frozen_layers_keep_their_weights_with_what_is_before_them(tmp_path):
+    save_tiny(tmp_path)
+    model, _ = tiny_model(seed=1)
+    start_from(model, tmp_path, frozen_layers=1)
+    learning = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert "head" in learning and not {"embedding", "encodings", "blocks", "cls"} & learning
+
+
+def test_no_more_layers_than_there_are_can_be_frozen():
+    check_frozen_layers(1, tiny_model()[1].model)
+    with pytest.raises(InputError, match="cannot freeze 2 layers, the model has 1"):
+        check_frozen_layers(2, tiny_model()[1].model)
