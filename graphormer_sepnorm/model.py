@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class AtomEmbedding(nn.Module):
     """Sum of one learned vector per atom feature."""
 
+    offset: Tensor
+
     def __init__(self, sizes: tuple[int, ...], width: int):
         super().__init__()
         self.table = nn.Parameter(torch.empty(sum(sizes), width))
