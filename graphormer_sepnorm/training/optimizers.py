@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
@@ -26,7 +26,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     ]
 
 
-def adamw(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
+def adamw(model: Network, train: TrainConfig) -> list[Optimizer]:
     """AdamW for everything. Source: Loshchilov and Hutter, ICLR 2019."""
     return [AdamW(parameter_groups(model, train.weight_decay), lr=train.lr, fused=True)]
 
@@ -77,7 +77,7 @@ def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], s
     return x.mT if tall else x
 
 
-def muon(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
+def muon(model: Network, train: TrainConfig) -> list[Optimizer]:
     """Muon for the weight matrices of the blocks, AdamW for the rest, at one learning rate.
 
     Muon moves a matrix along its orthogonalized momentum, so that no direction of the gradient drowns out the others;
@@ -95,7 +95,7 @@ def muon(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
     ]
 
 
-OPTIMIZERS: dict[str, Callable[[Graphormer, TrainConfig], list[Optimizer]]] = {"adamw": adamw, "muon": muon}
+OPTIMIZERS: dict[str, Callable[[Network, TrainConfig], list[Optimizer]]] = {"adamw": adamw, "muon": muon}
 # What the optimizers remember of a parameter between updates.
 MOMENTS: dict[type[Optimizer], tuple[str, ...]] = {
     AdamW: ("step", "exp_avg", "exp_avg_sq"),
