@@ -253,6 +253,8 @@ def config_from_json(text: str | bytes, source: str) -> Config:
         return replace(ADAPTER.validate_json(text), format_version=FORMAT_VERSION)
     except ValidationError as error:
         raise InputError(f"{source}: {first_problem(error)}") from None
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from None
 
 
 def first_problem(error: ValidationError) -> str:

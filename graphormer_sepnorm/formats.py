@@ -14,12 +14,13 @@ ENCODING = re.compile(r"(?<![^.])encodings\.(\d{1,4})(?=\.)")
 RECEIVED = re.compile(r"(?<![^.])blocks\.(\d{1,4})\.(messages|degree_scaler)\.")
 
 
-def encodings_of(config: object) -> list[dict]:
-    """The encodings in a run's JSON; none in what is no run, for the validation to find."""
-    model = config.get("model") if isinstance(config, dict) else None
+def encodings_of(config: dict) -> list[dict]:
+    """The encodings in a run's JSON; none where they cannot be read, for the validation to find."""
+    model = config.get("model")
     encodings = model.get("encodings") if isinstance(model, dict) else None
-    readable = isinstance(encodings, list) and all(isinstance(encoding, dict) for encoding in encodings)
-    return encodings if readable else []
+    if not isinstance(encodings, list) or not all(isinstance(encoding, dict) for encoding in encodings):
+        return []
+    return encodings
 
 
 def is_field(encoding: dict) -> bool:
@@ -27,7 +28,7 @@ def is_field(encoding: dict) -> bool:
     return encoding.get("name") in list(FIELDS)
 
 
-def config_of_format_1(config: object) -> object:
+def config_of_format_1(config: dict) -> dict:
     """A run's JSON of format 1 as this package writes it."""
     encodings = encodings_of(config)
     if not encodings:
@@ -42,7 +43,7 @@ def config_of_format_1(config: object) -> object:
 
 
 def tensors_of_format_1(
-    tensors: dict[str, Tensor], config: object, atoms_count_after: Callable[[int], bool]
+    tensors: dict[str, Tensor], config: dict, atoms_count_after: Callable[[int], bool]
 ) -> dict[str, Tensor]:
     """Weights of format 1, or a state with their averages and moments, as this package writes them.
 

@@ -121,7 +121,7 @@ def ranges(ptr: np.ndarray, members: np.ndarray) -> np.ndarray:
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(ptr[:-1][members] - (ends - counts), counts)
 
 
-def pointers(counts: np.ndarray) -> np.ndarray:
+def pointers(counts: np.ndarray | list[int]) -> np.ndarray:
     """Cumulative sums of ``counts`` [M] behind a leading zero: [M + 1]."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 

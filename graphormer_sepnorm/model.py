@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 class AtomEmbedding(nn.Module):
     """Sum of one learned vector per atom feature."""
 
+    offset: Tensor
+
     def __init__(self, sizes: tuple[int, ...], width: int):
         super().__init__()
         self.table = nn.Parameter(torch.empty(sum(sizes), width))
@@ -180,8 +182,10 @@ def find_factor(terms: list[Terms]) -> Tensor | None:
     return math.prod(factors[1:], start=factors[0]) if factors else None
 
 
-class Graphormer(nn.Module):
+class Network(nn.Module):
     """Graph transformer that reads its prediction off a virtual graph token, the CLS.
+
+    ``inference.pretrained.Graphormer`` is this network with the ways in which users load it and ask it.
 
     Sources: Ying et al., NeurIPS 2021 (Graphormer); Chen et al., NeurIPS 2023 (separate normalization).
     """

@@ -6,7 +6,7 @@ import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import paper_encodings
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import WEIGHTS
@@ -14,7 +14,7 @@ from graphormer_sepnorm.runs.folder import WEIGHTS
 
 def tiny_model(
     featurizer: str = "ogb", targets: tuple[str, ...] = ("logp",), kind: str = "regression", seed: int = 0
-) -> tuple[Graphormer, Config]:
+) -> tuple[Network, Config]:
     """A model of one layer in evaluation mode, and the config of the run that could have given it."""
     torch.manual_seed(seed)
     found = FEATURIZERS[featurizer]
@@ -30,7 +30,7 @@ def tiny_model(
     )
     scale = {"mean": (0.0,) * len(targets), "std": (1.0,) * len(targets)} if kind == "regression" else {}
     task = TaskConfig(kind, "mae" if kind == "regression" else "rocauc", targets, **scale)
-    return Graphormer(shape).eval(), Config("sample", featurizer, task, shape)
+    return Network(shape).eval(), Config("sample", featurizer, task, shape)
 
 
 def save_tiny(folder: Path, **options) -> Path:

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -65,19 +65,20 @@ class MoleculeDataset:
         shard_of = np.searchsorted(self.first, molecules, side="right") - 1
         places = [(self.shards[s], m - self.first[s]) for s, m in zip(shard_of, molecules, strict=True)]
 
-        def gather(level: Level, array_of: Callable[[Graphs], np.ndarray]) -> torch.Tensor:
-            return torch.from_numpy(np.concatenate([array_of(shard)[shard.rows(level, m)] for shard, m in places]))
+        def gather(level: Level, arrays: Iterable[np.ndarray]) -> torch.Tensor:
+            found = zip(arrays, places, strict=True)
+            return torch.from_numpy(np.concatenate([array[shard.rows(level, m)] for array, (shard, m) in found]))
 
         ptr = torch.from_numpy(pointers(self.num_atoms[molecules]))
         ends = [shard.edge_index[:, shard.rows("edge", m)] for shard, m in places]
         first_atom = ptr[:-1].repeat_interleave(torch.tensor([pair.shape[1] for pair in ends]))
         return GraphBatch(
-            x=gather("atom", lambda shard: shard.x),
+            x=gather("atom", (shard.x for shard, _ in places)),
             ptr=ptr,
             edge_index=torch.from_numpy(np.concatenate(ends, axis=1)) + first_atom,
-            bond=gather("edge", lambda shard: shard.bond).long(),
+            bond=gather("edge", (shard.bond for shard, _ in places)).long(),
             arrays={
-                name: gather(level, lambda shard, name=name: shard.arrays[name])
+                name: gather(level, [shard.arrays[name] for shard, _ in places])
                 for name, level in self.shards[0].levels.items()
             },
             y=None if self.shards[0].y is None else torch.from_numpy(self.y[molecules]),
@@ -120,7 +121,7 @@ def from_tensors(tensors: dict[str, torch.Tensor]) -> Graphs:
     return Graphs(
         **fields,
         arrays={name: tensors[whole].numpy() for whole, _, name in places},
-        levels={name: level for _, level, name in places},
+        levels={name: cast(Level, level) for _, level, name in places},
     )
 
 

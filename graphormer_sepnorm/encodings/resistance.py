@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
-from torch import nn
+from torch import Tensor, nn
 
 from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
@@ -47,6 +47,8 @@ class Resistance:
 
 class ResistanceModule(nn.Module):
     """Centres start evenly over 0 to the cap, widths at a tenth of it; both learn a correction."""
+
+    grid: Tensor
 
     def __init__(self, channels: int, factors: int, basis: int, cap: float):
         super().__init__()

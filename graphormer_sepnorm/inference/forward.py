@@ -8,7 +8,7 @@ from torch import Tensor
 
 from graphormer_sepnorm.data.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tasks import Task
@@ -26,27 +26,25 @@ def size_sorted_batches(num_atoms: np.ndarray, atoms_per_batch: int = ATOMS_PER_
     yield from np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
 
 
-def predict_dataset(model: Graphormer, dataset: MoleculeDataset, task: Task) -> np.ndarray:
+def predict_dataset(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
     """Predictions [M, tasks] in the dataset's order, by a model in evaluation mode, all of them in this process."""
     return predict_batches(model, dataset, task, size_sorted_batches(dataset.num_atoms))
 
 
-def predict_together(model: Graphormer, dataset: MoleculeDataset, task: Task) -> np.ndarray:
+def predict_together(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
     """The same, by all processes that torchrun started, each of which calls this and gets all predictions."""
     batches = distributed.share(list(size_sorted_batches(dataset.num_atoms)))
     return distributed.add_up(predict_batches(model, dataset, task, batches))
 
 
-def predict_batches(
-    model: Graphormer, dataset: MoleculeDataset, task: Task, batches: Iterable[np.ndarray]
-) -> np.ndarray:
+def predict_batches(model: Network, dataset: MoleculeDataset, task: Task, batches: Iterable[np.ndarray]) -> np.ndarray:
     def predict(batch: GraphBatch) -> Tensor:
         return task.predict(model(batch).float())
 
     return rows_of_molecules(model, dataset, model.config.num_tasks, predict, batches)
 
 
-def embed_dataset(model: Graphormer, dataset: MoleculeDataset) -> np.ndarray:
+def embed_dataset(model: Network, dataset: MoleculeDataset) -> np.ndarray:
     """Final embeddings of the CLS tokens [M, D] in the dataset's order, by a model in evaluation mode."""
     batches = size_sorted_batches(dataset.num_atoms)
     return rows_of_molecules(model, dataset, model.config.width, lambda batch: model.encode(batch)[0].float(), batches)
@@ -54,7 +52,7 @@ def embed_dataset(model: Graphormer, dataset: MoleculeDataset) -> np.ndarray:
 
 @torch.inference_mode()
 def rows_of_molecules(
-    model: Graphormer,
+    model: Network,
     dataset: MoleculeDataset,
     width: int,
     compute: Callable[[GraphBatch], Tensor],

@@ -19,7 +19,7 @@ from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.zoo import resolve_model
@@ -64,7 +64,7 @@ class Reader(Protocol[Result]):
         device: where it computes.
     """
 
-    models: list[tuple[Graphormer, Config]]
+    models: list[tuple[Network, Config]]
     featurizer: str
     device: torch.device
 
@@ -84,7 +84,7 @@ class Predictor:
         InputError: the models differ in targets or features.
     """
 
-    def __init__(self, models: list[tuple[Graphormer, Config]]):
+    def __init__(self, models: list[tuple[Network, Config]]):
         faces = {(config.task.kind, config.task.targets, config.featurizer) for _, config in models}
         if len(faces) > 1:
             shown = " and ".join(
@@ -99,14 +99,14 @@ class Predictor:
         by_model = np.stack([self.predict_with(model, Task(config.task), molecules) for model, config in self.models])
         return Predictions(by_model.mean(axis=0), by_model.std(axis=0), molecules.errors)
 
-    def predict_with(self, model: Graphormer, task: Task, molecules: Molecules) -> np.ndarray:
+    def predict_with(self, model: Network, task: Task, molecules: Molecules) -> np.ndarray:
         return rows_of_smiles(molecules, model, len(self.targets), lambda data: predict_dataset(model, data, task))
 
 
 class Embedder:
     """A model in evaluation mode as a source of embeddings."""
 
-    def __init__(self, model: Graphormer, config: Config):
+    def __init__(self, model: Network, config: Config):
         self.model = model
         self.models = [(model, config)]
         self.featurizer = config.featurizer
@@ -119,7 +119,7 @@ class Embedder:
 
 
 def rows_of_smiles(
-    molecules: Molecules, model: Graphormer, width: int, compute: Callable[[MoleculeDataset], np.ndarray]
+    molecules: Molecules, model: Network, width: int, compute: Callable[[MoleculeDataset], np.ndarray]
 ) -> np.ndarray:
     """What ``compute`` gives for prepared molecules [R, width], with rows of NaN for the others: float32 [M, width]."""
     rows = np.full((len(molecules.errors), width), np.nan, np.float32)

@@ -11,15 +11,15 @@ import numpy as np
 from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-from graphormer_sepnorm import model
 from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer
 from graphormer_sepnorm.config import Config, ModelConfig, config_to_json
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS, weights_file
+from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tasks import Task
@@ -46,8 +46,8 @@ def pack_smiles(featurizer: Featurizer, smiles: Iterable[str], first_row: int = 
     return featurizer.pack(molecules)
 
 
-class Graphormer(
-    model.Graphormer,
+class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not read
+    Network,
     PyTorchModelHubMixin,
     library_name="graphormer_sepnorm",
     license="mit",
@@ -111,12 +111,9 @@ class Graphormer(
                 reason = type(failure).__name__
                 raise InputError(f"{error}, nor a repository that could be downloaded ({reason})") from None
             path = Path(downloaded)
-        path = weights_file(path)
-        tensors, config, facts = checkpoint.load_tensors(path)
-        loaded = cls(config.model)
-        checkpoint.load_into(loaded, tensors, path)
+        loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
-        return loaded.eval()
+        return loaded
 
     def _save_pretrained(self, save_directory: Path) -> None:
         config = self.known_run()

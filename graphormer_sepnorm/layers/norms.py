@@ -91,7 +91,7 @@ class ShareNorm(nn.Module):
         return self.norm_layer(x)
 
 
-NORMS: dict[str, NormLayer] = {
+NORMS: dict[str, Callable[[int], SepNorm | ShareNorm]] = {
     "sepnorm": SepNorm,
     "sepnorm-layernorm": partial(SepNorm, cls_norm=nn.LayerNorm),
     "sepnorm-batchnorm": partial(SepNorm, tok_norm=nn.BatchNorm1d),

@@ -7,6 +7,7 @@ from) and ``config.json`` (the config again, for people).
 import hashlib
 import json
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,7 +19,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import FORMAT, Config, config_from_json, config_to_json
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.formats import tensors_of_format_1
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tasks import METRICS
@@ -28,6 +29,7 @@ CHECKSUM = "sha256"
 METADATA = "__metadata__"
 MAX_HEADER = 10_000_000
 MAX_FILE = 4_000_000_000
+Kind = TypeVar("Kind", bound=Network)
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: dict) -> None:
@@ -54,7 +56,7 @@ def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -151,31 +153,36 @@ class LeftEmpty(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def skeleton(config: Config) -> Graphormer:
+def skeleton(config: Config) -> Network:
     """The model of a config with names and shapes alone: no memory for its parameters."""
     with torch.device("meta"), LeftEmpty():
-        return Graphormer(config.model)
+        return Network(config.model)
 
 
-def save_model(path: Path, model: Graphormer, config: Config, facts: dict) -> None:
+def save_model(path: Path, model: Network, config: Config, facts: dict) -> None:
     """Writes a model's weights with the config that rebuilds it and facts such as the epoch and the metric."""
     save_tensors(path, model.state_dict(), config, facts)
 
 
-def load_model(path: Path) -> tuple[Graphormer, Config, dict]:
+def load_model(path: Path) -> tuple[Network, Config, dict]:
     """Rebuilds a model in evaluation mode from a run folder or a weights file.
 
     Raises:
         InputError: the file is missing, damaged, of a newer format, or its tensors do not fit its config.
     """
+    return load_as(Network, path)
+
+
+def load_as(kind: type[Kind], path: Path) -> tuple[Kind, Config, dict]:
+    """The same, as a kind of network that is built from a model's config alone."""
     path = weights_file(path)
     tensors, config, facts = load_tensors(path)
-    model = Graphormer(config.model)
+    model = kind(config.model)
     load_into(model, tensors, path)
     return model.eval(), config, facts
 
 
-def load_into(model: Graphormer, tensors: dict[str, Tensor], path: Path) -> None:
+def load_into(model: Network, tensors: dict[str, Tensor], path: Path) -> None:
     """Copies tensors into a model; raises InputError as ``check_tensors``."""
     check_tensors(tensors, model.state_dict(), path)
     model.load_state_dict(tensors)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from graphormer_sepnorm.config import Config, ModelConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.checkpoint import HEAD, load_into, load_tensors
 from graphormer_sepnorm.runs.folder import weights_file
 
 
-def start_from(model: Graphormer, path: Path, frozen_layers: int = 0) -> None:
+def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
     """Gives a model the weights of a checkpoint, all but the head's, which stay fresh, and freezes the first blocks.
 
     With frozen blocks the embeddings and the bias network before them are frozen too. BatchNorm's statistics are no

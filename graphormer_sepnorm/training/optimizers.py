@@ -13,7 +13,7 @@ from torch.optim import AdamW, Muon, Optimizer
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
@@ -28,7 +28,7 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     ]
 
 
-def adamw(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
+def adamw(model: Network, train: TrainConfig) -> list[Optimizer]:
     """AdamW for everything. Source: Loshchilov and Hutter, ICLR 2019."""
     return [AdamW(parameter_groups(model, train.weight_decay), lr=train.lr, fused=True)]
 
@@ -79,7 +79,7 @@ def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], s
     return x.mT if tall else x
 
 
-def muon(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
+def muon(model: Network, train: TrainConfig) -> list[Optimizer]:
     """Muon for the weight matrices of the blocks, AdamW for the rest, at one learning rate.
 
     Muon moves a matrix along its orthogonalized momentum, so that no direction of the gradient drowns out the others;
@@ -97,16 +97,16 @@ def muon(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
     ]
 
 
-OPTIMIZERS: dict[str, Callable[[Graphormer, TrainConfig], list[Optimizer]]] = {"adamw": adamw, "muon": muon}
+OPTIMIZERS: dict[str, Callable[[Network, TrainConfig], list[Optimizer]]] = {"adamw": adamw, "muon": muon}
 
 
-def find_optimizer(name: str) -> Callable[[Graphormer, TrainConfig], list[Optimizer]]:
+def find_optimizer(name: str) -> Callable[[Network, TrainConfig], list[Optimizer]]:
     """The entry of ``OPTIMIZERS``; raises InputError if there is none of that name."""
     if name not in OPTIMIZERS:
         raise InputError(f"unknown optimizer {name!r}, choose one of {', '.join(OPTIMIZERS)}")
     return OPTIMIZERS[name]
 
 
-def make_optimizers(model: Graphormer, train: TrainConfig) -> list[Optimizer]:
+def make_optimizers(model: Network, train: TrainConfig) -> list[Optimizer]:
     """The optimizers of a run, each for its own parameters; raises InputError as ``find_optimizer``."""
     return find_optimizer(train.optimizer)(model, train)

@@ -19,7 +19,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm, synchronize_batch_norms
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
 from graphormer_sepnorm.training.finetune import start_from
@@ -86,7 +86,7 @@ class Trainer:
         self.train, self.val, self.verbose = train, val, verbose
         self.fabric = distributed.make_fabric()
         torch.manual_seed(config.train.seed)
-        self.model = Graphormer(config.model)
+        self.model = Network(config.model)
         synchronize_batch_norms(self.model)
         if config.train.start_from is not None:
             start_from(self.model, Path(config.train.start_from), config.train.frozen_layers)
@@ -100,7 +100,7 @@ class Trainer:
         self.progress = Progress()
 
     @property
-    def evaluated(self) -> Graphormer:
+    def evaluated(self) -> Network:
         """The model that is evaluated and kept: the averaged one where there is one."""
         return self.model if self.average is None else self.average.module
 

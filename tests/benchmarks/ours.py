@@ -126,7 +126,7 @@ def train(args: argparse.Namespace) -> dict:
 
 def encodings(args: argparse.Namespace) -> dict:
     """Structural encodings (degrees, distances, bonds along paths) per molecule, on one core."""
-    graphs = read(args.csv, args.molecules).graphs
+    graphs = read(args.csv, args.molecules)
     config = slim_config()
     precompute(config.encodings, graphs)
     times = []

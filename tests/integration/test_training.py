@@ -105,7 +105,7 @@ def test_the_run_folder_rebuilds_the_best_model(run_config, tmp_path):
 
 def test_predictions_do_not_depend_on_order_or_company(run_config):
     torch.manual_seed(0)
-    model = trainer.Graphormer(run_config.model).eval()
+    model = trainer.Network(run_config.model).eval()
     data = molecules(60, run_config)
     task = Task(trainer.fit_scale(run_config.task, data.y))
     together = predict_dataset(model, data, task)
@@ -234,7 +234,7 @@ def test_gradients_are_clipped(run_config, tmp_path, optimizer):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves(run_config, name):
     """By 1 - 0.1 * 0.5."""
-    model = trainer.Graphormer(run_config.model)
+    model = trainer.Network(run_config.model)
     before = {key: value.detach().clone() for key, value in model.named_parameters()}
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
@@ -282,7 +282,7 @@ def test_linear_learning_rate_by_hand():
 
 
 def test_only_weight_matrices_decay(run_config):
-    model = trainer.Graphormer(run_config.model)
+    model = trainer.Network(run_config.model)
     names = {id(p): name for name, p in model.named_parameters()}
     decay, rest = ({names[id(p)] for p in group["params"]} for group in parameter_groups(model, 0.1))
     assert "blocks.0.attention.qkv.weight" in decay and "head.2.weight" in decay
@@ -293,7 +293,7 @@ def test_only_weight_matrices_decay(run_config):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers_update_every_parameter_once(run_config, name):
-    model = trainer.Graphormer(run_config.model)
+    model = trainer.Network(run_config.model)
     groups = [group for optimizer in OPTIMIZERS[name](model, run_config.train) for group in optimizer.param_groups]
     updated = [id(parameter) for group in groups for parameter in group["params"]]
     assert sorted(updated) == sorted(id(parameter) for parameter in model.parameters())
@@ -364,7 +364,7 @@ def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, 
 def test_equal_models_give_equal_files(run_config, tmp_path):
     """Byte for byte, with the tensors where any reader of safetensors finds them."""
     torch.manual_seed(0)
-    model = trainer.Graphormer(run_config.model)
+    model = trainer.Network(run_config.model)
     config = replace(run_config, dataset="Sätze", task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
     contents = set()
     for number in range(20):
@@ -379,7 +379,7 @@ def test_equal_models_give_equal_files(run_config, tmp_path):
 
 def test_models_are_of_single_precision_whatever_the_default(run_config, tmp_path):
     torch.manual_seed(0)
-    model = trainer.Graphormer(run_config.model)
+    model = trainer.Network(run_config.model)
     config = replace(run_config, task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
     checkpoint.save_model(tmp_path / WEIGHTS, model, config, {"epoch": 1})
     data = molecules(8, run_config)

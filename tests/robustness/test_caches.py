@@ -129,7 +129,7 @@ def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, datase
     raw = tmp_path / "root" / folder
     link_raw(root / folder, raw)
     code = (
-        "from graphormer_sepnorm.datasets import load_split; from graphormer_sepnorm.encodings import Centrality;"
+        "from graphormer_sepnorm.data.load import load_split; from graphormer_sepnorm.encodings import Centrality;"
         f"print(len(load_split({dataset!r}, 'val', (Centrality(),), {str(tmp_path / 'root')!r})))"
     )
     mount = f"mount --bind -o ro {tmp_path / 'root'} {tmp_path / 'root'}"

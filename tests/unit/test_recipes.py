@@ -13,7 +13,7 @@ from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.sweep import sweep
 from graphormer_sepnorm.interfaces.commands.train import train
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, slim, task_config
 
 
@@ -75,7 +75,7 @@ def test_every_parameter_learns(name):
     model = dataset_config("sample", TrainConfig(), None, RECIPES[name].architecture).model
     molecules = read_sample("train", Path()).take(np.arange(64))
     torch.manual_seed(0)
-    graphormer = Graphormer(model)
+    graphormer = Network(model)
     (graphormer(in_memory(molecules, model.encodings).batch(range(64))) - 1).abs().sum().backward()
     last = (f"blocks.{model.layers - 1}.", "last_norm.")
     for key, parameter in graphormer.named_parameters():
