@@ -8,7 +8,7 @@ import atexit
 import contextlib
 import datetime
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-
+Items = TypeVar("Items", list, np.ndarray)
 TIMEOUT = datetime.timedelta(seconds=60)
 PREPARATION_TIMEOUT = datetime.timedelta(days=1)
 
@@ -84,7 +84,7 @@ def autocast(precision: str, device: torch.device) -> contextlib.AbstractContext
     return torch.autocast(device.type, torch.bfloat16)
 
 
-def share(items: list | np.ndarray) -> list | np.ndarray:
+def share(items: Items) -> Items:
     """This process's part of ``items``."""
     return items[rank() :: num_processes()]
 
