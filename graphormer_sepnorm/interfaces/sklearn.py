@@ -141,9 +141,9 @@ class TrainedEstimator(SmilesEstimator):
             np.arange(len(smiles)), test_size=self.validation_fraction, random_state=seed, stratify=stratify
         )
         molecules = pack_smiles(FEATURIZERS[config.featurizer], smiles).with_targets(y.astype(np.float32))
-        splits = (in_memory(molecules.take(part), config.model.encodings) for part in (train, val))
+        learnt, chosen_by = (in_memory(molecules.take(part), config.model.encodings) for part in (train, val))
         with torch.random.fork_rng():
-            self.model_ = best_of(Trainer(config, *splits, verbose=self.verbose))
+            self.model_ = best_of(Trainer(config, learnt, chosen_by, verbose=self.verbose))
 
     def make_config(self, task: TaskConfig, seed: int) -> Config:
         """The run that the parameters describe; raises InputError for a parameter out of range."""
@@ -185,7 +185,7 @@ class TrainedEstimator(SmilesEstimator):
     def predict_targets(self, X) -> np.ndarray:
         """What the model predicts: float32 [M, tasks]."""
         check_is_fitted(self)
-        return self.model_.predict(self.read_input(X, reset=False))
+        return self.model_.predict(list(self.read_input(X, reset=False)))
 
 
 def best_of(trainer: Trainer) -> Graphormer:
@@ -337,7 +337,7 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
     def transform(self, X) -> np.ndarray:
         """Embeddings float32 [M, D]; raises InputError for a SMILES that cannot be read."""
         check_is_fitted(self)
-        return self.model_.embed(self.read_input(X, reset=False))
+        return self.model_.embed(list(self.read_input(X, reset=False)))
 
     @property
     def _n_features_out(self) -> int:

@@ -41,6 +41,11 @@ class SyncedBatchNorm(nn.BatchNorm1d):
     A module of this class and a ``BatchNorm1d`` have the same parameters and buffers.
     """
 
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
+    momentum: float
+
     @classmethod
     def like(cls, norm: nn.BatchNorm1d) -> "SyncedBatchNorm":
         """A synchronized copy of a BatchNorm."""
@@ -104,7 +109,7 @@ def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> No
         model(batch)
     for hook in hooks:
         hook.remove()
-    for norm, statistics in seen.items():
+    for module, statistics in seen.items():
         variances, means = zip(*statistics, strict=True)
-        norm.running_var.copy_(torch.stack(variances).mean(0))
-        norm.running_mean.copy_(torch.stack(means).mean(0))
+        module.get_buffer("running_var").copy_(torch.stack(variances).mean(0))
+        module.get_buffer("running_mean").copy_(torch.stack(means).mean(0))

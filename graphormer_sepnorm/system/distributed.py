@@ -7,7 +7,7 @@ statistics of BatchNorm are put together so that all processes do what one proce
 import atexit
 import contextlib
 import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from graphormer_sepnorm.system.torchrun import num_local_processes, num_processe
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-
+Items = TypeVar("Items", list, np.ndarray)
 TIMEOUT = datetime.timedelta(seconds=60)
 PREPARATION_TIMEOUT = datetime.timedelta(days=1)
 
@@ -73,7 +73,7 @@ def autocast(precision: str, device: torch.device) -> contextlib.AbstractContext
     return torch.autocast(device.type, torch.bfloat16)
 
 
-def share(items: list | np.ndarray) -> list | np.ndarray:
+def share(items: Items) -> Items:
     """This process's part of ``items``."""
     return items[rank() :: num_processes()]
 

@@ -6,6 +6,7 @@ tensors and numbers in its groups, is saved and resumed.
 
 from collections import defaultdict
 from collections.abc import Callable
+from typing import overload
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from graphormer_sepnorm.model import Network
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     """Weight matrices of linear layers with decay; norms, biases and embeddings without."""
     matrices = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    groups = {"decay": [], "no_decay": []}
+    groups: dict[str, list[nn.Parameter]] = {"decay": [], "no_decay": []}
     for name, parameter in model.named_parameters():
         groups["decay" if name in matrices else "no_decay"].append(parameter)
     return [
@@ -39,10 +40,17 @@ class BatchedMuon(Muon):
     Always with Nesterov's momentum and steps of the size of AdamW's (``adjust_lr_fn="match_rms_adamw"``).
     """
 
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
     @torch.no_grad()
-    def step(self) -> None:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        loss = None if closure is None else torch.enable_grad()(closure)()
         for group in self.param_groups:
-            of_shape = defaultdict(list)
+            of_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
             for matrix in group["params"]:
                 if matrix.grad is not None:
                     of_shape[matrix.shape].append(matrix)
@@ -50,10 +58,11 @@ class BatchedMuon(Muon):
                         self.state[matrix]["momentum_buffer"] = torch.zeros_like(matrix)
             for matrices in of_shape.values():
                 self.update(matrices, group)
+        return loss
 
-    def update(self, matrices: list[nn.Parameter], group: dict) -> None:
+    def update(self, matrices: list[Tensor], group: dict) -> None:
         """Moves matrices of one shape, with Nesterov momentum and a step of the size of AdamW's."""
-        gradients = [matrix.grad for matrix in matrices]
+        gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         momenta = [self.state[matrix]["momentum_buffer"] for matrix in matrices]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         directions = torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))

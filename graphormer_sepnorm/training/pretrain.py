@@ -76,7 +76,7 @@ class Corpus:
 
 
 def read_graphs(smiles: Smiles) -> list[MoleculeGraph]:
-    return list(map(FEATURIZERS[FEATURIZER].graph, smiles))
+    return [FEATURIZERS[FEATURIZER].graph(text or "") for text in smiles]
 
 
 def digest(smiles: list[str], y: np.ndarray) -> str:
@@ -150,7 +150,7 @@ def pretrain(
         smiles = read_sources(sources, smiles_column)
         folder = cache_root() / "descriptors"
         with locked(folder):
-            corpus = make_corpus(smiles, all_descriptors(smiles, folder))
+            corpus = make_corpus(smiles, all_descriptors([*smiles], folder))
         task = TaskConfig("regression", "mae", corpus.targets, loss="mse")
         name = f"RDKit's descriptors of {', '.join(Path(source).name for source in sources)}"
         config = task_config(name, FEATURIZER, task, recipe.train, None, recipe.architecture)

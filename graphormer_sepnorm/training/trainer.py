@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
@@ -102,7 +103,7 @@ class Trainer:
     @property
     def evaluated(self) -> Network:
         """The model that is evaluated and kept: the averaged one where there is one."""
-        return self.model if self.average is None else self.average.module
+        return self.model if self.average is None else cast(Graphormer, self.average.module)
 
     @property
     def out_of_patience(self) -> bool:
@@ -170,17 +171,17 @@ class Trainer:
         batch = self.batch(molecules)
         with self.autocast():
             output = self.forward(batch)
-        loss = self.task.loss(output.float(), batch.y) * self.weight_of_share(molecules)
+        loss = self.task.loss(output.float(), labels(batch)) * self.weight_of_share(molecules)
         self.model.zero_grad()
         self.fabric.backward(loss)
         gradient_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
-        loss, norm = distributed.mean(loss).item(), gradient_norm.item()
-        if math.isfinite(loss) and math.isfinite(norm):
+        mean_loss, norm = float(distributed.mean(loss).item()), float(gradient_norm.item())
+        if math.isfinite(mean_loss) and math.isfinite(norm):
             for optimizer in self.optimizers:
                 optimizer.step()
             if self.average is not None:
                 self.average.update_parameters(self.model)
-        return loss, norm
+        return mean_loss, norm
 
     @torch.no_grad()
     def suspects(self, molecules: np.ndarray) -> np.ndarray:
@@ -194,7 +195,7 @@ class Trainer:
         batch = self.train.batch(molecules).to(self.fabric.device)
         with self.autocast():
             output = self.model.eval()(batch).float()
-        losses = [self.task.loss(*rows) for rows in zip(output.split(1), batch.y.split(1), strict=True)]
+        losses = [self.task.loss(*rows) for rows in zip(output.split(1), labels(batch).split(1), strict=True)]
         wrong = ~(torch.stack(losses).isfinite() & output.isfinite().all(dim=1)).cpu().numpy()
         return molecules[wrong] if wrong.any() else molecules
 
@@ -221,3 +222,9 @@ class Trainer:
         train = self.config.train
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
         return (self.batch(molecules) for molecules in batches[:REESTIMATE_BATCHES])
+
+
+def labels(batch: GraphBatch) -> Tensor:
+    """The targets [B, tasks] of a batch of a prepared split, which has them."""
+    assert batch.y is not None
+    return batch.y

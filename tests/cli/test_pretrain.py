@@ -15,7 +15,7 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_small
 from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
 from graphormer_sepnorm.system import workers
@@ -144,5 +144,5 @@ def test_validation_molecules_are_others_than_those_of_training():
 @pytest.mark.parametrize(("architecture", "millions"), [(foundation_small, (1.0, 1.3)), (foundation_base, (2.7, 3.3))])
 def test_sizes(architecture, millions):
     found = FEATURIZERS["mol"]
-    parameters = sum(p.numel() for p in Graphormer(architecture(found.atom_sizes, found.bond_sizes, 210)).parameters())
+    parameters = sum(p.numel() for p in Network(architecture(found.atom_sizes, found.bond_sizes, 210)).parameters())
     assert millions[0] < parameters / 1e6 < millions[1]

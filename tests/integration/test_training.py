@@ -132,7 +132,7 @@ def test_batch_norm_statistics_are_those_of_todays_weights(run_config):
     torch.testing.assert_close(norm.running_var, variance)
 
 
-def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config, tmp_path):
+def test_batch_norm_statistics_are_those_of_the_training_split_alone(run_config):
     one, other = molecules(40, run_config), molecules(40, run_config, skip=40)
     found = []
     for train, val in ((one, other), (one, molecules(20, run_config, skip=80)), (other, one)):
@@ -205,7 +205,7 @@ def at_each_step(trainer: Trainer, look) -> list:
 
 
 @pytest.mark.parametrize("warmup", [0.0, 0.5])
-def test_the_learning_rate_changes_with_every_update(run_config, tmp_path, warmup):
+def test_the_learning_rate_changes_with_every_update(run_config, warmup):
     train = replace(run_config.train, epochs=2, warmup=warmup)
     data = molecules(32, run_config)
     trainer = Trainer(replace(run_config, train=train), data, data)
@@ -217,7 +217,7 @@ def test_the_learning_rate_changes_with_every_update(run_config, tmp_path, warmu
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_gradients_are_clipped(run_config, tmp_path, optimizer):
+def test_gradients_are_clipped(run_config, optimizer):
     train = replace(run_config.train, clip_norm=1e-3, optimizer=optimizer)
     data = molecules(16, run_config)
     trainer = Trainer(replace(run_config, train=train), data, data)
@@ -246,7 +246,7 @@ def test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves(run_con
         torch.testing.assert_close(value.detach(), before[key] * (0.95 if key in matrices else 1))
 
 
-def test_batch_norm_statistics_do_not_depend_on_dropout(run_config, tmp_path):
+def test_batch_norm_statistics_do_not_depend_on_dropout(run_config):
     config = replace(run_config, model=replace(run_config.model, attention_dropout=0.5, dropout=0.5))
     data = molecules(64, config)
     trainer = Trainer(config, data, data)
@@ -329,7 +329,7 @@ def test_muon_in_batches_equals_that_of_pytorch():
         assert (mine - other).norm() < 2**-7 * (mine - 1).norm()  # bfloat16 has 8 bits
 
 
-def test_one_training_molecule_is_refused(run_config, tmp_path):
+def test_one_training_molecule_is_refused(run_config):
     with pytest.raises(InputError, match="at least 2 molecules"):
         Trainer(run_config, molecules(1, run_config), molecules(4, run_config))
 
@@ -347,7 +347,7 @@ def test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint(
 
 
 @pytest.mark.parametrize("norm", ["sepnorm", "sharenorm-batchnorm"])
-def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, tmp_path, norm):
+def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, norm):
     """Features that are no numbers in two of the 16 molecules of one batch; nothing has moved then."""
     model = replace(run_config.model, encodings=(RandomWalk(),), norm=norm)
     config = replace(run_config, model=model, train=replace(run_config.train, batch_size=16))

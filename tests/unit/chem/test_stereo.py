@@ -16,7 +16,7 @@ from graphormer_sepnorm.config import num_bond_types
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import best
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT
 
@@ -49,7 +49,7 @@ def random_spellings(smiles: str) -> list[str]:
     return list(Chem.MolToRandomSmilesVect(read_smiles(smiles), SPELLINGS, randomSeed=7))
 
 
-def prepare(model: Graphormer, smiles: list[str]) -> MoleculeDataset:
+def prepare(model: Network, smiles: list[str]) -> MoleculeDataset:
     graphs = MOL.pack([MOL.graph(text) for text in smiles])
     return in_memory(graphs, model.config.encodings)
 
@@ -61,7 +61,7 @@ def predict():
     Without that its values grow from layer to layer, and with them the last digits.
     """
     torch.manual_seed(0)
-    model = Graphormer(best(MOL.atom_sizes, MOL.bond_sizes))
+    model = Network(best(MOL.atom_sizes, MOL.bond_sizes))
     known = prepare(model, list(pd.read_csv(DRUGS).smiles))
     reestimate_batch_norm(model, [known.batch(range(len(known)))])
     model.eval()

@@ -13,7 +13,7 @@ from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.encodings.rings import Rings
 from graphormer_sepnorm.graphs import GraphBatch, pack_data
 from graphormer_sepnorm.kernels import KERNELS_VARIABLE, cpu, traced
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from tests.conftest import random_graph
 
 OPERATORS = {"embedding_sum", "bias_gelu", "lay_out", "attention"}
@@ -21,12 +21,12 @@ SIZES = [[3, 7, 20], [5, 9, 1, 18]]
 
 
 @pytest.fixture(params=["paper", "factors"])
-def model(request, config) -> Graphormer:
+def model(request, config) -> Network:
     if request.param == "factors":
         encodings = (*config.encodings, Resistance(multiplies=True), Rings())
         config = replace(config, encodings=encodings, bias_hidden=8, norm_position="pre")
     torch.manual_seed(0)
-    return Graphormer(config).eval()
+    return Network(config).eval()
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def make_batch(config: ModelConfig, sizes: list[int]) -> GraphBatch:
 class FromTensors(nn.Module):
     """The model as a function of tensors, as export wants it."""
 
-    def __init__(self, model: Graphormer):
+    def __init__(self, model: Network):
         super().__init__()
         self.model = model
 
@@ -68,7 +68,7 @@ def test_compiled_in_one_graph_the_model_predicts_the_same(model, backend):
 
 @pytest.mark.slow
 def test_compiled_in_one_graph_the_model_learns_the_same_with_the_same_dropout(model):
-    model = Graphormer(replace(model.config, attention_dropout=0.3)).train()
+    model = Network(replace(model.config, attention_dropout=0.3)).train()
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     for sizes in SIZES:
         batch = make_batch(model.config, sizes)
