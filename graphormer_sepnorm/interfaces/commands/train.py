@@ -120,6 +120,7 @@ def train(
         if csv is None:
             result = train_run(config, folder, root, resume)
         else:
+            table = replace(table, seed=config.train.seed)
             result = train_table(table, config, folder, ensemble, resume)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
