@@ -91,7 +91,7 @@ def read_sample(split: str, root: Path) -> LabelledGraphs:
     table = sample_table()
     part = table[table.split == split]
     return LabelledGraphs(
-        read_molecules("zinc", part.smiles, strict=True).graphs, part[["penalized_logp"]].to_numpy(np.float32)
+        read_molecules("zinc", part.smiles.tolist(), strict=True).graphs, part[["penalized_logp"]].to_numpy(np.float32)
     )
 
 

@@ -72,7 +72,7 @@ def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: 
         smiles, y = part.smiles, part[[TARGET + name for name in task.targets]].to_numpy(np.float32)
     except (ValueError, KeyError, AttributeError):
         raise InputError(f"{path} is damaged: it is not the table that this run was trained on") from None
-    return LabelledGraphs(read_molecules(featurizer, smiles, strict=True).graphs, y)
+    return LabelledGraphs(read_molecules(featurizer, smiles.tolist(), strict=True).graphs, y)
 
 
 def table_source(path: Path, root: Path) -> str:

@@ -6,7 +6,7 @@ statistics of BatchNorm are put together so that all processes do what one proce
 
 import atexit
 import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -41,7 +41,7 @@ def wait_for_all() -> None:
         dist.destroy_process_group(patient)
 
 
-def make_fabric(precision: str) -> "Fabric":
+def make_fabric(precision: Literal["32-true", "bf16-mixed"]) -> "Fabric":
     """Lightning Fabric on the device of ``device.current``, or on that of this process beside the others.
 
     Imported here because it takes longer to import than all else together, and only training needs it.
