@@ -103,7 +103,7 @@ class Featurizer:
     bond_rows: FeatureRows
     prepare: Callable[[Chem.Mol], None] = as_read
 
-    def graph(self, smiles: str) -> MoleculeGraph:
+    def graph(self, smiles: str | None) -> MoleculeGraph:
         """Reads a SMILES.
 
         Raises:
@@ -111,7 +111,7 @@ class Featurizer:
                 vocabulary, or RDKit fails on it; the message says which.
         """
         mol = read_sized(smiles)
-        with one_molecule(smiles):
+        with one_molecule(smiles or ""):
             return self.features(mol)
 
     def features(self, mol: Chem.Mol) -> MoleculeGraph:
@@ -259,7 +259,7 @@ class Molecules:
     errors: list[str]
 
 
-def read_sized(smiles: str) -> Chem.Mol:
+def read_sized(smiles: str | None) -> Chem.Mol:
     """A molecule as ``read_smiles`` reads it; raises InputError as that, or if it has more than ``MAX_ATOMS`` atoms."""
     mol = read_smiles(smiles)
     if mol.GetNumAtoms() > MAX_ATOMS:

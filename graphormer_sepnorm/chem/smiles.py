@@ -41,7 +41,7 @@ def shortened(smiles: str) -> str:
     return ascii(smiles if len(smiles) <= 60 else smiles[:57] + "...")
 
 
-def read_smiles(smiles: str) -> Chem.Mol:
+def read_smiles(smiles: str | None) -> Chem.Mol:
     """Returns the sanitized molecule that a SMILES describes.
 
     RDKit's strict parser is tried first.  Where its only objection is the valence of a metal or a metalloid, the

@@ -194,7 +194,7 @@ def scaffolds_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str]
         try:
             mol = read_sized(text)
             scaffold = murcko_scaffold(mol)
-            with one_molecule(text):
+            with one_molecule(text or ""):
                 FEATURIZERS[featurizer].features(mol)
             answers.append((scaffold, ""))
         except InputError as error:

@@ -110,7 +110,9 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
         InputError: not a run, runs that differ in more than their seed, a seed twice, or weights that training did
             not write.
     """
-    tests, validations, seeds = [], [], []
+    tests: list[float] = []
+    validations: list[float] = []
+    seeds: list[int] = []
     for run in runs:
         model, config, facts = checkpoint.load_model(run)
         if not seeds:
