@@ -3,7 +3,7 @@
 Axis letters: T atoms and E directed bonds of all molecules.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -103,17 +103,15 @@ class Featurizer:
     bond_rows: FeatureRows
     prepare: Callable[[Chem.Mol], None] = as_read
 
-    def graph(self, smiles: str) -> MoleculeGraph:
+    def graph(self, smiles: str | None) -> MoleculeGraph:
         """Reads a SMILES.
 
         Raises:
             InputError: the SMILES cannot be read, has more than ``MAX_ATOMS`` atoms, has an atom or a bond outside the
                 vocabulary, or RDKit fails on it; the message says which.
         """
-        mol = read_smiles(smiles)
-        if mol.GetNumAtoms() > MAX_ATOMS:
-            raise InputError(f"the molecule has {mol.GetNumAtoms():,} atoms; at most {MAX_ATOMS:,} are read")
-        with one_molecule(smiles):
+        mol = read_sized(smiles)
+        with one_molecule(smiles or ""):
             return self.features(mol)
 
     def features(self, mol: Chem.Mol) -> MoleculeGraph:
@@ -261,8 +259,28 @@ class Molecules:
     errors: list[str]
 
 
-def read_molecules(featurizer: str, smiles: list[str]) -> Molecules:
-    """Reads SMILES with the featurizer of that name in ``FEATURIZERS``; one that cannot be read costs its row alone."""
+def read_sized(smiles: str | None) -> Chem.Mol:
+    """A molecule as ``read_smiles`` reads it; raises InputError as that, or if it has more than ``MAX_ATOMS`` atoms."""
+    mol = read_smiles(smiles)
+    if mol.GetNumAtoms() > MAX_ATOMS:
+        raise InputError(f"the molecule has {mol.GetNumAtoms():,} atoms; at most {MAX_ATOMS:,} are read")
+    return mol
+
+
+def read_molecules(
+    featurizer: str, smiles: Sequence[str | None], strict: bool = False, first_row: int = 0
+) -> Molecules:
+    """Reads SMILES; one that cannot be read costs its row alone.
+
+    Args:
+        featurizer: name in ``FEATURIZERS``.
+        smiles: what is no text cannot be read.
+        strict: let the first one that cannot be read be an error.
+        first_row: number of the first SMILES, for that error.
+
+    Raises:
+        InputError: a SMILES cannot be read, if ``strict``; the message names its row.
+    """
     found = FEATURIZERS[featurizer]
     graphs, rows, errors = [], [], [""] * len(smiles)
     for row, text in enumerate(smiles):
@@ -270,5 +288,7 @@ def read_molecules(featurizer: str, smiles: list[str]) -> Molecules:
             graphs.append(found.graph(text))
             rows.append(row)
         except InputError as error:
+            if strict:
+                raise InputError(f"row {first_row + row} (counted from 0): {error}") from None
             errors[row] = str(error)
     return Molecules(found.pack(graphs), np.array(rows, np.int64), errors)

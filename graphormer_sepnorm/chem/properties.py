@@ -64,14 +64,14 @@ def excess_cycle_length(mol: Chem.Mol) -> int:
     return max(longest - 6, 0)
 
 
-def murcko_scaffold(smiles: str) -> str:
+def murcko_scaffold(mol_or_smiles: Chem.Mol | str) -> str:
     """Returns the canonical SMILES, without stereo, of the Bemis-Murcko scaffold (1996); '' without rings.
 
     Raises:
         InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
     """
-    mol = read_smiles(smiles)
-    with one_molecule(smiles):
+    mol = read_smiles(mol_or_smiles) if isinstance(mol_or_smiles, str) else mol_or_smiles
+    with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
         scaffold = Chem.MurckoDecompose(mol)
         scaffold.ClearComputedProps()
         scaffold.UpdatePropertyCache(strict=False)

@@ -12,8 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_sized
 from graphormer_sepnorm.chem.properties import murcko_scaffold
+from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS
 from graphormer_sepnorm.data.splits import random_split, scaffold_split
@@ -191,8 +192,11 @@ def scaffolds_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str]
     answers = []
     for text in smiles:
         try:
-            FEATURIZERS[featurizer].graph(text)
-            answers.append((murcko_scaffold(text), ""))
+            mol = read_sized(text)
+            scaffold = murcko_scaffold(mol)
+            with one_molecule(text or ""):
+                FEATURIZERS[featurizer].features(mol)
+            answers.append((scaffold, ""))
         except InputError as error:
             answers.append(("", str(error)))
     return answers

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import TypeAdapter
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_molecules
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.data.dataset import Dataset
 from graphormer_sepnorm.data.labels import LabelledTable, TableOptions
@@ -54,14 +54,16 @@ def table_dataset(path: Path) -> Dataset:
     try:
         known = json.loads(facts.read_bytes())
         task = TypeAdapter(TaskConfig).validate_json(json.dumps(known["task"]))
-        featurizer = FEATURIZERS[known["featurizer"]]
+        featurizer = known["featurizer"]
+        if featurizer not in FEATURIZERS:
+            raise ValueError(featurizer)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{facts} is missing or damaged: without it the table of this run cannot be read") from None
     read = functools.partial(read_table, path, task, featurizer)
-    return Dataset(task, known["featurizer"], read, functools.partial(table_source, path))
+    return Dataset(task, featurizer, read, functools.partial(table_source, path))
 
 
-def read_table(path: Path, task: TaskConfig, featurizer: Featurizer, split: str, root: Path) -> Graphs:
+def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> Graphs:
     import pandas as pd  # its import takes a while
 
     try:
@@ -70,7 +72,7 @@ def read_table(path: Path, task: TaskConfig, featurizer: Featurizer, split: str,
         smiles, y = part.smiles, part[[TARGET + name for name in task.targets]].to_numpy(np.float32)
     except (ValueError, KeyError, AttributeError):
         raise InputError(f"{path} is damaged: it is not the table that this run was trained on") from None
-    return featurizer.pack([featurizer.graph(text) for text in smiles]).with_targets(y)
+    return read_molecules(featurizer, smiles.tolist(), strict=True).graphs.with_targets(y)
 
 
 def table_source(path: Path, root: Path) -> str:

@@ -13,14 +13,14 @@ import torch
 from captum.attr import IntegratedGradients
 from torch import Tensor
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_molecules
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs
 from graphormer_sepnorm.inference.forward import ATOMS_PER_BATCH
-from graphormer_sepnorm.inference.pretrained import Graphormer, pack_smiles
+from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import DenseAttention
 from graphormer_sepnorm.model import Structure, find_factor
@@ -99,7 +99,9 @@ def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
 @functools.lru_cache(maxsize=4)
 def reference_molecules(featurizer: str, encodings: tuple[Encoding, ...]) -> GraphBatch:
     """The first molecules of the embedded sample."""
-    return prepare(pack_smiles(FEATURIZERS[featurizer], sample_table().smiles[:REFERENCE_MOLECULES]), encodings)
+    return prepare(
+        read_molecules(featurizer, sample_table().smiles[:REFERENCE_MOLECULES], strict=True).graphs, encodings
+    )
 
 
 @torch.no_grad()

@@ -4,18 +4,17 @@ Axis letters: M molecules, D width.
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer
+from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.config import Config, ModelConfig, config_to_json
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
@@ -33,17 +32,6 @@ Graphormer with separate normalization of the CLS token, for molecular property 
     from graphormer_sepnorm import Graphormer
     Graphormer.from_pretrained("this folder or repository").predict(["CCO", "c1ccccc1O"])
 """
-
-
-def pack_smiles(featurizer: Featurizer, smiles: Iterable[str], first_row: int = 0) -> Graphs:
-    """Reads SMILES and packs them; raises InputError that names the first row that cannot be read."""
-    molecules = []
-    for row, text in enumerate(smiles, first_row):
-        try:
-            molecules.append(featurizer.graph(text))
-        except InputError as error:
-            raise InputError(f"row {row} (counted from 0): {error}") from None
-    return featurizer.pack(molecules)
 
 
 class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not read
@@ -149,12 +137,12 @@ class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not r
         """What ``compute`` gives for prepared molecules, in bounded memory: float32 [M, width]."""
         if isinstance(smiles, str):
             raise InputError("give a list of SMILES, not one string")
-        featurizer = FEATURIZERS[self.known_run().featurizer]
+        featurizer = self.known_run().featurizer
         self.eval()
         texts = list(smiles)
         rows = np.empty((len(texts), width), np.float32)
         for start in range(0, len(texts), MOLECULES_PER_CHUNK):
             chunk = slice(start, start + MOLECULES_PER_CHUNK)
-            graphs = pack_smiles(featurizer, texts[chunk], start)
+            graphs = read_molecules(featurizer, texts[chunk], strict=True, first_row=start).graphs
             rows[chunk] = compute(in_memory(graphs, self.config.encodings))
         return rows

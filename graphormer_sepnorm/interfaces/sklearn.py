@@ -27,11 +27,11 @@ from sklearn.utils import Tags, check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_molecules
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.pretrained import Graphormer, pack_smiles
+from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.recipes import slim
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.training.finetune import starting_from
@@ -140,7 +140,8 @@ class TrainedEstimator(SmilesEstimator):
         train, val = train_test_split(
             np.arange(len(smiles)), test_size=self.validation_fraction, random_state=seed, stratify=stratify
         )
-        molecules = pack_smiles(FEATURIZERS[config.featurizer], smiles).with_targets(y.astype(np.float32))
+        graphs = read_molecules(config.featurizer, smiles, strict=True).graphs
+        molecules = graphs.with_targets(y.astype(np.float32))
         learnt, chosen_by = (in_memory(molecules.take(part), config.model.encodings) for part in (train, val))
         with torch.random.fork_rng():
             self.model_ = best_of(Trainer(config, learnt, chosen_by, verbose=self.verbose))

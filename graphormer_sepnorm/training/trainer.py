@@ -103,7 +103,7 @@ class Trainer:
     @property
     def evaluated(self) -> Network:
         """The model that is evaluated and kept: the averaged one where there is one."""
-        return self.model if self.average is None else cast(Graphormer, self.average.module)
+        return self.model if self.average is None else cast(Network, self.average.module)
 
     @property
     def out_of_patience(self) -> bool:

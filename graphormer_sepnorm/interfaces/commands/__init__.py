@@ -38,13 +38,13 @@ def alone(name: str) -> typer.Typer:
 class Commands(TyperGroup):
     """The group of all commands, of which the one that is asked for is imported."""
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: typer.Context, cmd_name: str):
+    def get_command(self, ctx: object, cmd_name: str):
         return typer.main.get_command(alone(cmd_name)) if cmd_name in COMMANDS else None
 
-    def format_commands(self, ctx: typer.Context, formatter) -> None:
+    def format_commands(self, ctx: object, formatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 

@@ -2,10 +2,17 @@
 
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Part = TypeVar("Part", bound="DataclassInstance")
 
 Root = Annotated[
     Path | None,
@@ -26,9 +33,9 @@ Settings = Annotated[
 ]
 
 
-def given(options: dict[str, object]) -> dict[str, object]:
-    """The options that are not left to the recipe."""
-    return {name: value for name, value in options.items() if value is not None}
+def with_given(config: Part, options: Mapping[str, object]) -> Part:
+    """A part of a config with the options that are not left to the recipe."""
+    return replace(config, **{name: value for name, value in options.items() if value is not None})
 
 
 def report_rows(result: dict, seconds: float) -> None:

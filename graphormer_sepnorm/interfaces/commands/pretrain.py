@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, given
+from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, with_given
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -34,7 +34,7 @@ def pretrain(
         from graphormer_sepnorm.training.pretrain import SIZES, pretrain
         from graphormer_sepnorm.training.settings import in_precision
 
-    train_config = in_precision(replace(SIZES[size].train, **given({"epochs": epochs, "seed": seed})), precision)
+    train_config = in_precision(with_given(SIZES[size].train, {"epochs": epochs, "seed": seed}), precision)
     with computing(choose(device)):
         result = pretrain(smiles, replace(SIZES[size], train=train_config), out, smiles_column, resume)
     if result["skipped"]:

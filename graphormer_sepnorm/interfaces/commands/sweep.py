@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphormer_sepnorm.data.benchmarks import DATASETS
-from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, given
+from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, with_given
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -42,7 +42,7 @@ def sweep(
         from graphormer_sepnorm.training.sweep import sweep
 
     found = find_recipe(recipe)
-    train = in_precision(replace(found.train, **given({"epochs": epochs})), precision)
+    train = in_precision(with_given(found.train, {"epochs": epochs}), precision)
     with computing(choose(device)):
         rows = sweep(dataset, norm, range(seeds), replace(found, train=train), out, root, settings or ())
     print(json.dumps(rows))

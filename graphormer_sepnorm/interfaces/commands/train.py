@@ -11,7 +11,7 @@ import typer
 
 from graphormer_sepnorm.data.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, given
+from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, with_given
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -87,7 +87,7 @@ def train(
         "seed": seed,
         "patience": patience,
     }
-    train_config = in_precision(replace(found.train, **given(optimisation)), precision)
+    train_config = in_precision(with_given(found.train, optimisation), precision)
     if csv is None:
         if more_targets:
             raise InputError(f"unexpected argument {more_targets[0]!r}: only columns of --csv are named without option")
@@ -112,7 +112,7 @@ def train(
     elif freeze:
         raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
     dropouts = {"dropout": dropout, "attention_dropout": attention_dropout}
-    config = replace(config, model=replace(config.model, **given(dropouts)))
+    config = replace(config, model=with_given(config.model, dropouts))
     config = with_settings(config, settings or ())
     folder = out or Path("runs") / f"{Path(csv or dataset).name}-{config.model.norm}-{config.train.seed}"
     started = time.perf_counter()
@@ -120,6 +120,7 @@ def train(
         if csv is None:
             result = train_run(config, folder, root, resume)
         else:
+            table = replace(table, seed=config.train.seed)
             result = train_table(table, config, folder, ensemble, resume)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)

@@ -6,9 +6,11 @@ import pytest
 from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
+from graphormer_sepnorm.chem import features, properties
 from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, Featurizer, read_molecules
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.data.labels import scaffolds_or_errors
 from graphormer_sepnorm.errors import InputError
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
@@ -94,3 +96,25 @@ def test_nothing_packs_into_no_molecules():
     for featurizer in FEATURIZERS:
         molecules = read_molecules(featurizer, ["?", ""])
         assert len(molecules.graphs) == 0 and all(molecules.errors)
+
+
+def test_strict_reading_names_the_first_row_that_cannot_be_read():
+    with pytest.raises(InputError, match=r"row 12 \(counted from 0\): 'C\(' is not a valid SMILES"):
+        read_molecules("ogb", ["CC", "C", "C(", ""], strict=True, first_row=10)
+    assert len(read_molecules("ogb", ["CC", "C"], strict=True).graphs) == 2
+
+
+@pytest.mark.parametrize("featurizer", FEATURIZERS)
+def test_a_row_of_a_table_is_parsed_once_for_its_features_and_its_scaffold(featurizer, monkeypatch):
+    parsed = []
+
+    def read(smiles):
+        parsed.append(smiles)
+        return read_smiles(smiles)
+
+    smiles = ["c1ccccc1C", "C(", "CCO"]
+    expected = [("c1ccccc1", ""), ("", read_molecules(featurizer, smiles).errors[1]), ("", "")]
+    for module in (features, properties):
+        monkeypatch.setattr(module, "read_smiles", read)
+    assert scaffolds_or_errors(featurizer, smiles) == expected
+    assert parsed == smiles

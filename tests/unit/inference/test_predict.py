@@ -6,9 +6,9 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
-from graphormer_sepnorm.inference.predict import Embedder, Predictor, load_predictor, predict_smiles
+from graphormer_sepnorm.inference.predict import Embedder, Predictor, compute_chunks, load_predictor
 from graphormer_sepnorm.system import workers
-from graphormer_sepnorm.system.workers import map_chunks
+from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny, tiny_model
 
@@ -18,23 +18,31 @@ def tiny():
     return tiny_model()
 
 
+def predict_all(model, config, smiles) -> tuple[np.ndarray, list[str]]:
+    """Predictions [M, tasks] of one model and M errors, as a table gets them."""
+    predictor = Predictor([(model, config)])
+    parts = [part for _, part in compute_chunks(predictor, in_chunks(smiles), list)]
+    values = [np.empty((0, len(predictor.targets)), np.float32), *(part.values for part in parts)]
+    return np.concatenate(values), [error for part in parts for error in part.errors]
+
+
 def test_readable_rows_do_not_depend_on_unreadable_neighbours(tiny):
     good = list(ODDITIES.values()) + REFUSED_BY_STRICT_RDKIT
     mixed = [text for pair in zip(good, [*UNREADABLE] * 4, strict=False) for text in pair]
-    alone, no_errors = predict_smiles(*tiny, good)
-    values, errors = predict_smiles(*tiny, mixed)
+    alone, no_errors = predict_all(*tiny, good)
+    values, errors = predict_all(*tiny, mixed)
     assert not any(no_errors) and np.isfinite(alone).all()
     np.testing.assert_allclose(values[::2], alone, rtol=1e-4, atol=1e-5)
     assert np.isnan(values[1::2]).all() and all(errors[1::2]) and not any(errors[::2])
 
 
 def test_no_smiles_give_no_predictions(tiny):
-    values, errors = predict_smiles(*tiny, [])
+    values, errors = predict_all(*tiny, [])
     assert values.shape == (0, 1) and errors == []
 
 
 def test_duplicates_get_one_prediction(tiny):
-    values, _ = predict_smiles(*tiny, ["CCO"] * 5)
+    values, _ = predict_all(*tiny, ["CCO"] * 5)
     np.testing.assert_allclose(values, values[0].item(), rtol=1e-5)
 
 
@@ -44,9 +52,9 @@ def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
     in_workers = {}
     for cores in (1, 2):
         monkeypatch.setattr(workers, "available_cores", lambda cores=cores: cores)
-        in_workers[cores] = predict_smiles(*tiny, smiles)
+        in_workers[cores] = predict_all(*tiny, smiles)
     monkeypatch.setattr(workers, "CHUNKS_ALONE", 100)
-    alone = predict_smiles(*tiny, smiles)
+    alone = predict_all(*tiny, smiles)
     for values, errors in in_workers.values():
         assert np.array_equal(values, alone[0], equal_nan=True) and errors == alone[1]
 
@@ -68,15 +76,15 @@ def test_chunks_are_taken_a_few_ahead_of_the_caller(monkeypatch):
 
 def test_the_callers_threads_are_left_as_they_were(tiny):
     before = torch.get_num_threads()
-    predict_smiles(*tiny, ["CCO"])
+    predict_all(*tiny, ["CCO"])
     assert torch.get_num_threads() == before
 
 
 def test_large_molecules_are_prepared_in_pieces(tiny, monkeypatch):
     smiles = ["C" * size for size in (200, 3, 150, 1, 40)]
-    whole, _ = predict_smiles(*tiny, smiles)
+    whole, _ = predict_all(*tiny, smiles)
     monkeypatch.setattr(predict, "PAIRS_PER_PIECE", 10_000)
-    np.testing.assert_allclose(predict_smiles(*tiny, smiles)[0], whole, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(predict_all(*tiny, smiles)[0], whole, rtol=1e-4, atol=1e-5)
 
 
 def test_an_ensemble_gives_mean_and_spread():
@@ -113,10 +121,10 @@ def test_embeddings_are_those_of_the_cls(tiny):
     assert np.isnan(embeddings.values[1]).all() and "empty" in embeddings.errors[1]
     with torch.inference_mode():
         outputs = model.head(torch.from_numpy(embeddings.values[[0, 2]])).numpy()
-    np.testing.assert_allclose(outputs, predict_smiles(model, config, ["CCO", "CCN"])[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(outputs, predict_all(model, config, ["CCO", "CCN"])[0], rtol=1e-4, atol=1e-5)
 
 
 def test_classification_gives_probabilities():
     model, config = tiny_model(kind="classification", targets=("a", "b"))
-    values, _ = predict_smiles(model, config, ["CCO", "C"])
+    values, _ = predict_all(model, config, ["CCO", "C"])
     assert values.shape == (2, 2) and ((values > 0) & (values < 1)).all()

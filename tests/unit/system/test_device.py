@@ -1,0 +1,123 @@
+"""One policy for devices and precisions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.data.store import in_memory
+from graphormer_sepnorm.encodings import ENCODINGS
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.analyze import analyze_run
+from graphormer_sepnorm.inference.predict import load_embedder, load_predictor
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.recipes import RECIPES, dataset_config
+from graphormer_sepnorm.system.device import Compute, choose, computing, current, find_device
+from graphormer_sepnorm.training.experiment import evaluate_run
+from tests.tiny import save_tiny
+
+NOWHERE = Compute(torch.device("meta"))  # a model moved there cannot give numbers
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Two GPUs."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
+
+
+def test_names_of_gpus(gpus, monkeypatch):
+    names = ("auto", "cuda", "cuda:1", "cpu")
+    assert [str(find_device(name)) for name in names] == ["cuda:0", "cuda:0", "cuda:1", "cpu"]
+    with pytest.raises(InputError, match="no device cuda:2: PyTorch finds 2 CUDA GPUs, from cuda:0 on"):
+        find_device("cuda:2")
+    with pytest.raises(InputError, match="cuda:0 does not compute in bfloat16"):
+        choose("auto", "bfloat16")
+    for name, value in {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert [str(find_device(name)) for name in ("auto", "cuda")] == ["cuda:1", "cuda:1"]
+    with pytest.raises(InputError, match="is for one process"):
+        find_device("cuda:0")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("cuda", "no device cuda:0: PyTorch finds no CUDA GPU"),
+        ("cuda:3", "no device cuda:3"),
+        ("mps", "no device mps"),
+        ("tpu", "unknown device 'tpu'"),
+        ("cuda:", "unknown device"),
+        ("", "unknown device ''"),
+    ],
+)
+def test_a_device_that_is_not_there_is_a_sentence(monkeypatch, name, problem):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(InputError, match=problem):
+        find_device(name)
+
+
+def test_what_is_current_ends_with_its_block():
+    with computing(NOWHERE):
+        assert current() is NOWHERE
+        with computing(Compute(torch.device("cpu"), "bfloat16")), current().arithmetic():
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+        assert current() is NOWHERE
+    assert current() == choose()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("run"), featurizer="zinc", targets=("penalized_logp",))
+
+
+def test_scores_and_measures_are_computed_on_the_device(run):
+    with computing(NOWHERE):
+        with pytest.raises(RuntimeError, match="meta"):
+            evaluate_run(run)
+        with pytest.raises(RuntimeError, match="meta"):
+            analyze_run(run)
+        assert load_predictor([str(run)]).device == load_embedder(str(run)).device == NOWHERE.device
+
+
+def test_bfloat16_is_near_and_not_the_same(run):
+    exact = evaluate_run(run)
+    with computing(choose("cpu", "bfloat16")):
+        rough = evaluate_run(run)
+    assert rough["value"] != exact["value"] and rough["value"] == pytest.approx(exact["value"], rel=0.02)
+
+
+@pytest.mark.parametrize("command_name", ["evaluate", "analyze"])
+def test_commands_end_with_a_sentence(command, run, tmp_path, monkeypatch, command_name):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    out = ["-o", tmp_path / "x.png"] if command_name == "analyze" else []
+    code, _, messages = command(command_name, run, *out, "--device", "mps")
+    assert code == 2 and messages.startswith("error: there is no device mps") and messages.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def float64_tensors(tensors: dict[str, torch.Tensor]) -> list[str]:
+    return [name for name, tensor in tensors.items() if tensor.dtype == torch.float64]
+
+
+def test_no_batch_has_numbers_that_apples_gpus_do_not_have():
+    featurizer = FEATURIZERS["zinc"]
+    graphs = featurizer.pack([featurizer.graph(smiles) for smiles in ("CCO", "c1ccccc1")])
+    sized = {"bonds", "edge"}
+    encodings = tuple(kind(num_bond_types=5) if name in sized else kind() for name, kind in ENCODINGS.items())
+    moved = in_memory(graphs.with_targets(np.zeros((2, 1), np.float32)), encodings).batch(np.arange(2))
+    tensors = {name: value for name, value in vars(moved).items() if isinstance(value, torch.Tensor)}
+    tensors |= getattr(moved, "arrays", {})
+    assert len(tensors) > 5 and not float64_tensors(tensors)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_no_model_has_numbers_that_apples_gpus_do_not_have(norm):
+    config = dataset_config("sample", RECIPES["best"].train, norm, RECIPES["best"].architecture).model
+    model = Graphormer(replace(config, layers=2))
+    assert not float64_tensors(dict(model.named_parameters()) | dict(model.named_buffers()))

@@ -1,0 +1,96 @@
+"""Any field of a config by its name."""
+
+import json
+
+import pytest
+
+from graphormer_sepnorm.config import ADAPTER
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import RECIPES, dataset_config
+from graphormer_sepnorm.training import experiment
+from graphormer_sepnorm.training.settings import ELSEWHERE, field_names, in_precision, with_settings
+
+
+@pytest.fixture
+def config():
+    return dataset_config("sample", RECIPES["best"].train, None, RECIPES["best"].architecture)
+
+
+def test_values_are_json_or_text_and_the_last_one_counts(config):
+    settings = ["train.warmup=0.5", "model.layers=6", "train.start_from=runs/a=b", "task.loss=mse", "train.warmup=0.25"]
+    changed = with_settings(config, [*settings, "model.encodings.2.max_hops=3"])
+    assert (changed.train.warmup, changed.train.start_from) == (0.25, "runs/a=b")
+    assert (changed.model.layers, changed.model.encodings[2].max_hops, changed.task.loss) == (6, 3, "mse")
+    assert changed.model.encodings[:2] == config.model.encodings[:2] and changed.model.width == config.model.width
+
+
+def test_a_list_of_encodings_is_replaced(config):
+    assert [e.name for e in with_settings(config, ['model.encodings=[{"name": "centrality"}]']).model.encodings] == [
+        "centrality"
+    ]
+
+
+def test_every_field_is_reached_by_its_own_value(config):
+    fields = ADAPTER.dump_python(config, mode="json", exclude=ELSEWHERE)
+    names = field_names(fields)
+    assert {"featurizer", "task.mean", "model.encodings.0.name", "train.precision"} <= set(names)
+    for name in names:
+        value = fields
+        for part in name.split("."):
+            value = value[int(part) if isinstance(value, list) else part]
+        assert with_settings(config, [f"{name}={json.dumps(value)}"]) == config
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("train.warmpu=1", "--set train.warmpu: there is no such field, the nearest is train.warmup"),
+        ("warmup=1", "--set warmup: there is no such field, the nearest is train.warmup"),
+        ("model.encodings.9.name=x", "--set model.encodings.9.name: there is no such field"),
+        ("dataset=zinc", "--set dataset: there is no such field"),
+        ("=3", "--set : there is no such field"),
+        ("train.warmup", "--set train.warmup has no value"),
+        ("train.warmup=NaN", "--set: train.warmup: "),
+        ("train.seed=", "--set: train.seed: "),
+        ("train.seed='3'", "--set: train.seed: "),
+        ("model.layers=6.5", "--set: model.layers: "),
+        ("model.norm=none", "--set: model.norm: unknown norm 'none'"),
+        ("model.width=7", "--set: model: width 7 is not a multiple of heads 8"),
+        ("train=4", "--set: train: "),
+        ("task.metric=best", "--set: unknown metric 'best'"),
+        ("featurizer=ogb", "--set: its vocabularies"),
+        ("model.encodings.2.num_bond_types=3", "--set: the edge encoding has 3 bond types"),
+    ],
+)
+def test_what_the_config_refuses_is_a_sentence(config, setting, problem):
+    with pytest.raises(InputError) as refused:
+        with_settings(config, [setting])
+    assert str(refused.value).startswith(problem)
+
+
+def test_precisions(config):
+    assert in_precision(config.train, "auto") is config.train
+    assert in_precision(config.train, "bfloat16").precision == "bf16-mixed"
+    assert in_precision(in_precision(config.train, "bfloat16"), "float32") == config.train
+
+
+def test_settings_of_the_command_are_applied_last(command, monkeypatch, tmp_path):
+    begun = []
+
+    def train_run(config, folder, root, resume):
+        begun.append(config)
+        return {"metric": "mae", "value": 0.5}
+
+    monkeypatch.setattr(experiment, "train_run", train_run)
+    settings = ("--set", "train.epochs=5", "--set", "model.ffn_width=96")
+    code, _, _ = command("train", "--epochs", 3, "--precision", "bfloat16", *settings, "--out", tmp_path / "run")
+    assert code == 0 and len(begun) == 1
+    assert (begun[0].train.epochs, begun[0].model.ffn_width, begun[0].train.precision) == (5, 96, "bf16-mixed")
+
+
+def test_settings_of_a_sweep_are_those_of_every_run(command, tmp_path):
+    sweep = ("sweep", "--dataset", "sample", "--norm", "sepnorm", "--out", tmp_path / "runs")
+    code, _, messages = command(*sweep, "--set", "train.seed=4")
+    assert code == 2 and "leave them out of --set" in messages
+    code, _, messages = command(*sweep, "--set", "train.epochs=0")
+    assert code == 2 and "train.epochs" in messages and not (tmp_path / "runs").exists()
