@@ -153,7 +153,7 @@ def by_cluster(structures: Structures) -> list[str]:
             f"the table has {len(keys):,} molecules, at most {MAX_CLUSTERED:,} can be clustered: split by scaffold"
         )
     bits = [morgan_bits(read_smiles(spelling[key])) for key in keys]
-    similar = [np.empty(0), *(BulkTanimotoSimilarity(bits[row], bits[:row]) for row in range(1, len(bits)))]
+    similar = [np.array(BulkTanimotoSimilarity(bits[row], bits[:row])) for row in range(len(bits))]
     clusters = Butina.ClusterData(1 - np.concatenate(similar), len(bits), CLUSTER_DISTANCE, isDistData=True)
     centre = {keys[member]: keys[cluster[0]] for cluster in clusters for member in cluster}
     return [centre[key] for key in structures.keys]

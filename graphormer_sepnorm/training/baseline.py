@@ -9,7 +9,7 @@ Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -154,8 +154,18 @@ def fit_forest(
     )
 
 
-def as_arrays(tree: object, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The features, numbers and right children of a scikit-learn tree, as in ``Forest``.
+class GrownTree(Protocol):
+    """A tree of scikit-learn: arrays over its nodes, ``value`` with axes for outputs and classes."""
+
+    children_left: np.ndarray
+    children_right: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    value: np.ndarray
+
+
+def as_arrays(tree: GrownTree, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The features, numbers and right children of a tree, as in ``Forest``.
 
     A threshold becomes the float32 below it: no float32 lies between the two, so every value goes where it went.
     """

@@ -73,7 +73,7 @@ def test_missing_labels_are_not_counted():
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
-@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9])
+@pytest.mark.parametrize("confidence", [0.51, 0.83, 0.93])
 def test_what_is_promised_holds_on_average(confidence, spread):
     """2,000 times, one new molecule after 39 of calibration with errors of heavy tails: a binomial count."""
     random, inside = np.random.default_rng(0), 0
