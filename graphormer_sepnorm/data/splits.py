@@ -118,6 +118,8 @@ class Splitter:
                 2 G rows and larger by less than G.
             seed: of the order in which groups are taken.
         """
+        if not structures.smiles:
+            return []
         return self.assign(self.groups(structures), y, sizes, seed)
 
 

@@ -76,6 +76,15 @@ def test_the_order_of_the_rows_does_not_matter(name, structures, classes):
     assert SPLITTERS[name](taken(structures, order), classes[order], Sizes(), 0) == found[order].tolist()
 
 
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_few_rows_are_divided_too(name):
+    for rows in range(5):
+        found = read_structures(["CCO", "c1ccccc1", "CCN", "C1CC1"][:rows])
+        names = SPLITTERS[name](found, np.zeros((rows, 1)), Sizes(), 0)
+        assert len(names) == len(time_split(np.arange(rows), found.keys, Sizes())) == rows
+        assert set(names) <= set(NAMES)
+
+
 def test_large_groups_come_first_and_go_to_training():
     groups = [*"a" * 30, *"b" * 25, *"c" * 20, *(f"single {number}" for number in range(25))]
     for seed in range(5):
