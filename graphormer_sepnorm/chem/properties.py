@@ -1,4 +1,4 @@
-"""Properties of molecules that are computed here: penalized logP and the Murcko scaffold."""
+"""Properties of molecules that are computed here: penalized logP, the Murcko scaffold and a key of the molecule."""
 
 from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
@@ -77,3 +77,16 @@ def murcko_scaffold(mol_or_smiles: Chem.Mol | str) -> str:
         scaffold.UpdatePropertyCache(strict=False)
         Chem.GetSymmSSSR(scaffold)
         return Chem.MolToSmiles(scaffold, isomericSmiles=False)
+
+
+def molecule_key(smiles: str) -> str:
+    """Returns the same text for all spellings of a molecule, its mobile hydrogens included: the standard InChIKey.
+
+    Where InChI has none, as for a wildcard atom, the canonical SMILES.
+
+    Raises:
+        InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
+    """
+    mol = read_smiles(smiles)
+    with one_molecule(smiles):
+        return Chem.MolToInchiKey(mol) or Chem.MolToSmiles(mol)

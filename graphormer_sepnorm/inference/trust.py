@@ -1,0 +1,355 @@
+"""How far a prediction can be trusted: intervals, calibrated probabilities, and what the training molecules were like.
+
+All of it is learnt from molecules that the model was not fitted to, or from the training molecules themselves, and
+kept as arrays in the run folder.
+
+Axis letters: M molecules, K molecules of calibration, N training molecules, T targets, D width.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rdkit import Chem
+from rdkit.DataStructs import BulkTanimotoSimilarity
+from scipy.special import expit, logit
+
+from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed, unpacked
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+
+TRUST = "trust.safetensors"
+FORMAT = 1
+MAX_REFERENCES = 100_000
+LARGEST_LOGIT = 13.8  # of a probability of one in a million
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Split-conformal intervals around predictions of numbers.
+
+    An interval at confidence c holds the label of a new molecule with probability c or more, if that molecule is drawn
+    as the molecules of calibration were: a promise on average over molecules, and none for molecules unlike them.
+    Where several models predict, intervals are the wider the more these disagree.
+
+    Source: Lei et al., "Distribution-free predictive inference for regression", JASA 2018, sections 2.2 and 5.2.  A few
+    lines of numpy, because MAPIE and crepes keep their state by pickle alone.
+
+    Attributes:
+        scores: float64 [K, T], the absolute errors over their ``unit``, in rising order; NaN at the end where labels
+            were missing.
+        offset: float64 [T], what is added to the spread of models; 0 where the spread is not used.
+    """
+
+    scores: np.ndarray
+    offset: np.ndarray
+
+    def half_widths(self, confidence: float, spread: np.ndarray) -> np.ndarray:
+        """Half the widths of the intervals: float64 [M, T], NaN where the spread is.
+
+        Args:
+            confidence: between 0 and 1.
+            spread: [M, T], the standard deviation over the models; 0 for one model.
+
+        Raises:
+            InputError: a confidence that so few molecules of calibration cannot give.
+        """
+        if not 0 < confidence < 1:
+            raise InputError(
+                f"the confidence of an interval is {confidence:g}: choose one between 0 and 1, such as 0.9"
+            )
+        counts = np.sum(~np.isnan(self.scores), axis=0)
+        ranks = np.ceil(np.round((counts + 1) * confidence, 9)).clip(min=1).astype(int)
+        if (ranks > counts).any():
+            least = int(counts.min())
+            raise InputError(
+                f"an interval of confidence {confidence:g} needs more labelled molecules than the {least} that this "
+                f"model was calibrated on: choose one of at most {np.floor(1e4 * least / (least + 1)) / 1e4:g}"
+            )
+        quantile = self.scores[ranks - 1, np.arange(len(counts))]
+        return quantile * unit(spread, self.offset)
+
+
+def unit(spread: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """What errors are measured in [M, T]: the spread plus the offset; 1 (NaN for NaN) for a target without offset."""
+    return np.where(offset > 0, spread + offset, 1 + 0 * spread)
+
+
+def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray) -> Intervals:
+    """Calibrates intervals.
+
+    Args:
+        y: [K, T] labels of molecules that the model was not fitted to, NaN where missing.
+        prediction: [K, T] for them.
+        spread: [K, T], the standard deviation over the models; 0 for one model.  Its mean becomes the offset, so that
+            models that agree by chance do not make an interval of nothing.
+
+    Raises:
+        InputError: a target without labels.
+    """
+    y, prediction, spread = (np.asarray(values, np.float64) for values in (y, prediction, spread))
+    if np.isnan(y).all(axis=0).any():
+        raise InputError("a target has no labels in the calibration split")
+    offset = spread.mean(axis=0)
+    return Intervals(np.sort(np.abs(y - prediction) / unit(spread, offset), axis=0), offset)
+
+
+def coverage(y: np.ndarray, prediction: np.ndarray, half_widths: np.ndarray) -> np.ndarray:
+    """The share of the labels that lie in their interval [T]; NaN for a target without labels; arguments [M, T]."""
+    labelled = ~np.isnan(y)
+    inside = np.abs(y - prediction) <= half_widths
+    counts = labelled.sum(axis=0)
+    return np.where(counts > 0, (inside & labelled).sum(axis=0) / np.maximum(counts, 1), np.nan)
+
+
+def interval_columns(targets: tuple[str, ...], values: np.ndarray, half_widths: np.ndarray) -> dict[str, np.ndarray]:
+    """The lower and upper ends of intervals by the names of their columns, ``NAME_low`` and ``NAME_high``."""
+    columns = {}
+    for name, value, half_width in zip(targets, values.T, half_widths.T, strict=True):
+        columns[f"{name}_low"], columns[f"{name}_high"] = value - half_width, value + half_width
+    return columns
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probabilities that mean what they say, by Platt's scaling: the logit is stretched and shifted.
+
+    The order of molecules stays as it is, so ROC-AUC does, too.  Isotonic regression, which needs a thousand molecules
+    of calibration (Niculescu-Mizil & Caruana, ICML 2005), makes ties.
+
+    Source: Platt, "Probabilistic outputs for support vector machines", 1999, with his targets, which are not quite 0
+    and 1.
+
+    Attributes:
+        slope, intercept: float64 [T]; 1 and 0 leave a target as it is.
+    """
+
+    slope: np.ndarray
+    intercept: np.ndarray
+
+    def __call__(self, probability: np.ndarray) -> np.ndarray:
+        """Calibrated probabilities [M, T] from the model's."""
+        return expit(self.slope * limited_logit(probability) + self.intercept)
+
+
+def limited_logit(probability: np.ndarray) -> np.ndarray:
+    return logit(np.asarray(probability, np.float64)).clip(-LARGEST_LOGIT, LARGEST_LOGIT)
+
+
+def fit_calibration(y: np.ndarray, probability: np.ndarray) -> Calibration:
+    """Calibrates probabilities; a target with labels of one class, or ranked against its labels, stays as it is.
+
+    Args:
+        y: [K, T] labels 0 and 1 of molecules that the model was not fitted to, NaN where missing.
+        probability: [K, T] of class 1.
+    """
+    from sklearn.linear_model import LogisticRegression  # its import takes seconds
+
+    slope, intercept = np.ones(y.shape[1]), np.zeros(y.shape[1])
+    for target, (column, predicted) in enumerate(zip(y.T, probability.T, strict=True)):
+        labelled = ~np.isnan(column)
+        positive = column[labelled] == 1
+        ones, zeros = positive.sum(), (~positive).sum()
+        if not ones or not zeros:
+            continue
+        share = np.where(positive, (ones + 1) / (ones + 2), 1 / (zeros + 2))
+        x = np.tile(limited_logit(predicted[labelled]), 2)[:, None]
+        classes = np.repeat([1, 0], len(positive))
+        found = LogisticRegression(C=np.inf).fit(x, classes, sample_weight=np.concatenate([share, 1 - share]))
+        if found.coef_[0, 0] > 0:
+            slope[target], intercept[target] = found.coef_[0, 0], found.intercept_[0]
+    return Calibration(slope, intercept)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What the training molecules were like.
+
+    Attributes:
+        bits: uint8 [N, SIZE / 8], their Morgan fingerprints; of more than ``MAX_REFERENCES``, of so many at equal
+            distances.
+        kinds: int64 [P, 2], atomic number and charge of the kinds of atoms in them.
+        atoms: int64 [2], the least and the largest number of heavy atoms.
+        charges: int64 [2], the lowest and the highest charge of a molecule.
+        embeddings: float32 [N, D] of the same molecules as ``bits``; [0, 0] where distances are not wanted.
+    """
+
+    bits: np.ndarray
+    kinds: np.ndarray
+    atoms: np.ndarray
+    charges: np.ndarray
+    embeddings: np.ndarray
+
+    def look(self, smiles: Iterable[str | None]) -> "Seen":
+        """How molecules look to one who knows the training molecules alone."""
+        references = [unpacked(row) for row in self.bits]
+        known = {(int(number), int(charge)) for number, charge in self.kinds}
+        similarity, warnings = [], []
+        for text in smiles:
+            try:
+                mol = read_smiles(text or "")
+                similarity.append(max(BulkTanimotoSimilarity(morgan_bits(mol), references)))
+                warnings.append("; ".join(self.strange(mol, known)))
+            except InputError:
+                similarity.append(np.nan)
+                warnings.append("")
+        return Seen(np.array(similarity, np.float64), warnings)
+
+    def strange(self, mol: Chem.Mol, known: set[tuple[int, int]]) -> list[str]:
+        """What no training molecule has: an element, an element with such a charge, so many atoms, such a charge."""
+        kinds = atom_kinds(mol)
+        found = [f"{chemical_symbol(number)} was never seen" for number in sorted(elements(kinds) - elements(known))]
+        found += [
+            f"{chemical_symbol(number)} of charge {charge:+d} was never seen"
+            for number, charge in sorted(kinds - known)
+            if number in elements(known)
+        ]
+        for value, (least, most), what in (
+            (mol.GetNumHeavyAtoms(), self.atoms, "heavy atoms: {}, seen {} to {}"),
+            (Chem.GetFormalCharge(mol), self.charges, "charge: {:+d}, seen {:+d} to {:+d}"),
+        ):
+            if not least <= value <= most:
+                found.append(what.format(value, least, most))
+        return found
+
+    def distance(self, embeddings: np.ndarray) -> np.ndarray:
+        """Euclidean distance of embeddings [M, D] to the nearest training molecule's: float64 [M]; NaN for rows of NaN.
+
+        Raises:
+            InputError: the embeddings of the training molecules were not kept.
+        """
+        from sklearn.metrics import pairwise_distances_argmin_min  # its import takes seconds
+
+        if not len(self.embeddings):
+            raise InputError("this model has no embeddings of its training molecules, so it has no distances to them")
+        distances = np.full(len(embeddings), np.nan)
+        readable = ~np.isnan(embeddings).any(axis=1)
+        if readable.any():
+            distances[readable] = pairwise_distances_argmin_min(embeddings[readable], self.embeddings)[1]
+        return distances
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What ``Domain`` says of some SMILES.
+
+    Attributes:
+        similarity: float64 [M], the largest Tanimoto similarity to a training molecule; NaN for an unreadable SMILES.
+        warnings: M texts; "" where there is nothing to warn of.
+    """
+
+    similarity: np.ndarray
+    warnings: list[str]
+
+
+def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
+    """Atomic number and charge of the atoms."""
+    return {(atom.GetAtomicNum(), atom.GetFormalCharge()) for atom in mol.GetAtoms()}
+
+
+def elements(kinds: set[tuple[int, int]]) -> set[int]:
+    return {number for number, _ in kinds}
+
+
+def chemical_symbol(number: int) -> str:
+    return Chem.GetPeriodicTable().GetElementSymbol(number)
+
+
+def fit_domain(smiles: list[str], embeddings: np.ndarray | None = None) -> Domain:
+    """Looks at the training molecules.
+
+    Args:
+        smiles: N of them, all readable.
+        embeddings: [N, D] of them, for distances.
+
+    Raises:
+        InputError: no molecules, or one that cannot be read.
+    """
+    if not smiles:
+        raise InputError("there are no training molecules to compare others with")
+    kinds: set[tuple[int, int]] = set()
+    atoms, charges = [], []
+    kept = np.unique(np.linspace(0, len(smiles) - 1, min(len(smiles), MAX_REFERENCES)).round().astype(int))
+    bits = np.empty((len(smiles), SIZE // 8), np.uint8)
+    for row, text in zip(bits, smiles, strict=True):
+        mol = read_smiles(text)
+        with one_molecule(text):
+            row[:] = packed(morgan_bits(mol))
+            kinds |= atom_kinds(mol)
+            atoms.append(mol.GetNumHeavyAtoms())
+            charges.append(Chem.GetFormalCharge(mol))
+    return Domain(
+        bits[kept],
+        np.array(sorted(kinds), np.int64),
+        np.array([min(atoms), max(atoms)], np.int64),
+        np.array([min(charges), max(charges)], np.int64),
+        np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
+    )
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What is kept beside a model: the domain, and intervals of a regression or the calibration of a classification."""
+
+    domain: Domain
+    intervals: Intervals | None = None
+    calibration: Calibration | None = None
+
+
+def save_trust(path: Path, trust: Trust) -> None:
+    """Writes it; raises InputError if it cannot be written."""
+    arrays = {f"domain.{name}": values for name, values in vars(trust.domain).items()}
+    if trust.intervals:
+        arrays |= {f"intervals.{name}": values for name, values in vars(trust.intervals).items()}
+    if trust.calibration:
+        arrays |= {f"calibration.{name}": values for name, values in vars(trust.calibration).items()}
+    save_arrays(path, arrays, {"format": FORMAT})
+
+
+def load_trust(path: Path) -> Trust:
+    """Reads what ``save_trust`` wrote.
+
+    Raises:
+        InputError: no such file, damaged, or of a newer format.
+    """
+    arrays, facts = load_arrays(path)
+    if facts.get("format") != FORMAT:
+        raise InputError(f"{path} has format {facts.get('format')!r}; this release reads format {FORMAT}")
+
+    def read(name: str, dtype: type, ndim: int) -> np.ndarray:
+        return checked_array(arrays, name, dtype, ndim, path)
+
+    domain = Domain(
+        read("domain.bits", np.uint8, 2),
+        read("domain.kinds", np.int64, 2),
+        read("domain.atoms", np.int64, 1),
+        read("domain.charges", np.int64, 1),
+        read("domain.embeddings", np.float32, 2),
+    )
+    intervals = calibration = None
+    if "intervals.scores" in arrays:
+        intervals = Intervals(read("intervals.scores", np.float64, 2), read("intervals.offset", np.float64, 1))
+    if "calibration.slope" in arrays:
+        calibration = Calibration(
+            read("calibration.slope", np.float64, 1), read("calibration.intercept", np.float64, 1)
+        )
+    trust = Trust(domain, intervals, calibration)
+    if not fits_together(trust):
+        raise InputError(f"{path} is damaged: its arrays do not fit together")
+    return trust
+
+
+def fits_together(trust: Trust) -> bool:
+    """Whether the shapes are those of ``Domain``, ``Intervals`` and ``Calibration``."""
+    domain, intervals, calibration = trust.domain, trust.intervals, trust.calibration
+    return bool(
+        len(domain.bits)
+        and domain.bits.shape[1] == SIZE // 8
+        and domain.kinds.shape[1] == 2
+        and domain.atoms.shape == domain.charges.shape == (2,)
+        and len(domain.embeddings) in (0, len(domain.bits))
+        and (intervals is None or (len(intervals.scores) and intervals.scores.shape[1:] == intervals.offset.shape))
+        and (calibration is None or calibration.slope.shape == calibration.intercept.shape)
+    )

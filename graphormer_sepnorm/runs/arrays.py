@@ -1,0 +1,51 @@
+"""Arrays with JSON facts in one safetensors file, with a checksum: never pickle."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.checkpoint import CHECKSUM, check_sizes, checksum, read_facts, with_sorted_metadata
+from graphormer_sepnorm.system.files import write_atomically
+
+
+def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
+    """Writes arrays and JSON facts, atomically; equal content makes equal bytes.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    tensors = {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}
+    texts = {"facts": json.dumps(facts, sort_keys=True)}
+    write_atomically(path, with_sorted_metadata(save(tensors, {**texts, CHECKSUM: checksum(tensors, texts)})))
+
+
+def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    """Reads what ``save_arrays`` wrote.
+
+    Raises:
+        InputError: no such file, too large, damaged, or not such a file.
+    """
+    check_sizes(path)
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise InputError(f"{path} is not a readable safetensors file: {error}") from None
+    recorded = metadata.pop(CHECKSUM, None)
+    if "facts" not in metadata or recorded != checksum(tensors, metadata):
+        raise InputError(f"{path} is damaged: its content does not match its checksum")
+    return {name: tensor.numpy() for name, tensor in tensors.items()}, read_facts(metadata["facts"], path)
+
+
+def checked_array(arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: int, path: Path) -> np.ndarray:
+    """The array of that name; raises InputError unless it is there and has that type and number of axes."""
+    array = arrays.get(name)
+    if array is None or array.dtype != dtype or array.ndim != ndim:
+        raise InputError(f"{path} is not what it should be: it has no {np.dtype(dtype)} array {name} of {ndim} axes")
+    return array
