@@ -59,7 +59,6 @@ def test_every_field_is_reached_by_its_own_value(config):
         ("train=4", "--set: train: "),
         ("task.metric=best", "--set: unknown metric 'best'"),
         ("featurizer=ogb", "--set: its vocabularies"),
-        ("model.encodings.2.num_bond_types=3", "--set: the edge encoding has 3 bond types"),
     ],
 )
 def test_what_the_config_refuses_is_a_sentence(config, setting, problem):
