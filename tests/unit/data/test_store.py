@@ -55,7 +55,8 @@ def test_a_store_is_written_once_and_holds_what_memory_holds(molecules, tmp_path
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "no index", "index", "another file", "no shard"])
-def test_a_damaged_store_is_not_intact(molecules, tmp_path, damage):
+def test_a_damaged_store_is_not_intact(molecules, tmp_path, monkeypatch, damage):
+    monkeypatch.setattr("graphormer_sepnorm.data.store.SHARD_MOLECULES", 20)
     folder = tmp_path / "store"
     open_or_write(folder, lambda: molecules, ENCODINGS, "key", "preparing")
     assert is_intact(folder, "key") and not is_intact(folder, "other")
