@@ -15,6 +15,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.analyze import analyze_run
 from graphormer_sepnorm.inference.predict import load_embedder, load_predictor
 from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES, dataset_config
 from graphormer_sepnorm.system.device import (
     NUMBERS,
@@ -137,8 +138,7 @@ def float64_tensors(tensors: dict[str, torch.Tensor]) -> list[str]:
 def test_no_batch_has_numbers_that_apples_gpus_do_not_have():
     featurizer = FEATURIZERS["zinc"]
     graphs = featurizer.pack([featurizer.graph(smiles) for smiles in ("CCO", "c1ccccc1")])
-    sized = {"bonds", "edge"}
-    encodings = tuple(kind(num_bond_types=5) if name in sized else kind() for name, kind in ENCODINGS.items())
+    encodings = tuple(kind() for kind in ENCODINGS.values())
     moved = in_memory(graphs.with_targets(np.zeros((2, 1), np.float32)), encodings).batch(np.arange(2))
     tensors = {name: value for name, value in vars(moved).items() if isinstance(value, torch.Tensor)}
     tensors |= getattr(moved, "arrays", {})
