@@ -248,7 +248,7 @@ class GraphBatch:
 
     @property
     def num_graphs(self) -> int:
-        return len(self.ptr) - 1
+        return self.ptr.shape[0] - 1
 
     @property
     def num_atoms(self) -> int:

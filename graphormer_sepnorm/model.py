@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import gelu
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import Sizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, check_features
-from graphormer_sepnorm.kernels import Attention, bias_gelu, embedding_sum, make_attention
+from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 
@@ -49,7 +50,7 @@ class BiasNetwork(nn.Module):
         self.out = nn.Linear(channels, heads)
 
     def forward(self, pairs: Tensor) -> Tensor:
-        return self.out(bias_gelu(pairs, self.shift))
+        return self.out(gelu(pairs + self.shift))
 
 
 class SelfAttention(nn.Module):
@@ -108,7 +109,7 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(config.ffn_width, config.width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(bias_gelu(x @ self.up.weight.t(), self.up.bias))
+        return self.down(gelu(self.up(x)))
 
 
 class Structure(NamedTuple):
@@ -153,7 +154,7 @@ class Block(nn.Module):
         received = self.attention(x, structure.attend)
         if self.messages is None and self.degree_scaler is None:
             return received
-        cls, atoms = received.split([num_cls, len(x) - num_cls])
+        cls, atoms = received.split([num_cls, x.shape[0] - num_cls])
         if self.messages is not None:
             atoms = atoms + self.messages(x[num_cls:], structure.edge_index, structure.bond)
         if self.degree_scaler is not None:

@@ -68,7 +68,7 @@ class FeatureRows:
     compute: Callable[[Chem.Atom | Chem.Bond], list[int]]
     known: dict[tuple, bytes] = field(default_factory=dict)
 
-    def __call__(self, parts: list[Chem.Atom] | list[Chem.Bond]) -> np.ndarray:
+    def __call__(self, parts: Sequence[Chem.Atom | Chem.Bond]) -> np.ndarray:
         """Features of ``parts``: uint8 [len(parts), width]; raises what ``compute`` raises."""
         keys = list(zip(*(map(read, parts) for read in self.inputs), strict=True))
         if not self.known.keys() >= set(keys):

@@ -1,7 +1,5 @@
 """CIP labels of atoms and bonds: what R, S, E and Z say of a molecule, however its SMILES is written."""
 
-import itertools
-
 from rdkit import Chem
 from rdkit.Chem import rdCIPLabeler
 
@@ -25,8 +23,10 @@ def label_stereo(mol: Chem.Mol) -> None:
 
 
 def remove_labels(mol: Chem.Mol) -> None:
-    for part in itertools.chain(mol.GetAtoms(), mol.GetBonds()):
-        part.ClearProp(LABEL)
+    for atom in mol.GetAtoms():
+        atom.ClearProp(LABEL)
+    for bond in mol.GetBonds():
+        bond.ClearProp(LABEL)
 
 
 def label(part: Chem.Atom | Chem.Bond) -> str:

@@ -100,7 +100,7 @@ def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
 def reference_molecules(featurizer: str, encodings: tuple[Encoding, ...]) -> GraphBatch:
     """The first molecules of the embedded sample."""
     return prepare(
-        read_molecules(featurizer, sample_table().smiles[:REFERENCE_MOLECULES], strict=True).graphs, encodings
+        read_molecules(featurizer, sample_table().smiles[:REFERENCE_MOLECULES].tolist(), strict=True).graphs, encodings
     )
 
 

@@ -28,7 +28,17 @@ from graphormer_sepnorm.system.workers import Chunk, Smiles, map_chunks
 from graphormer_sepnorm.tasks import Task
 
 PAIRS_PER_PIECE = 8_000_000
-Result = TypeVar("Result", covariant=True)
+
+
+class Results(Protocol):
+    """What a reader makes of some SMILES."""
+
+    @property
+    def errors(self) -> list[str]:
+        """One text per SMILES, why it could not be read; "" where it could."""
+
+
+Result = TypeVar("Result", bound=Results, covariant=True)
 
 
 @dataclass(frozen=True)

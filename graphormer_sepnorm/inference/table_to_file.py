@@ -24,14 +24,14 @@ from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.data.store import sha256_of_file
 from graphormer_sepnorm.data.tables import Row, Table, is_file, open_table, smiles_of_rows
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Reader, compute_chunks
+from graphormer_sepnorm.inference.predict import Reader, Results, compute_chunks
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import behind_link, check_output, remove_leftovers, rename_durably, replace_content
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import CHUNK
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Result = TypeVar("Result", contravariant=True)
+Result = TypeVar("Result", bound=Results, contravariant=True)
 
 
 class Layout(Protocol[Result]):

@@ -140,7 +140,7 @@ class TrainedEstimator(SmilesEstimator):
         train, val = train_test_split(
             np.arange(len(smiles)), test_size=self.validation_fraction, random_state=seed, stratify=stratify
         )
-        graphs = read_molecules(config.featurizer, smiles, strict=True).graphs
+        graphs = read_molecules(config.featurizer, smiles.tolist(), strict=True).graphs
         molecules = graphs.with_targets(y.astype(np.float32))
         learnt, chosen_by = (in_memory(molecules.take(part), config.model.encodings) for part in (train, val))
         with torch.random.fork_rng():

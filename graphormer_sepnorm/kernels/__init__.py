@@ -1,4 +1,4 @@
-"""The one door to the operations that have a fast path: attention over packed molecules, and a few row by row.
+"""The one door to the operations that have a fast path: attention over packed molecules, and sums of embeddings.
 
 Three modules define the same operations: ``cpu`` compiled, for float32 on the CPU; ``traced`` the same as operators of
 PyTorch, while ``torch.compile`` or ``torch.export`` look on; ``dense`` in plain PyTorch, for other devices and other
@@ -19,7 +19,6 @@ from graphormer_sepnorm.kernels.switch import KERNELS_VARIABLE, kernels_run, use
 __all__ = [
     "KERNELS_VARIABLE",
     "Attention",
-    "bias_gelu",
     "embedding_sum",
     "make_attention",
     "runs_compiled",
@@ -47,8 +46,6 @@ class Operations(Protocol):
 
     def embedding_sum(self, index: Tensor, table: Tensor) -> Tensor: ...
 
-    def bias_gelu(self, x: Tensor, bias: Tensor) -> Tensor: ...
-
     def make_attention(
         self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None
     ) -> Attention: ...
@@ -73,11 +70,6 @@ def _operations(tensor: Tensor) -> Operations:
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     """Sum of the rows of ``table`` [V, W] that each row of ``index`` [M, F] names: [M, W]."""
     return _operations(table).embedding_sum(index, table)
-
-
-def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
-    """GELU of x + bias, with x [N, D] and bias [D]."""
-    return _operations(x).bias_gelu(x, bias)
 
 
 def make_attention(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None) -> Attention:

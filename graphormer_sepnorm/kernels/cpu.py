@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from graphormer_sepnorm.kernels.cpu_attention import Layout, attention, lay_out
-from graphormer_sepnorm.kernels.cpu_rows import bias_gelu, embedding_sum
+from graphormer_sepnorm.kernels.cpu_rows import embedding_sum
 
-__all__ = ["FusedAttention", "bias_gelu", "embedding_sum", "make_attention"]
+__all__ = ["FusedAttention", "embedding_sum", "make_attention"]
 
 
 class FusedAttention:

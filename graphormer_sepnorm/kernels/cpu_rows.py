@@ -1,15 +1,14 @@
-"""Fused row-wise operations on the CPU, with their gradients.
+"""Sums of embeddings on the CPU, with their gradient.
 
-Rows are shared out among the threads in blocks. Gradients of a table or of a vector are summed in a fixed number of
-chunks of the rows, and the chunks in order, so that no result depends on the number of threads.
+Rows are shared out among the threads in blocks. The gradient of the table is summed in a fixed number of chunks of the
+rows, and the chunks in order, so that no result depends on the number of threads.
 """
 
-import math
 from functools import lru_cache
 
 import numpy as np
 import torch
-from numba import carray, njit
+from numba import carray
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
@@ -124,100 +123,3 @@ class _EmbeddingSum(Function):
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     """out[m] = sum over f of table[index[m, f]], [M, W]; index [M, F] of any integer type, table [V, W]."""
     return _EmbeddingSum.apply(index.contiguous(), table.contiguous())
-
-
-@lru_cache
-def _gelu_forward(width: int) -> Loop:
-    def body(arguments):
-        a = carray(arguments, 1)[0]
-        zero = simd.zero_span(width)
-        bias = simd.load_span(zero, simd.pointer(a.bias), 0)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
-            for row in range(item * _ROWS_PER_ITEM, min(a.rows, (item + 1) * _ROWS_PER_ITEM)):
-                x = simd.load_span(zero, simd.pointer(a.x), row * width) + bias
-                density, probability = _normal(x)
-                simd.store_span(simd.pointer(a.out), row * width, x * probability)
-                simd.store_span(simd.pointer(a.slope), row * width, x * density + probability)
-
-    return Loop(body, dict.fromkeys(("x", "bias", "out", "slope", "rows"), "q"))
-
-
-@njit(forceinline=True)
-def _normal(u):
-    """Density and distribution function of the standard normal distribution.
-
-    Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: absolute error below 1e-7.
-    """
-    t = simd.inverse(simd.magnitude(u) * np.float32(0.3275911 / 2**0.5) + np.float32(1))
-    power = simd.exp2(u * u * np.float32(-0.5 / math.log(2)))
-    series = t * np.float32(1.061405429 / 2) + np.float32(-1.453152027 / 2)
-    series = series * t + np.float32(1.421413741 / 2)
-    series = series * t + np.float32(-0.284496736 / 2)
-    series = series * t + np.float32(0.254829592 / 2)
-    tail = series * t * power
-    probability = simd.where_positive(u, tail * np.float32(-1) + np.float32(1), tail)
-    return power * np.float32(1 / math.sqrt(2 * math.pi)), probability
-
-
-@lru_cache
-def _gelu_backward(width: int) -> Loop:
-    padded = simd.padded(width)
-
-    def body(arguments):
-        a = carray(arguments, 1)[0]
-        zero = simd.zero_span(width)
-        while True:
-            item = claim(arguments)
-            if item >= a.items:
-                break
-            total = zero
-            for row in range(a.rows * item // a.items, a.rows * (item + 1) // a.items):
-                gradient = simd.load_span(zero, simd.pointer(a.gradient), row * width)
-                product = gradient * simd.load_span(zero, simd.pointer(a.slope), row * width)
-                simd.store_span(simd.pointer(a.out), row * width, product)
-                total = total + product
-            simd.store_rows(simd.pointer(a.partial), item * padded, LANES, total)
-
-    return Loop(body, dict.fromkeys(("gradient", "slope", "out", "partial", "rows"), "q"))
-
-
-def gelu_forward(x: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """What `bias_gelu` returns, and its slope at every x."""
-    if x.dim() != 2:
-        raise ValueError(f"x must have 2 axes, got {x.dim()}")
-    check_tensor("x", x, x.shape)
-    check_tensor("bias", bias, x.shape[1:])
-    rows, width = x.shape
-    out, slope = torch.empty_like(x), torch.empty_like(x)
-    _gelu_forward(width)(-(-rows // _ROWS_PER_ITEM), x, bias, out, slope, rows)
-    return out, slope
-
-
-def gelu_backward(gradient: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of x and of the bias."""
-    rows, width = slope.shape
-    out, partial = torch.empty_like(slope), slope.new_empty(_CHUNKS, simd.padded(width))
-    _gelu_backward(width)(_CHUNKS, gradient.contiguous(), slope, out, partial, rows)
-    return out, _chunk_sum(partial, width)
-
-
-class _BiasGelu(Function):
-    @staticmethod
-    def forward(ctx, x, bias):
-        out, slope = gelu_forward(x, bias)
-        ctx.save_for_backward(slope)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):
-        (slope,) = ctx.saved_tensors
-        return gelu_backward(gradient, slope)
-
-
-def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
-    """GELU of x + bias with x [M, D] and bias [D], exact to about 1e-7 of x."""
-    return _BiasGelu.apply(x.contiguous(), bias.contiguous())

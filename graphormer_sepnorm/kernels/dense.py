@@ -4,15 +4,11 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn.functional import dropout, gelu, pad, scaled_dot_product_attention
+from torch.nn.functional import dropout, pad, scaled_dot_product_attention
 
 
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     return table[index.long()].sum(dim=1)
-
-
-def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
-    return gelu(x + bias)
 
 
 class DenseAttention:

@@ -65,51 +65,6 @@ def _embedding_gradient(ctx: _Context, gradient: Tensor) -> tuple[None, Tensor]:
 embedding_sum.register_autograd(_embedding_gradient, setup_context=_keep_index)
 
 
-@custom_op("graphormer_sepnorm::bias_gelu", mutates_args=(), device_types="cpu")
-def gelu_with_slope(x: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """GELU of x [M, D] + bias [D], and its slope."""
-    from graphormer_sepnorm.kernels import cpu_rows
-
-    return cpu_rows.gelu_forward(x.contiguous(), bias.contiguous())
-
-
-@gelu_with_slope.register_fake
-def _(x: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    return x.new_empty(x.shape), x.new_empty(x.shape)
-
-
-@custom_op("graphormer_sepnorm::bias_gelu_backward", mutates_args=(), device_types="cpu")
-def gelu_backward(gradient: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of x and bias."""
-    from graphormer_sepnorm.kernels import cpu_rows
-
-    of_x, of_bias = cpu_rows.gelu_backward(gradient, slope)
-    return of_x, of_bias.contiguous()
-
-
-@gelu_backward.register_fake
-def _(gradient: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
-    return slope.new_empty(slope.shape), slope.new_empty(slope.shape[1])
-
-
-def _keep_slope(ctx: _Context, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
-    _, slope = output
-    ctx.mark_non_differentiable(slope)
-    ctx.save_for_backward(slope)
-
-
-def _gelu_gradient(ctx: _Context, gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
-    (slope,) = ctx.saved_tensors
-    return gelu_backward(gradient, slope)
-
-
-gelu_with_slope.register_autograd(_gelu_gradient, setup_context=_keep_slope)
-
-
-def bias_gelu(x: Tensor, bias: Tensor) -> Tensor:
-    return gelu_with_slope(x, bias)[0]
-
-
 # ------------------------------------------------------------------------------------------------------ attention
 
 

@@ -71,7 +71,7 @@ class SepNorm(nn.Module):
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
         """Normalizes packed rows x [N, d] whose first ``num_cls`` rows are the CLS tokens; raises as ``forward``."""
         forbid_single_row(self.cls_norm_layer, num_cls)
-        cls, tok = x.split([num_cls, len(x) - num_cls])
+        cls, tok = x.split([num_cls, x.shape[0] - num_cls])
         return torch.cat([self.cls_norm_layer(cls), self.tok_norm_layer(tok)])
 
 

@@ -31,6 +31,8 @@ def describe_model(path: Path) -> dict:
         "architecture": f"Graphormer, {shape.layers} layers, width {shape.width}, FFN {shape.ffn_width}, "
         f"{shape.heads} heads, {shape.norm} ({shape.norm_position}-norm)",
         "encodings": [encoding.name for encoding in shape.encodings],
+        "messages_along_bonds": shape.messages,
+        "degree_scaling": shape.degree_scaling,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "task": config.task.kind,
         "targets": list(config.task.targets),
@@ -58,6 +60,13 @@ def as_text(facts: dict) -> str:
     lines = []
     for name, value in facts.items():
         if value is not None:
-            shown = ", ".join(value) if isinstance(value, list) else f"{value:,}" if name == "parameters" else value
-            lines.append(f"{name.replace('_', ' '):14} {shown}")
+            lines.append(f"{name.replace('_', ' '):20} {words(name, value)}")
     return "\n".join(lines)
+
+
+def words(name: str, value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if name == "parameters" else str(value)

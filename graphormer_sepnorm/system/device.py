@@ -16,6 +16,13 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.torchrun import local_rank, num_processes
 
 Precision = Literal["float32", "bfloat16"]
+# By the names of ``Compute`` and of ``TrainConfig``.
+NUMBERS = {
+    "float32": torch.float32,
+    "32-true": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "bf16-mixed": torch.bfloat16,
+}
 NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
@@ -31,9 +38,14 @@ class Compute:
 
     def arithmetic(self) -> contextlib.AbstractContextManager[None]:
         """Within it, PyTorch multiplies matrices in the precision."""
-        if self.precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16)
+        return autocast(self.precision, self.device)
+
+
+def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
+    """Within it, PyTorch multiplies matrices in a precision named in ``NUMBERS``; weights stay float32."""
+    if NUMBERS[precision] is torch.float32:
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, NUMBERS[precision])
 
 
 _CURRENT: ContextVar[Compute | None] = ContextVar("compute", default=None)

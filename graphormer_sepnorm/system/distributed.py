@@ -5,7 +5,6 @@ statistics of BatchNorm are put together so that all processes do what one proce
 """
 
 import atexit
-import contextlib
 import datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -45,7 +44,7 @@ def wait_for_all() -> None:
 def make_fabric() -> "Fabric":
     """Lightning Fabric on the device of ``device.current``, or on that of this process beside the others.
 
-    In its own precision, float32: its others rebuild batches to convert them; ``autocast`` needs no conversion.
+    In its own precision, float32: its others rebuild batches to convert them; ``device.autocast`` needs no conversion.
     Imported here because it takes longer to import than all else together, and only training needs it.
     """
     from lightning_fabric import Fabric
@@ -64,13 +63,6 @@ def make_fabric() -> "Fabric":
     )
     fabric.launch()
     return fabric
-
-
-def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager:
-    """Within it a model computes in a precision of ``TrainConfig``; its weights stay float32."""
-    if precision == "32-true":
-        return contextlib.nullcontext()
-    return torch.autocast(device.type, torch.bfloat16)
 
 
 def share(items: Items) -> Items:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeVar
@@ -17,7 +17,7 @@ CHUNK = 1000
 CHUNKS_ALONE = 2
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
-Smiles = list[str | None]
+Smiles = Sequence[str | None]
 
 
 def in_chunks(smiles: Iterable[str | None]) -> Iterator[Smiles]:

@@ -15,7 +15,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.device import current
+from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable
 from graphormer_sepnorm.training.optimizers import find_optimizer
@@ -92,7 +92,7 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
         data = load_split(RunFolder.around(run).dataset(config), split, config.model.encodings, root)
         check_scorable(config.task, data.y, split)
         model.to(current().device)
-        with distributed.autocast(config.train.precision, model.cls.device):
+        with autocast(config.train.precision, model.cls.device):
             predictions.append(predict_together(model, data, Task(config.task)))
         parameters += sum(p.numel() for p in model.parameters())
     prediction = np.mean(predictions, axis=0)

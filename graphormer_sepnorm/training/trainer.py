@@ -22,6 +22,7 @@ from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm, synchronize_batch_norms
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
 from graphormer_sepnorm.training.finetune import start_from
 from graphormer_sepnorm.training.optimizers import make_optimizers
@@ -117,7 +118,7 @@ class Trainer:
 
     def autocast(self) -> AbstractContextManager:
         """Within it the model computes in the precision of the run."""
-        return distributed.autocast(self.config.train.precision, self.fabric.device)
+        return autocast(self.config.train.precision, self.fabric.device)
 
     def epochs(self) -> Iterator[Epoch]:
         """Trains from where the run stands to the last epoch."""

@@ -27,6 +27,7 @@ ROOMS = [
     "kernels",
     "layers",
     "encodings",
+    "formats",
     "config",
     "model",
     "tasks",
@@ -51,14 +52,27 @@ REGISTRIES = {
 }
 # Tested by what they do as a whole, from the shell or in whole trainings.
 ELSEWHERE = {
-    "encodings.in_blocks": "tests/unit/encodings/test_encodings.py",
     "interfaces.cli": "tests/cli/test_commands.py",
-    "interfaces.commands": "tests/cli/test_commands.py",
-    "training.resume": "tests/robustness/test_interruption.py",
+    "interfaces.commands.analyze": "tests/cli/test_analyze.py",
+    "interfaces.commands.embed": "tests/cli/test_predict.py",
+    "interfaces.commands.evaluate": "tests/cli/test_commands.py",
+    "interfaces.commands.explain": "tests/cli/test_explain.py",
+    "interfaces.commands.info": "tests/cli/test_predict.py",
+    "interfaces.commands.predict": "tests/cli/test_predict.py",
+    "interfaces.commands.pretrain": "tests/cli/test_pretrain.py",
+    "interfaces.commands.sweep": "tests/cli/test_leaderboard.py",
+    "interfaces.commands.train": "tests/cli/test_train_csv.py",
     "training.trainer": "tests/integration/test_training.py",
 }
-# Of no module: the names of the package, its rooms, a registry as a whole, and the generator in data/.
-OF_NO_MODULE = {"test_names.py", "test_layout.py", "encodings/test_encodings.py", "data/test_sample.py"}
+# Of no module: the names of the package, its rooms, a registry as a whole, the generator in data/, and bfloat16 in
+# whole trainings.
+OF_NO_MODULE = {
+    "test_names.py",
+    "test_layout.py",
+    "encodings/test_encodings.py",
+    "data/test_sample.py",
+    "training/test_precision.py",
+}
 IMPORT_ALL = """
 import importlib, json, os, sys
 import numpy, torch
@@ -141,6 +155,10 @@ MODULES = [name for name in FILES if not name.endswith("__init__")]
 def test_every_module_has_its_test_file(name):
     place = REPOSITORY / ELSEWHERE[name] if name in ELSEWHERE else UNIT / file_of_tests(name)
     assert place.exists(), f"{name} has no tests: write {place}"
+
+
+def test_what_is_tested_elsewhere_is_a_module_without_a_file_of_its_own():
+    assert {name for name in ELSEWHERE if name not in MODULES or (UNIT / file_of_tests(name)).exists()} == set()
 
 
 def test_every_test_file_is_that_of_a_module():

@@ -25,7 +25,7 @@ assert kernels.embedding_sum(index, table).tolist() == [[4, 6], [4, 6]]
 WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None"
 ARRAYS = """
 import json
-from tests.unit.test_switch import arrays
+from tests.unit.kernels.test_switch import arrays
 print(json.dumps(arrays()))
 """
 PREDICT = """
@@ -73,20 +73,17 @@ def test_no_compiler_is_imported_where_the_environment_switches_kernels_off():
     assert python(f"{OPERATION}print({COMPILERS})", mode="off").stdout.strip() == "[]"
 
 
-def test_switched_off_operations_are_plain_pytorch(monkeypatch):
-    x, bias = torch.randn(20, 7), torch.randn(7)
-    compiled = kernels.bias_gelu(x, bias)
+def attend_to_two_atoms() -> kernels.Attention:
+    return kernels.make_attention(torch.tensor([0, 2]), torch.zeros(4, 1), torch.zeros(1))
+
+
+def test_switched_off_operations_are_plain_pytorch():
     use_kernels("off")
-    plain = kernels.bias_gelu(x, bias)
     assert not compiles()
-    assert isinstance(
-        kernels.make_attention(torch.tensor([0, 2]), torch.zeros(4, 1), torch.zeros(1)), dense.DenseAttention
-    )
+    assert isinstance(attend_to_two_atoms(), dense.DenseAttention)
     use_kernels("auto")
     assert compiles()
-    assert torch.equal(plain, dense.bias_gelu(x, bias))
-    assert not torch.equal(plain, compiled)
-    assert torch.equal(kernels.bias_gelu(x, bias), compiled)
+    assert type(attend_to_two_atoms()).__name__ == "FusedAttention"
 
 
 def test_processes_started_later_take_over_the_choice():

@@ -1,4 +1,11 @@
+from dataclasses import replace
+
+import pytest
+
 from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.runs.checkpoint import save_model
+from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.runs.info import VOCABULARIES, as_text, describe_model
 from tests.tiny import save_tiny, tiny_model
 
@@ -12,10 +19,26 @@ def test_facts_of_a_model(tmp_path):
     assert (facts["task"], facts["targets"], facts["training_data"]) == ("regression", ["logp"], "sample")
 
 
+@pytest.mark.parametrize(("messages", "scaling"), [(True, False), (False, True)])
+def test_what_atoms_receive_beside_attention_is_said(tmp_path, messages, scaling):
+    _, config = tiny_model()
+    config = replace(config, model=replace(config.model, messages=messages, degree_scaling=scaling))
+    save_model(tmp_path / WEIGHTS, Network(config.model), config, {})
+    facts = describe_model(tmp_path)
+    assert (facts["messages_along_bonds"], facts["degree_scaling"]) == (messages, scaling)
+
+
 def test_every_featurizer_has_words():
     assert VOCABULARIES.keys() == FEATURIZERS.keys()
 
 
 def test_a_line_for_each_fact_that_is_known():
-    text = as_text({"training_data": "zinc", "test": None, "parameters": 1234567, "targets": ["a", "b"]})
-    assert text == "training data  zinc\nparameters     1,234,567\ntargets        a, b"
+    facts = {"training_data": "zinc", "test": None, "parameters": 1234567, "targets": ["a", "b"]}
+    text = as_text({**facts, "degree_scaling": True, "messages_along_bonds": False})
+    assert text.splitlines() == [
+        "training data        zinc",
+        "parameters           1,234,567",
+        "targets              a, b",
+        "degree scaling       yes",
+        "messages along bonds no",
+    ]

@@ -1,21 +1,32 @@
 """One policy for devices and precisions."""
 
 from dataclasses import replace
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.analyze import analyze_run
 from graphormer_sepnorm.inference.predict import load_embedder, load_predictor
 from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.model import Graphormer
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES, dataset_config
-from graphormer_sepnorm.system.device import Compute, choose, computing, current, find_device
+from graphormer_sepnorm.system.device import (
+    NUMBERS,
+    Compute,
+    Precision,
+    autocast,
+    choose,
+    computing,
+    current,
+    find_device,
+)
 from graphormer_sepnorm.training.experiment import evaluate_run
 from tests.tiny import save_tiny
 
@@ -71,6 +82,25 @@ def test_what_is_current_ends_with_its_block():
     assert current() == choose()
 
 
+@pytest.mark.parametrize(
+    ("precision", "numbers"),
+    [
+        ("float32", torch.float32),
+        ("32-true", torch.float32),
+        ("bfloat16", torch.bfloat16),
+        ("bf16-mixed", torch.bfloat16),
+    ],
+)
+def test_the_numbers_of_a_precision_by_its_names(precision, numbers):
+    with autocast(precision, torch.device("cpu")):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == numbers
+
+
+def test_every_precision_of_a_config_has_its_numbers():
+    precisions = [*get_args(Precision), *get_args(get_type_hints(TrainConfig)["precision"])]
+    assert sorted(precisions) == sorted(NUMBERS)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("run"), featurizer="zinc", targets=("penalized_logp",))
@@ -108,8 +138,7 @@ def float64_tensors(tensors: dict[str, torch.Tensor]) -> list[str]:
 def test_no_batch_has_numbers_that_apples_gpus_do_not_have():
     featurizer = FEATURIZERS["zinc"]
     graphs = featurizer.pack([featurizer.graph(smiles) for smiles in ("CCO", "c1ccccc1")])
-    sized = {"bonds", "edge"}
-    encodings = tuple(kind(num_bond_types=5) if name in sized else kind() for name, kind in ENCODINGS.items())
+    encodings = tuple(kind() for kind in ENCODINGS.values())
     moved = in_memory(graphs.with_targets(np.zeros((2, 1), np.float32)), encodings).batch(np.arange(2))
     tensors = {name: value for name, value in vars(moved).items() if isinstance(value, torch.Tensor)}
     tensors |= getattr(moved, "arrays", {})
@@ -119,5 +148,5 @@ def test_no_batch_has_numbers_that_apples_gpus_do_not_have():
 @pytest.mark.parametrize("norm", NORMS)
 def test_no_model_has_numbers_that_apples_gpus_do_not_have(norm):
     config = dataset_config("sample", RECIPES["best"].train, norm, RECIPES["best"].architecture).model
-    model = Graphormer(replace(config, layers=2))
+    model = Network(replace(config, layers=2))
     assert not float64_tensors(dict(model.named_parameters()) | dict(model.named_buffers()))

@@ -1,0 +1,18 @@
+import json
+
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.interfaces.commands.options import report_rows, with_given
+
+
+def test_options_that_are_not_given_are_left_to_the_recipe():
+    recipe = TrainConfig(epochs=7, batch_size=16, lr=0.5, seed=3)
+    changed = with_given(recipe, {"epochs": None, "seed": 0, "lr": 0.25})
+    assert (changed.epochs, changed.batch_size, changed.lr, changed.seed) == (7, 16, 0.25, 0)
+
+
+def test_a_written_table_is_a_line_for_people_and_json_for_programs(capsys):
+    report_rows({"rows": 10, "unreadable": 3, "output": "out.csv", "errors": {"no": 3}}, 1.23456)
+    output, messages = capsys.readouterr()
+    assert messages == "out.csv: 7 of 10 rows, 3 unreadable\n"
+    expected = {"rows": 10, "unreadable": 3, "output": "out.csv", "errors": {"no": 3}, "seconds": 1.235}
+    assert json.loads(output) == expected

@@ -1,0 +1,68 @@
+import os
+import signal
+
+import pytest
+from pydantic import TypeAdapter
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.guard import guarded, in_first_process
+
+
+@pytest.fixture
+def second_of_two(monkeypatch):
+    for name, value in {"TORCHELASTIC_RUN_ID": "run", "RANK": "1", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+
+
+def fail(error: Exception):
+    raise error
+
+
+def test_results_are_printed(capsys):
+    guarded(lambda: print("result"))
+    assert capsys.readouterr() == ("result\n", "")
+
+
+def test_bad_input_is_a_sentence_and_exit_code_2(capsys):
+    with pytest.raises(SystemExit) as end:
+        guarded(lambda: fail(InputError("no such file")))
+    assert end.value.code == 2
+    assert capsys.readouterr() == ("", "error: no such file\n")
+
+
+def test_a_failed_validation_is_one_sentence(capsys):
+    with pytest.raises(SystemExit) as end:
+        guarded(lambda: TypeAdapter(int).validate_python("many"))
+    assert end.value.code == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: ") and "integer" in message and message.count("\n") == 1
+
+
+@pytest.mark.parametrize("error", [ValueError("a defect"), RuntimeError("a defect")])
+def test_defects_are_not_hidden(error):
+    with pytest.raises(type(error), match="a defect"):
+        guarded(lambda: fail(error))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_a_line_and_its_exit_code(capsys, number):
+    with pytest.raises(SystemExit) as end:
+        guarded(lambda: os.kill(os.getpid(), number))
+    assert end.value.code == 128 + number
+    assert capsys.readouterr() == ("", f"stopped by {number.name}\n")
+
+
+def test_of_several_processes_the_first_prints(second_of_two, capsys):
+    guarded(lambda: print("result"))
+    with pytest.raises(SystemExit):
+        guarded(lambda: fail(InputError("no such file")))
+    assert capsys.readouterr() == ("", "error in process 1: no such file\n")
+
+
+def test_a_command_for_the_first_process_does_nothing_in_others(monkeypatch, second_of_two):
+    calls = []
+    command = in_first_process(lambda *, model: calls.append(model))
+    command(model="x")
+    monkeypatch.setenv("RANK", "0")
+    command(model="y")
+    assert calls == ["y"]

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+
+ARRAYS = {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.array([0.5, np.nan], np.float32)}
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    path = tmp_path / "x.safetensors"
+    transposed = {**ARRAYS, "a": ARRAYS["a"].T}
+    save_arrays(path, transposed, {"trees": 3, "names": ["x"]})
+    arrays, facts = load_arrays(path)
+    assert facts == {"trees": 3, "names": ["x"]}
+    assert arrays["a"].tolist() == [[0, 3], [1, 4], [2, 5]] and arrays["a"].dtype == np.int64
+    np.testing.assert_array_equal(arrays["b"], ARRAYS["b"])
+
+
+def test_equal_content_makes_equal_bytes(tmp_path):
+    paths = tmp_path / "x", tmp_path / "y"
+    save_arrays(paths[0], ARRAYS, {"p": 1, "q": 2})
+    save_arrays(paths[1], dict(reversed(ARRAYS.items())), {"q": 2, "p": 1})
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.parametrize("place", [-1, -9])
+def test_a_changed_byte_is_found(tmp_path, place):
+    path = tmp_path / "x.safetensors"
+    save_arrays(path, ARRAYS, {})
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="is damaged"):
+        load_arrays(path)
+
+
+def test_what_is_no_such_file_is_a_sentence(tmp_path):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(b"no tensors")
+    with pytest.raises(InputError, match="is not a readable safetensors file"):
+        load_arrays(path)
+
+
+@pytest.mark.parametrize(("name", "dtype", "ndim"), [("c", np.int64, 2), ("a", np.int32, 2), ("a", np.int64, 1)])
+def test_an_array_of_another_kind_is_refused(tmp_path, name, dtype, ndim):
+    assert checked_array(ARRAYS, "a", np.int64, 2, tmp_path) is ARRAYS["a"]
+    with pytest.raises(InputError, match=f"it has no {np.dtype(dtype)} array {name} of {ndim} axes"):
+        checked_array(ARRAYS, name, dtype, ndim, tmp_path)
