@@ -23,7 +23,8 @@ def train_table(options: TableOptions, config: Config, out: Path, members: int =
 
     Returns:
         the test scores, those of the mean prediction for an ensemble, which ``test.json`` holds too, and the numbers of
-        rows that were used and skipped.
+        rows that were used and skipped, of molecules that stand in several rows, and of those of them whose labels
+        contradict each other.
 
     Raises:
         InputError: as ``read_labelled`` and ``train_run``; nothing is written if the table cannot be used.
@@ -43,4 +44,10 @@ def train_table(options: TableOptions, config: Config, out: Path, members: int =
         scores = score_runs([run.path for run in runs], "test")
         scores.write(whole)
         result = scores.result
-    return {**result, "rows": len(labelled.rows), "skipped": len(labelled.skipped)}
+    return {
+        **result,
+        "rows": len(labelled.rows),
+        "skipped": len(labelled.skipped),
+        "duplicates": len(labelled.duplicates),
+        "conflicting": sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates),
+    }

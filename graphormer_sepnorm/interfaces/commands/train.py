@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.data.benchmarks import DATASETS
+from graphormer_sepnorm.data.dataset import SplitName
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, with_given
 from graphormer_sepnorm.layers.norms import NORMS
@@ -29,10 +30,13 @@ def train(
     target_columns: Annotated[list[str] | None, typer.Option(help="Columns of --csv to predict.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
     task: Annotated[Literal["regression", "classification"], typer.Option(help="Of --csv.")] = "regression",
-    split: Annotated[
-        Literal["scaffold", "random", "column"], typer.Option(help="How --csv is split, 80:10:10 or by a column.")
-    ] = "scaffold",
-    split_column: Annotated[str | None, typer.Option(help="Column of --csv that says train, val or test.")] = None,
+    split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
+    split_column: Annotated[
+        str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
+    ] = None,
+    split_sizes: Annotated[
+        str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")
+    ] = None,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
     ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
     recipe: Annotated[
@@ -68,6 +72,7 @@ def train(
     with leaving_at_once():
         from graphormer_sepnorm.data.labels import TableOptions, table_task
         from graphormer_sepnorm.data.prepared_table import TABLE
+        from graphormer_sepnorm.data.splits import Sizes, read_sizes
         from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
@@ -91,18 +96,19 @@ def train(
     if csv is None:
         if more_targets:
             raise InputError(f"unexpected argument {more_targets[0]!r}: only columns of --csv are named without option")
-        of_tables = (target_columns, smiles_column, delimiter, split_column, balance, ensemble != 1)
+        of_tables = (target_columns, smiles_column, delimiter, split_column, split_sizes, balance, ensemble != 1)
         if any(of_tables) or task != "regression" or split != "scaffold":
             raise InputError(
-                "--target-columns, --smiles-column, --delimiter, --task, --split, --split-column, --balance and "
-                "--ensemble belong to --csv FILE"
+                "--target-columns, --smiles-column, --delimiter, --task, --split, --split-column, --split-sizes, "
+                "--balance and --ensemble belong to --csv FILE"
             )
         config = dataset_config(dataset, train_config, norm, found.architecture)
     else:
         if dataset != "sample":
             raise InputError("--dataset and --csv exclude each other")
         targets = (*(target_columns or ()), *(more_targets or ()))
-        division = (split, split_column, balance, train_config.seed)
+        sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
+        division = (split, split_column, sizes, balance, train_config.seed)
         table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
         config = task_config(TABLE, "ogb", table_task(table), train_config, norm, found.architecture)
     if start is not None:
@@ -124,5 +130,11 @@ def train(
             result = train_table(table, config, folder, ensemble, resume)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
+            if result["duplicates"]:
+                print(
+                    f"{result['duplicates']} molecules stand in several rows, {result['conflicting']} of them with "
+                    "labels that contradict each other: duplicates.csv in the run folder names them",
+                    file=sys.stderr,
+                )
     print(f"{folder}: test {result['metric']} {result['value']:.4f}, {time.perf_counter() - started:.0f} s")
     print(json.dumps(result))
