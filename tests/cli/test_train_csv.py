@@ -1,11 +1,13 @@
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data import labels
@@ -13,8 +15,10 @@ from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.labels import read_label
 from graphormer_sepnorm.data.splits import SPLITTERS, Sizes, read_structures
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.training import baseline
 
 MODEL_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
 TABLE_FILES = {"table.csv", "table.json", "skipped.csv", "duplicates.csv"}
@@ -27,12 +31,12 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 
 @pytest.fixture
 def train(command, monkeypatch, tmp_path):
-    """Runs the command on a table with a tiny model; gives exit code, result and messages."""
+    """Runs the command on a table with a tiny model, without a forest; gives exit code, result and messages."""
     monkeypatch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig()))
 
     def run(table: pd.DataFrame, *arguments):
         table.to_csv(tmp_path / "mols.csv", index=False)
-        options = ["--recipe", "tiny", "--epochs", 2, "--out", tmp_path / "run"]
+        options = ["--recipe", "tiny", "--epochs", 2, "--no-baseline", "--out", tmp_path / "run"]
         return command("train", "--csv", tmp_path / "mols.csv", *options, *arguments)
 
     return run
@@ -188,6 +192,58 @@ def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules
     assert code == 2 and "another table" in messages
 
 
+@pytest.fixture
+def few_trees(monkeypatch):
+    monkeypatch.setattr(baseline.fit_forest, "__defaults__", (20,))
+
+
+def test_a_forest_is_scored_on_the_same_molecules(train, molecules, tmp_path, few_trees, command):
+    """The forest beside it is scikit-learn's, fitted here to the training rows of the run folder."""
+    code, result, messages = train(molecules, "--target-columns", "b", "a", "--baseline", "--seed", 3)
+    assert code == 0, messages
+    found = pd.read_csv(tmp_path / "run" / "table.csv")
+    training, test = found[found.split == "train"], found[found.split == "test"]
+    errors = []
+    for target in ("target b", "target a"):
+        known, asked = training.dropna(subset=target), test.dropna(subset=target)
+        forest = RandomForestRegressor(20, max_features=1 / 3, random_state=3, max_samples=len(known))
+        forest.fit(baseline.forest_features(known.smiles.tolist()), known[target])
+        predicted = forest.predict(baseline.forest_features(asked.smiles.tolist()))
+        errors.append(np.abs(predicted - asked[target]).mean())
+    scores = result["baseline"]["random_forest"]
+    assert set(scores) == {"mae", "rmse", "r2"} and scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
+    kept = json.loads((tmp_path / "run" / "test.json").read_text())
+    assert kept["baseline"] == result["baseline"] and kept["value"] == result["value"] != scores["mae"]
+    assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-5)
+
+
+def test_the_forest_of_an_ensemble_is_kept_once_and_printed_beside_it(
+    train, molecules, tmp_path, few_trees, monkeypatch, capsys
+):
+    molecules.to_csv(tmp_path / "mols.csv", index=False)
+    run = tmp_path / "run"
+    options = ["--task", "classification", "--split", "random", "--ensemble", "2", "--epochs", "1", "--recipe", "tiny"]
+    table = ["--csv", str(tmp_path / "mols.csv"), "--target-columns", "long", "--out", str(run)]
+    monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", "train", *table, *options])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    line, last = capsys.readouterr().out.splitlines()[-2:]
+    assert not end.value.code
+    kept = json.loads((run / "test.json").read_text())
+    forest = kept["baseline"]["random_forest"]
+    assert json.loads(last)["baseline"] == kept["baseline"] and set(forest) == {"rocauc", "prauc", "accuracy"}
+    assert f"test rocauc {kept['value']:.4f} (a random forest: {forest['rocauc']:.4f}), " in line
+    assert "baseline" not in (run / "model-1" / "test.json").read_text()
+
+
+def test_a_run_without_a_forest_gets_one_when_it_is_resumed(train, molecules, tmp_path, few_trees):
+    arguments = ["--target-columns", "a", "--epochs", 1]
+    code, before, _ = train(molecules, *arguments)
+    assert code == 0 and "baseline" not in before and "baseline" not in (tmp_path / "run" / "test.json").read_text()
+    code, after, _ = train(molecules, *arguments, "--resume", "--baseline")
+    assert code == 0 and after["value"] == before["value"] and "mae" in after["baseline"]["random_forest"]
+
+
 def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
     monkeypatch.setattr("graphormer_sepnorm.training.trainer.Trainer.evaluate", lambda trainer, epoch: float(epoch))
     code, result, _ = train(molecules, "--target-columns", "a", "--epochs", 9, "--patience", 2)
@@ -230,7 +286,9 @@ def test_a_table_of_too_many_rows_is_refused(train, molecules, tmp_path, monkeyp
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--target-columns", "a"], ["--split", "random"], ["--split-sizes", "80:10:10"]])
+@pytest.mark.parametrize(
+    "arguments", [["--target-columns", "a"], ["--split", "random"], ["--split-sizes", "80:10:10"], ["--no-baseline"]]
+)
 def test_options_of_a_table_without_one_are_refused(command, arguments):
     code, _, messages = command("train", "--dataset", "sample", *arguments)
     assert code == 2 and "belong to --csv" in messages

@@ -39,6 +39,9 @@ def train(
     ] = None,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
     ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
+    baseline: Annotated[
+        bool, typer.Option("--baseline/--no-baseline", help="Score a random forest on the same split of --csv too.")
+    ] = True,
     recipe: Annotated[
         str, typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run.")
     ] = "slim",
@@ -96,11 +99,20 @@ def train(
     if csv is None:
         if more_targets:
             raise InputError(f"unexpected argument {more_targets[0]!r}: only columns of --csv are named without option")
-        of_tables = (target_columns, smiles_column, delimiter, split_column, split_sizes, balance, ensemble != 1)
+        of_tables = (
+            target_columns,
+            smiles_column,
+            delimiter,
+            split_column,
+            split_sizes,
+            balance,
+            ensemble != 1,
+            not baseline,
+        )
         if any(of_tables) or task != "regression" or split != "scaffold":
             raise InputError(
                 "--target-columns, --smiles-column, --delimiter, --task, --split, --split-column, --split-sizes, "
-                "--balance and --ensemble belong to --csv FILE"
+                "--balance, --ensemble and --no-baseline belong to --csv FILE"
             )
         config = dataset_config(dataset, train_config, norm, found.architecture)
     else:
@@ -127,7 +139,7 @@ def train(
             result = train_run(config, folder, root, resume)
         else:
             table = replace(table, seed=config.train.seed)
-            result = train_table(table, config, folder, ensemble, resume)
+            result = train_table(table, config, folder, ensemble, resume, baseline)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
             if result["duplicates"]:
@@ -136,5 +148,12 @@ def train(
                     "labels that contradict each other: duplicates.csv in the run folder names them",
                     file=sys.stderr,
                 )
-    print(f"{folder}: test {result['metric']} {result['value']:.4f}, {time.perf_counter() - started:.0f} s")
+    score = f"{result['metric']} {result['value']:.4f}{beside(result)}"
+    print(f"{folder}: test {score}, {time.perf_counter() - started:.0f} s")
     print(json.dumps(result))
+
+
+def beside(result: dict) -> str:
+    """The forest's score in the metric of the model, in brackets; "" if there is none."""
+    score = result.get("baseline", {}).get("random_forest", {}).get(result["metric"])
+    return "" if score is None else f" (a random forest: {score:.4f})"
