@@ -79,7 +79,7 @@ def murcko_scaffold(mol_or_smiles: Chem.Mol | str) -> str:
         return Chem.MolToSmiles(scaffold, isomericSmiles=False)
 
 
-def molecule_key(smiles: str) -> str:
+def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
     """Returns the same text for all spellings of a molecule, its mobile hydrogens included: the standard InChIKey.
 
     Where InChI has none, as for a wildcard atom, the canonical SMILES.
@@ -87,6 +87,6 @@ def molecule_key(smiles: str) -> str:
     Raises:
         InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
     """
-    mol = read_smiles(smiles)
-    with one_molecule(smiles):
+    mol = read_smiles(mol_or_smiles) if isinstance(mol_or_smiles, str) else mol_or_smiles
+    with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
         return Chem.MolToInchiKey(mol) or Chem.MolToSmiles(mol)

@@ -4,11 +4,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.graphs import Graphs
 
 SPLITS = ("train", "val", "test")
+SplitName = Literal["scaffold", "scaffold-deepchem", "random", "butina", "column", "time"]
 ROOT_VARIABLE = "GRAPHORMER_SEPNORM_ROOT"
 CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
 

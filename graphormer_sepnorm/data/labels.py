@@ -1,7 +1,8 @@
 """Training on a table of one's own: reading its labels, splitting it, and a run or an ensemble on it.
 
 The rows that can be used go into the run folder as ``table.csv``, with their split, and the others as ``skipped.csv``,
-with the reason; so a run folder has all that its scores can be computed again from.
+with the reason; so a run folder has all that its scores can be computed again from.  ``duplicates.csv`` names the
+molecules that stand in several rows.
 """
 
 import math
@@ -13,17 +14,27 @@ from typing import Literal
 import numpy as np
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, read_sized
-from graphormer_sepnorm.chem.properties import murcko_scaffold
+from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.data.dataset import SPLITS
-from graphormer_sepnorm.data.splits import random_split, scaffold_split
+from graphormer_sepnorm.data.dataset import SPLITS, SplitName
+from graphormer_sepnorm.data.splits import (
+    SPLITTERS,
+    Duplicate,
+    Sizes,
+    Structures,
+    find_duplicates,
+    is_time,
+    read_times,
+    time_split,
+)
 from graphormer_sepnorm.data.tables import Row, open_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tasks import check_learnable, check_scorable
 
 MAX_ROWS = 10_000_000
+CONFLICT = 0.5  # standard deviations by which the numbers of one molecule may differ
 MAIN_METRIC = {"regression": "mae", "classification": "rocauc"}
 MISSING = ("", "na", "nan", "n/a", "null", "none")
 CLASSES = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
@@ -38,10 +49,11 @@ class TableOptions:
         path, smiles_column, delimiter: as ``open_table``.
         targets: columns to predict.
         kind: of the task.
-        split: "scaffold" (Bemis-Murcko, none in two splits), "random", or "column".
-        split_column: for "column", the one that says train, val or test.
+        split: a name in ``SPLITTERS``, "column" or "time".
+        split_column: for "column", the one that says train, val or test; for "time", the one of numbers or dates.
+        sizes: of the splits, unless a column says them.
         balance: whether the positives of a classification count as much as its negatives.
-        seed: of a random split.
+        seed: of the split.
 
     Raises:
         InputError: options that do not fit together.
@@ -52,8 +64,9 @@ class TableOptions:
     kind: Literal["regression", "classification"] = "regression"
     smiles_column: str | None = None
     delimiter: str | None = None
-    split: Literal["scaffold", "random", "column"] = "scaffold"
+    split: SplitName = "scaffold"
     split_column: str | None = None
+    sizes: Sizes = field(default_factory=Sizes)
     balance: bool = False
     seed: int = 0
 
@@ -62,20 +75,23 @@ class TableOptions:
             raise InputError("name the columns to predict with --target-columns")
         if len(set(self.targets)) < len(self.targets):
             raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
-        if (self.split == "column") != (self.split_column is not None):
-            raise InputError("--split column and --split-column NAME go together")
+        if (self.split in ("column", "time")) != (self.split_column is not None):
+            raise InputError("--split column or time and --split-column NAME go together")
+        if self.split == "column" and self.sizes != Sizes():
+            raise InputError("--split-sizes does not go with --split column: the column says them")
         if self.balance and self.kind == "regression":
             raise InputError("--balance is for --task classification")
 
 
 @dataclass(frozen=True)
 class LabelledRow:
-    """A row that can be used: its number from 1, its labels (NaN where missing), its split where a column says it."""
+    """A row that can be used: its number from 1, its labels (NaN where missing), its split or time if there is one."""
 
     number: int
     smiles: str
     labels: list[float]
     split: str = ""
+    time: str = ""
 
 
 @dataclass
@@ -85,14 +101,23 @@ class LabelledTable:
     Attributes:
         rows: those that can be used, with their splits.
         skipped: number, SMILES and reason of the others.
+        duplicates: molecules that stand in several of ``rows``.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
     skipped: list[tuple[int, str, str]] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)
+
+    def labels(self) -> np.ndarray:
+        """The labels of the rows [M, T], NaN where missing."""
+        return np.array([row.labels for row in self.rows])
+
+    def of_split(self, split: str) -> list[LabelledRow]:
+        return [row for row in self.rows if row.split == split]
 
 
 def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
-    """Reads a table, skips the rows that cannot be used, and splits the others.
+    """Reads a table, skips the rows that cannot be used, splits the others, and finds molecules in several rows.
 
     Args:
         options: how.
@@ -112,11 +137,9 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
                 labelled.rows.append(read(number, row))
             except InputError as error:
                 labelled.skipped.append((number, row.smiles, str(error)))
-    scaffolds = keep_readable(labelled, featurizer)
-    labelled.rows = [
-        replace(row, split=split)
-        for row, split in zip(labelled.rows, assign_splits(options, labelled.rows, scaffolds), strict=True)
-    ]
+    structures = keep_readable(labelled, featurizer)
+    splits = assign_splits(options, labelled, structures)
+    labelled.rows = [replace(row, split=split) for row, split in zip(labelled.rows, splits, strict=True)]
     labelled.skipped.sort()
     for split in SPLITS:
         if not any(row.split == split for row in labelled.rows):
@@ -124,7 +147,16 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
                 f"{options.path}: no molecule of {len(labelled.rows)} usable rows is in the {split} split by "
                 f"{options.split}{first_reason(labelled)}"
             )
+    y = labelled.labels()
+    labelled.duplicates = find_duplicates(structures.keys, y, tolerances(options.kind, y))
     return labelled
+
+
+def tolerances(kind: str, y: np.ndarray) -> np.ndarray:
+    """By how much the labels of one molecule may differ [T]: classes not at all; ``y`` [M, T], NaN where missing."""
+    known = [column[~np.isnan(column)] for column in y.T]
+    spread = np.array([column.std() if len(column) else 0.0 for column in known])
+    return CONFLICT * spread if kind == "regression" else np.zeros_like(spread)
 
 
 def first_reason(labelled: LabelledTable) -> str:
@@ -150,10 +182,16 @@ def label_reader(options: TableOptions, columns: list[str]) -> Callable[[int, Ro
         labels = [read_label(row.fields[places[name]], name, options.kind) for name in options.targets]
         if all(map(math.isnan, labels)):
             raise InputError("it has no label")
-        split = row.fields[places[options.split_column]] if options.split_column else "train"
-        if split.strip().lower() not in SPLIT_NAMES:
-            raise InputError(f"its split is {split!r}, not train, val or test")
-        return LabelledRow(number, row.smiles, labels, SPLIT_NAMES[split.strip().lower()])
+        if options.split_column is None:
+            return LabelledRow(number, row.smiles, labels)
+        said = row.fields[places[options.split_column]].strip()
+        if options.split == "time":
+            if not is_time(said):
+                raise InputError(f"its time is {said!r}, neither a number nor a date such as 2024-05-31")
+            return LabelledRow(number, row.smiles, labels, time=said)
+        if said.lower() not in SPLIT_NAMES:
+            raise InputError(f"its split is {said!r}, not train, val or test")
+        return LabelledRow(number, row.smiles, labels, SPLIT_NAMES[said.lower()])
 
     return read
 
@@ -176,44 +214,49 @@ def read_label(text: str, target: str, kind: str) -> float:
     return value
 
 
-def keep_readable(labelled: LabelledTable, featurizer: str) -> list[str]:
-    """Moves the rows whose molecule cannot be read to the skipped ones; returns the scaffolds of the others."""
-    found = map_chunks(partial(scaffolds_or_errors, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
+def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
+    """Moves the rows whose molecule cannot be read to the skipped ones; returns the structures of the others."""
+    found = map_chunks(partial(structures_or_errors, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
     answers = [answer for _, chunk in found for answer in chunk]
-    for row, (_, error) in zip(labelled.rows, answers, strict=True):
+    for row, (_, _, error) in zip(labelled.rows, answers, strict=True):
         if error:
             labelled.skipped.append((row.number, row.smiles, error))
-    labelled.rows = [row for row, (_, error) in zip(labelled.rows, answers, strict=True) if not error]
-    return [scaffold for scaffold, error in answers if not error]
+    labelled.rows = [row for row, (_, _, error) in zip(labelled.rows, answers, strict=True) if not error]
+    return Structures(
+        [row.smiles for row in labelled.rows],
+        [scaffold for scaffold, _, error in answers if not error],
+        [key for _, key, error in answers if not error],
+    )
 
 
-def scaffolds_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str]]:
-    """For each SMILES its Murcko scaffold and "", or "" and the reason why it cannot be read."""
+def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str, str]]:
+    """For each SMILES its Murcko scaffold, its ``molecule_key`` and "", or "", "" and why it cannot be read."""
     answers = []
     for text in smiles:
         try:
             mol = read_sized(text)
-            scaffold = murcko_scaffold(mol)
+            scaffold, key = murcko_scaffold(mol), molecule_key(mol)
             with one_molecule(text or ""):
                 FEATURIZERS[featurizer].features(mol)
-            answers.append((scaffold, ""))
+            answers.append((scaffold, key, ""))
         except InputError as error:
-            answers.append(("", str(error)))
+            answers.append(("", "", str(error)))
     return answers
 
 
-def assign_splits(options: TableOptions, rows: list[LabelledRow], scaffolds: list[str]) -> list[str]:
+def assign_splits(options: TableOptions, labelled: LabelledTable, structures: Structures) -> list[str]:
     """The split of each row."""
     if options.split == "column":
-        return [row.split for row in rows]
-    if options.split == "random":
-        return random_split(len(rows), options.seed)
-    return scaffold_split(scaffolds)
+        return [row.split for row in labelled.rows]
+    if options.split == "time":
+        return time_split(read_times(row.time for row in labelled.rows), structures.keys, options.sizes)
+    y = labelled.labels() if options.kind == "classification" else None
+    return SPLITTERS[options.split](structures, y, options.sizes, options.seed)
 
 
 def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:
     """Raises InputError unless the training split can be learnt from and the others can be scored."""
-    y = {split: np.array([row.labels for row in labelled.rows if row.split == split]) for split in SPLITS}
+    y = {split: np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS}
     try:
         check_learnable(task, y["train"])
         check_scorable(task, y["val"], "validation")

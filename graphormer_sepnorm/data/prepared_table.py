@@ -21,12 +21,13 @@ from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.system.files import write_atomically
 
 SKIPPED = "skipped.csv"
+DUPLICATES = "duplicates.csv"
 TABLE = "table.csv"
 TARGET = "target "
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
-    """Writes ``table.csv``, ``table.json`` and ``skipped.csv`` into a run folder.
+    """Writes ``table.csv``, ``table.json``, ``skipped.csv`` and ``duplicates.csv`` into a run folder.
 
     Raises:
         InputError: the folder has another table already.
@@ -40,6 +41,17 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     write_atomically(folder / TABLE, content)
     write_atomically((folder / TABLE).with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
     write_atomically(folder / SKIPPED, csv_bytes([["row", "smiles", "error"], *labelled.skipped]))
+    write_atomically(folder / DUPLICATES, csv_bytes(duplicate_lines(labelled, options.targets)))
+
+
+def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
+    """A header, and a line per row whose molecule stands in several."""
+    lines: list[list] = [["molecule", "row", "smiles", "split", "conflicting targets"]]
+    for duplicate in labelled.duplicates:
+        conflicts = "; ".join(targets[target] for target in duplicate.conflicts)
+        rows = [labelled.rows[place] for place in duplicate.rows]
+        lines += [[duplicate.key, row.number, row.smiles, row.split, conflicts] for row in rows]
+    return lines
 
 
 def csv_bytes(lines: list) -> bytes:

@@ -391,37 +391,3 @@ def find_duplicates(keys: list[str], y: np.ndarray, tolerance: np.ndarray) -> li
             conflicts = np.flatnonzero(highest - lowest > tolerance)
             found.append(Duplicate(key, tuple(rows), tuple(conflicts.tolist())))
     return found
-
-
-def random_split(num_rows: int, seed: int) -> list[str]:
-    """The splits of rows in a random order, by the usual ``Sizes``."""
-    counts = Sizes().counts(num_rows)
-    names = np.full(num_rows, "test", object)
-    order = np.random.default_rng(seed).permutation(num_rows)
-    names[order[: counts["train"] + counts["val"]]] = "val"
-    names[order[: counts["train"]]] = "train"
-    return names.tolist()
-
-
-def scaffold_split(scaffolds: list[str]) -> list[str]:
-    """The splits of rows by their scaffolds, by the usual ``Sizes``: the largest groups first, each in one split.
-
-    A group goes to training as long as it fits in there, then to validation, then to test; of groups of one size the
-    one whose first row comes first is taken first.
-    """
-    groups: dict[str, list[int]] = {}
-    for row, scaffold in enumerate(scaffolds):
-        groups.setdefault(scaffold, []).append(row)
-    counts = Sizes().counts(len(scaffolds))
-    train_end, val_end = counts["train"], counts["train"] + counts["val"]
-    names, in_train, in_val = [""] * len(scaffolds), 0, 0
-    for rows in sorted(groups.values(), key=lambda rows: (-len(rows), rows[0])):
-        if in_train + len(rows) <= train_end:
-            name, in_train = "train", in_train + len(rows)
-        elif in_train + in_val + len(rows) <= val_end:
-            name, in_val = "val", in_val + len(rows)
-        else:
-            name = "test"
-        for row in rows:
-            names[row] = name
-    return names

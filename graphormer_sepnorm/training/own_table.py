@@ -3,15 +3,24 @@
 from dataclasses import replace
 from pathlib import Path
 
-from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.data.labels import TableOptions, check_splits, read_labelled
+import numpy as np
+
+from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.data.dataset import cache_root
+from graphormer_sepnorm.data.labels import LabelledTable, TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.data.prepared_table import write_labelled
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.tasks import all_scores
+from graphormer_sepnorm.training.baseline import fit_forest, table_features
 from graphormer_sepnorm.training.experiment import score_runs, train_run
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
 
-def train_table(options: TableOptions, config: Config, out: Path, members: int = 1, resume: bool = False) -> dict:
+def train_table(
+    options: TableOptions, config: Config, out: Path, members: int = 1, resume: bool = False, baseline: bool = True
+) -> dict:
     """Trains one model on a table, or an ensemble of models that differ in their seed.
 
     Args:
@@ -20,10 +29,13 @@ def train_table(options: TableOptions, config: Config, out: Path, members: int =
         out: run folder of one model; of an ensemble, the folder of the run folders ``model-0``, ``model-1``, ...
         members: number of models.
         resume: go on from the last completed epoch.
+        baseline: whether a random forest is fitted to the same training molecules; its test scores are under
+            ``baseline``.
 
     Returns:
         the test scores, those of the mean prediction for an ensemble, which ``test.json`` holds too, and the numbers of
-        rows that were used and skipped.
+        rows that were used and skipped, of molecules that stand in several rows, and of those of them whose labels
+        contradict each other.
 
     Raises:
         InputError: as ``read_labelled`` and ``train_run``; nothing is written if the table cannot be used.
@@ -43,4 +55,28 @@ def train_table(options: TableOptions, config: Config, out: Path, members: int =
         scores = score_runs([run.path for run in runs], "test")
         scores.write(whole)
         result = scores.result
-    return {**result, "rows": len(labelled.rows), "skipped": len(labelled.skipped)}
+    if baseline and distributed.rank() == 0:
+        with advising(f"{out} has the scores of the model: the same command and --resume adds those of the forest"):
+            result = {**result, "baseline": {"random_forest": forest_scores(labelled, config.task, config.train.seed)}}
+        whole.write_test(result)
+    return {
+        **result,
+        "rows": len(labelled.rows),
+        "skipped": len(labelled.skipped),
+        "duplicates": len(labelled.duplicates),
+        "conflicting": sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates),
+    }
+
+
+def forest_scores(labelled: LabelledTable, task: TaskConfig, seed: int) -> dict[str, float | None]:
+    """The test scores of random forests that are fitted to the training split, as ``all_scores``.
+
+    A molecule that has no descriptors gets the means of the training labels.
+    """
+    train, test = (labelled.of_split(split) for split in ("train", "test"))
+    features = table_features([row.smiles for row in train + test], cache_root() / "descriptors")
+    known, y = (np.array([row.labels for row in rows]) for rows in (train, test))
+    forest = fit_forest(features[: len(train)], known, task.kind, seed)
+    prediction = forest.predict(features[len(train) :])
+    prediction = np.where(np.isnan(prediction), np.nanmean(known, axis=0), prediction)
+    return all_scores(task.kind, y, prediction)

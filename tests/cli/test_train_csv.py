@@ -1,24 +1,27 @@
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
-from graphormer_sepnorm.chem.properties import murcko_scaffold
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data import labels
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.labels import read_label
-from graphormer_sepnorm.data.splits import random_split, scaffold_split
+from graphormer_sepnorm.data.splits import SPLITTERS, Sizes, read_structures
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.training import baseline
 
 MODEL_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
-TABLE_FILES = {"table.csv", "table.json", "skipped.csv"}
+TABLE_FILES = {"table.csv", "table.json", "skipped.csv", "duplicates.csv"}
 
 
 def tiny(atom_sizes, bond_sizes, num_tasks):
@@ -28,12 +31,12 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 
 @pytest.fixture
 def train(command, monkeypatch, tmp_path):
-    """Runs the command on a table with a tiny model; gives exit code, result and messages."""
+    """Runs the command on a table with a tiny model, without a forest; gives exit code, result and messages."""
     monkeypatch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig()))
 
     def run(table: pd.DataFrame, *arguments):
         table.to_csv(tmp_path / "mols.csv", index=False)
-        options = ["--recipe", "tiny", "--epochs", 2, "--out", tmp_path / "run"]
+        options = ["--recipe", "tiny", "--epochs", 2, "--no-baseline", "--out", tmp_path / "run"]
         return command("train", "--csv", tmp_path / "mols.csv", *options, *arguments)
 
     return run
@@ -112,6 +115,73 @@ def test_split_by_a_column(train, molecules, tmp_path):
     assert found == (["train", "val", "test"] * 40)[1:]
 
 
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_every_split_divides_the_table_by_the_sizes_that_are_asked_for(train, molecules, tmp_path, name):
+    code, _, messages = train(
+        molecules, "--target-columns", "a", "--split", name, "--split-sizes", "60:20:20", "--seed", 3, "--epochs", 1
+    )
+    assert code == 0, messages
+    found = pd.read_csv(tmp_path / "run" / "table.csv")
+    structures = read_structures(molecules.smiles.tolist())
+    assert found.split.tolist() == SPLITTERS[name](structures, None, Sizes(0.6, 0.2, 0.2), 3)
+    assert found.split.tolist() != SPLITTERS[name](structures, None, Sizes(), 3)
+
+
+def test_scaffolds_are_split_by_the_seed_if_nothing_else_is_said(train, molecules, tmp_path):
+    assert train(molecules, "--target-columns", "a", "--seed", 5)[0] == 0
+    structures = read_structures(molecules.smiles.tolist())
+    found = pd.read_csv(tmp_path / "run" / "table.csv").split.tolist()
+    assert found == SPLITTERS["scaffold"](structures, None, Sizes(), 5)
+    assert found != SPLITTERS["scaffold"](structures, None, Sizes(), 6)
+
+
+def test_classes_that_go_with_common_scaffolds_are_split_by_default(train, tmp_path):
+    """As in bace and bbbp: the molecules of rare scaffolds, which the split of DeepChem tests on, are of one class."""
+    chains = ["C" * length for length in range(1, 21)]
+    common = [
+        (f"c1ccccc1{chain}C1CCCCC1{tail}", int("N" in tail)) for chain in chains for tail in ("C", "N", "CC", "CN")
+    ]
+    rare = [(f"C1{'C' * size}1", 0) for size in range(8, 28)]
+    table = pd.DataFrame(common + rare, columns=["smiles", "active"])
+    arguments = ["--target-columns", "active", "--task", "classification", "--epochs", 1]
+    code, _, messages = train(table, *arguments, "--split", "scaffold-deepchem")
+    assert code == 2 and "needs both classes" in messages
+    assert train(table, *arguments)[0] == 0
+
+
+def test_a_random_split_gives_every_split_its_share_of_a_class(train, molecules, tmp_path):
+    table = molecules.assign(active=[1] * 10 + [0] * 110)
+    code, _, messages = train(
+        table, "--target-columns", "active", "--task", "classification", "--split", "random", "--epochs", 1
+    )
+    assert code == 0, messages
+    found = pd.read_csv(tmp_path / "run" / "table.csv")
+    assert found.groupby("split")["target active"].sum().to_dict() == {"train": 8, "val": 1, "test": 1}
+
+
+def test_the_latest_rows_are_tested_on(train, molecules, tmp_path):
+    table = molecules.assign(day=[f"{2000 + (row * 7) % 120}-01-01" for row in range(120)])
+    table.loc[[4, 9], "day"] = ["soon", None]
+    code, result, messages = train(table, "--target-columns", "a", "--split", "time", "--split-column", "day")
+    assert code == 0 and result["skipped"] == 2, messages
+    assert "its time is 'soon', neither" in (tmp_path / "run" / "skipped.csv").read_text()
+    found = pd.read_csv(tmp_path / "run" / "table.csv").merge(table, on="smiles").groupby("split").day
+    assert found.max()["train"] < found.min()["val"] <= found.max()["val"] < found.min()["test"]
+
+
+def test_molecules_in_several_rows_stay_together_and_are_named(train, molecules, tmp_path):
+    table = molecules[["smiles", "long"]].copy()
+    extra = pd.DataFrame({"smiles": ["OCC", "C(O)C", "NC", "CN"], "long": [0, 1, 1, 1]})
+    table = pd.concat([table, extra], ignore_index=True)
+    code, result, messages = train(table, "--target-columns", "long", "--task", "classification", "--split", "random")
+    assert code == 0 and (result["duplicates"], result["conflicting"]) == (2, 1)
+    assert "2 molecules stand in several rows, 1 of them with labels that contradict each other" in messages
+    found = pd.read_csv(tmp_path / "run" / "duplicates.csv", keep_default_na=False)
+    assert found.row.tolist() == [121, 122, 123, 124] and found.smiles.tolist() == extra.smiles.tolist()
+    assert found["conflicting targets"].tolist() == ["long", "long", "", ""]
+    assert found.groupby("molecule").split.nunique().tolist() == [1, 1]
+
+
 def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules, tmp_path):
     arguments = ["--target-columns", "a", "--split", "random"]
     assert train(molecules, *arguments)[0] == 0
@@ -120,6 +190,58 @@ def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules
     assert train(molecules, *arguments, "--resume")[0] == 0
     code, _, messages = train(molecules.head(100), *arguments, "--resume")
     assert code == 2 and "another table" in messages
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    monkeypatch.setattr(baseline.fit_forest, "__defaults__", (20,))
+
+
+def test_a_forest_is_scored_on_the_same_molecules(train, molecules, tmp_path, few_trees, command):
+    """The forest beside it is scikit-learn's, fitted here to the training rows of the run folder."""
+    code, result, messages = train(molecules, "--target-columns", "b", "a", "--baseline", "--seed", 3)
+    assert code == 0, messages
+    found = pd.read_csv(tmp_path / "run" / "table.csv")
+    training, test = found[found.split == "train"], found[found.split == "test"]
+    errors = []
+    for target in ("target b", "target a"):
+        known, asked = training.dropna(subset=target), test.dropna(subset=target)
+        forest = RandomForestRegressor(20, max_features=1 / 3, random_state=3, max_samples=len(known))
+        forest.fit(baseline.forest_features(known.smiles.tolist()), known[target])
+        predicted = forest.predict(baseline.forest_features(asked.smiles.tolist()))
+        errors.append(np.abs(predicted - asked[target]).mean())
+    scores = result["baseline"]["random_forest"]
+    assert set(scores) == {"mae", "rmse", "r2"} and scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
+    kept = json.loads((tmp_path / "run" / "test.json").read_text())
+    assert kept["baseline"] == result["baseline"] and kept["value"] == result["value"] != scores["mae"]
+    assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-5)
+
+
+def test_the_forest_of_an_ensemble_is_kept_once_and_printed_beside_it(
+    train, molecules, tmp_path, few_trees, monkeypatch, capsys
+):
+    molecules.to_csv(tmp_path / "mols.csv", index=False)
+    run = tmp_path / "run"
+    options = ["--task", "classification", "--split", "random", "--ensemble", "2", "--epochs", "1", "--recipe", "tiny"]
+    table = ["--csv", str(tmp_path / "mols.csv"), "--target-columns", "long", "--out", str(run)]
+    monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", "train", *table, *options])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    line, last = capsys.readouterr().out.splitlines()[-2:]
+    assert not end.value.code
+    kept = json.loads((run / "test.json").read_text())
+    forest = kept["baseline"]["random_forest"]
+    assert json.loads(last)["baseline"] == kept["baseline"] and set(forest) == {"rocauc", "prauc", "accuracy"}
+    assert f"test rocauc {kept['value']:.4f} (a random forest: {forest['rocauc']:.4f}), " in line
+    assert "baseline" not in (run / "model-1" / "test.json").read_text()
+
+
+def test_a_run_without_a_forest_gets_one_when_it_is_resumed(train, molecules, tmp_path, few_trees):
+    arguments = ["--target-columns", "a", "--epochs", 1]
+    code, before, _ = train(molecules, *arguments)
+    assert code == 0 and "baseline" not in before and "baseline" not in (tmp_path / "run" / "test.json").read_text()
+    code, after, _ = train(molecules, *arguments, "--resume", "--baseline")
+    assert code == 0 and after["value"] == before["value"] and "mae" in after["baseline"]["random_forest"]
 
 
 def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
@@ -136,6 +258,14 @@ def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
         (["--target-columns", "c"], "0 columns 'c'; its columns are smiles, a, b, long, rare"),
         (["--target-columns", "a", "a"], "named twice"),
         (["--target-columns", "a", "--split", "column"], "--split-column NAME go together"),
+        (["--target-columns", "a", "--split", "time"], "--split-column NAME go together"),
+        (["--target-columns", "a", "--split-column", "b"], "--split-column NAME go together"),
+        (["--target-columns", "a", "--split", "time", "--split-column", "day"], "0 columns 'day'"),
+        (["--target-columns", "a", "--split-sizes", "80:30"], "the split sizes are '80:30': give three"),
+        (
+            ["--target-columns", "a", "--split", "column", "--split-column", "b", "--split-sizes", "60:20:20"],
+            "does not go",
+        ),
         (["--target-columns", "a", "--balance"], "--balance is for"),
         (["--target-columns", "a", "--optimizer", "sgd"], "unknown optimizer 'sgd', choose one of adamw, muon"),
         (["--target-columns", "a", "--task", "classification"], "not 0 or 1"),
@@ -156,26 +286,25 @@ def test_a_table_of_too_many_rows_is_refused(train, molecules, tmp_path, monkeyp
     assert not (tmp_path / "run").exists()
 
 
-def test_targets_without_a_table_are_refused(command):
-    code, _, messages = command("train", "--dataset", "sample", "--target-columns", "a")
+@pytest.mark.parametrize(
+    "arguments", [["--target-columns", "a"], ["--split", "random"], ["--split-sizes", "80:10:10"], ["--no-baseline"]]
+)
+def test_options_of_a_table_without_one_are_refused(command, arguments):
+    code, _, messages = command("train", "--dataset", "sample", *arguments)
     assert code == 2 and "belong to --csv" in messages
 
 
-def test_scaffold_split_is_deterministic_and_shares_no_scaffold(molecules):
-    scaffolds = [murcko_scaffold(smiles) for smiles in molecules.smiles]
-    splits = scaffold_split(scaffolds)
-    assert splits == scaffold_split(scaffolds)
+def test_the_split_of_deepchem_has_no_seed_and_shares_no_scaffold(molecules):
+    structures = read_structures(molecules.smiles.tolist())
+    scaffolds = structures.scaffolds
+    splits = SPLITTERS["scaffold-deepchem"](structures, None, Sizes(), 0)
+    assert splits == SPLITTERS["scaffold-deepchem"](structures, None, Sizes(), 1)
     by_split = {name: {s for s, split in zip(scaffolds, splits, strict=True) if split == name} for name in set(splits)}
     assert not by_split["train"] & by_split["val"] and not by_split["train"] & by_split["test"]
     assert not by_split["val"] & by_split["test"]
     assert splits.count("train") == 96 and splits.count("val") == 12
     largest = max(set(scaffolds), key=scaffolds.count)
     assert largest in by_split["train"]
-
-
-def test_random_split_depends_on_its_seed_alone():
-    assert random_split(50, 1) == random_split(50, 1) != random_split(50, 2)
-    assert [random_split(50, 1).count(name) for name in ("train", "val", "test")] == [40, 5, 5]
 
 
 @pytest.mark.parametrize("text", ["", " ", "NaN", "NA", "none"])

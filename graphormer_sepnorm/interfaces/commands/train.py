@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.data.benchmarks import DATASETS
+from graphormer_sepnorm.data.dataset import SplitName
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, with_given
 from graphormer_sepnorm.layers.norms import NORMS
@@ -29,12 +30,18 @@ def train(
     target_columns: Annotated[list[str] | None, typer.Option(help="Columns of --csv to predict.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
     task: Annotated[Literal["regression", "classification"], typer.Option(help="Of --csv.")] = "regression",
-    split: Annotated[
-        Literal["scaffold", "random", "column"], typer.Option(help="How --csv is split, 80:10:10 or by a column.")
-    ] = "scaffold",
-    split_column: Annotated[str | None, typer.Option(help="Column of --csv that says train, val or test.")] = None,
+    split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
+    split_column: Annotated[
+        str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
+    ] = None,
+    split_sizes: Annotated[
+        str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")
+    ] = None,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
     ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
+    baseline: Annotated[
+        bool, typer.Option("--baseline/--no-baseline", help="Score a random forest on the same split of --csv too.")
+    ] = True,
     recipe: Annotated[
         str, typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run.")
     ] = "slim",
@@ -68,6 +75,7 @@ def train(
     with leaving_at_once():
         from graphormer_sepnorm.data.labels import TableOptions, table_task
         from graphormer_sepnorm.data.prepared_table import TABLE
+        from graphormer_sepnorm.data.splits import Sizes, read_sizes
         from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
@@ -91,18 +99,28 @@ def train(
     if csv is None:
         if more_targets:
             raise InputError(f"unexpected argument {more_targets[0]!r}: only columns of --csv are named without option")
-        of_tables = (target_columns, smiles_column, delimiter, split_column, balance, ensemble != 1)
+        of_tables = (
+            target_columns,
+            smiles_column,
+            delimiter,
+            split_column,
+            split_sizes,
+            balance,
+            ensemble != 1,
+            not baseline,
+        )
         if any(of_tables) or task != "regression" or split != "scaffold":
             raise InputError(
-                "--target-columns, --smiles-column, --delimiter, --task, --split, --split-column, --balance and "
-                "--ensemble belong to --csv FILE"
+                "--target-columns, --smiles-column, --delimiter, --task, --split, --split-column, --split-sizes, "
+                "--balance, --ensemble and --no-baseline belong to --csv FILE"
             )
         config = dataset_config(dataset, train_config, norm, found.architecture)
     else:
         if dataset != "sample":
             raise InputError("--dataset and --csv exclude each other")
         targets = (*(target_columns or ()), *(more_targets or ()))
-        division = (split, split_column, balance, train_config.seed)
+        sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
+        division = (split, split_column, sizes, balance, train_config.seed)
         table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
         config = task_config(TABLE, "ogb", table_task(table), train_config, norm, found.architecture)
     if start is not None:
@@ -121,8 +139,21 @@ def train(
             result = train_run(config, folder, root, resume)
         else:
             table = replace(table, seed=config.train.seed)
-            result = train_table(table, config, folder, ensemble, resume)
+            result = train_table(table, config, folder, ensemble, resume, baseline)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
-    print(f"{folder}: test {result['metric']} {result['value']:.4f}, {time.perf_counter() - started:.0f} s")
+            if result["duplicates"]:
+                print(
+                    f"{result['duplicates']} molecules stand in several rows, {result['conflicting']} of them with "
+                    "labels that contradict each other: duplicates.csv in the run folder names them",
+                    file=sys.stderr,
+                )
+    score = f"{result['metric']} {result['value']:.4f}{beside(result)}"
+    print(f"{folder}: test {score}, {time.perf_counter() - started:.0f} s")
     print(json.dumps(result))
+
+
+def beside(result: dict) -> str:
+    """The forest's score in the metric of the model, in brackets; "" if there is none."""
+    score = result.get("baseline", {}).get("random_forest", {}).get(result["metric"])
+    return "" if score is None else f" (a random forest: {score:.4f})"

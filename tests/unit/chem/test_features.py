@@ -10,7 +10,7 @@ from graphormer_sepnorm.chem import features, properties
 from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, Featurizer, read_molecules
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.labels import scaffolds_or_errors
+from graphormer_sepnorm.data.labels import structures_or_errors
 from graphormer_sepnorm.errors import InputError
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
@@ -105,7 +105,7 @@ def test_strict_reading_names_the_first_row_that_cannot_be_read():
 
 
 @pytest.mark.parametrize("featurizer", FEATURIZERS)
-def test_a_row_of_a_table_is_parsed_once_for_its_features_and_its_scaffold(featurizer, monkeypatch):
+def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_key(featurizer, monkeypatch):
     parsed = []
 
     def read(smiles):
@@ -113,8 +113,13 @@ def test_a_row_of_a_table_is_parsed_once_for_its_features_and_its_scaffold(featu
         return read_smiles(smiles)
 
     smiles = ["c1ccccc1C", "C(", "CCO"]
-    expected = [("c1ccccc1", ""), ("", read_molecules(featurizer, smiles).errors[1]), ("", "")]
+    error = read_molecules(featurizer, smiles).errors[1]
+    expected = [
+        ("c1ccccc1", "YXFVVABEGXRONW-UHFFFAOYSA-N", ""),
+        ("", "", error),
+        ("", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", ""),
+    ]
     for module in (features, properties):
         monkeypatch.setattr(module, "read_smiles", read)
-    assert scaffolds_or_errors(featurizer, smiles) == expected
+    assert structures_or_errors(featurizer, smiles) == expected
     assert parsed == smiles

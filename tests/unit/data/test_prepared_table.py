@@ -4,6 +4,7 @@ import pytest
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data.labels import LabelledRow, LabelledTable, TableOptions, table_task
 from graphormer_sepnorm.data.prepared_table import csv_bytes, table_dataset, write_labelled
+from graphormer_sepnorm.data.splits import Duplicate
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import task_config
 
@@ -13,7 +14,7 @@ ROWS = [
     LabelledRow(3, "c1ccccc1", [float("nan"), -2.0], "val"),
     LabelledRow(4, "CN", [0.1, 0.25], "train"),
 ]
-LABELLED = LabelledTable(ROWS, [(2, "C(", "not a valid SMILES")])
+LABELLED = LabelledTable(ROWS, [(2, "C(", "not a valid SMILES")], [Duplicate("KEY", (0, 2), (0, 1))])
 
 
 @pytest.fixture
@@ -36,6 +37,9 @@ def test_the_files_by_hand(folder):
         'smiles,split,target logp,"target a, b"\nCCO,train,1.5,\nc1ccccc1,val,,-2.0\nCN,train,0.1,0.25\n'
     )
     assert (folder / "skipped.csv").read_text() == "row,smiles,error\n2,C(,not a valid SMILES\n"
+    assert (folder / "duplicates.csv").read_text() == (
+        'molecule,row,smiles,split,conflicting targets\nKEY,1,CCO,train,"logp; a, b"\nKEY,4,CN,train,"logp; a, b"\n'
+    )
 
 
 def test_what_is_written_is_read_again(folder):

@@ -19,11 +19,9 @@ from graphormer_sepnorm.data.splits import (
     fold_splits,
     largest_first,
     merge_groups,
-    random_split,
     read_sizes,
     read_structures,
     read_times,
-    scaffold_split,
     stratified,
     time_split,
 )
@@ -129,6 +127,21 @@ def test_deepchem_on_random_groups(seed):
     found = np.array(largest_first(groups, None, Sizes(), 0))
     for split, rows in zip(NAMES, deepchem(groups, 0.8, 0.1, 137), strict=True):
         assert np.flatnonzero(found == split).tolist() == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    ("groups", "names"),
+    [
+        ("aaaaabbbcd", "ttttttttev"),  # five and three fill the eight of training
+        ("aaaaaaabbc", "tttttttvvt"),  # two do not fit into training, one does
+        ("aaaaaaabbb", "ttttttteee"),  # three fit neither into training nor into validation
+        ("abcdefghij", "evtttttttt"),  # of equal size, the last row goes first
+        ("jkaaaaaaaa", "evtttttttt"),  # the largest goes first, wherever it stands
+    ],
+)
+def test_scaffolds_of_deepchem_by_hand(groups, names):
+    found = largest_first(list(groups), None, Sizes(), 0)
+    assert "".join({"train": "t", "val": "v", "test": "e"}[name] for name in found) == names
 
 
 def test_deepchem_keeps_scaffolds_as_they_are_and_the_others_keep_tautomers_together():
@@ -260,32 +273,3 @@ def test_duplicates_and_labels_that_contradict_each_other():
         Duplicate("x", (0, 2, 5), (0,)),
         Duplicate("y", (1, 4), (1,)),
     ]
-
-
-def test_a_random_split_has_the_fractions_and_follows_its_seed():
-    names = random_split(50, seed=3)
-    assert Counter(names) == {"train": 40, "val": 5, "test": 5}
-    assert random_split(50, seed=3) == names != random_split(50, seed=4)
-    assert names != sorted(names, reverse=True), "rows are in the order of the table"
-
-
-@pytest.mark.parametrize(
-    ("scaffolds", "splits"),
-    [
-        ("aaaaabbbcd", "ttttttttve"),  # five and three fill the eight of training
-        ("aaaaaaabbc", "tttttttvvt"),  # two do not fit into training, one does
-        ("aaaaaaabbb", "ttttttteee"),  # three fit neither into training nor into validation
-        ("abcdefghij", "ttttttttve"),  # of equal size, the first row goes first
-        ("jkaaaaaaaa", "vetttttttt"),  # the largest goes first, wherever it stands
-    ],
-)
-def test_scaffolds_by_hand(scaffolds, splits):
-    found = scaffold_split(list(scaffolds))
-    assert "".join({"train": "t", "val": "v", "test": "e"}[name] for name in found) == splits
-
-
-def test_no_scaffold_is_in_two_splits():
-    scaffolds = [f"s{row * row % 23}" for row in range(200)]
-    homes = {}
-    for scaffold, split in zip(scaffolds, scaffold_split(scaffolds), strict=True):
-        assert homes.setdefault(scaffold, split) == split
