@@ -71,7 +71,7 @@ def test_an_interrupted_pretraining_ends_as_if_it_had_not_been(start, monkeypatc
     def stop_before_the_third(self, epoch):
         if epoch == 3:
             raise InputError("stopped")
-        run_epoch(self, epoch)
+        return run_epoch(self, epoch)
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "run_epoch", stop_before_the_third)
