@@ -242,6 +242,7 @@ FEATURIZERS = {
     "ogb": Featurizer(tuple(get_atom_feature_dims()), tuple(get_bond_feature_dims()), OGB_ATOMS, OGB_BONDS),
     "mol": Featurizer(MOL_ATOM_SIZES, MOL_BOND_SIZES, MOL_ATOMS, MOL_BONDS, label_stereo),
 }
+FOR_TABLES = "mol"  # tables of one's own spell molecules as they like
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from sklearn.utils import Tags, check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, read_molecules
+from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, read_molecules
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
@@ -103,7 +103,7 @@ class TrainedEstimator(SmilesEstimator):
         layers: int = 12,
         width: int = 80,
         heads: int = 8,
-        featurizer: str = "ogb",
+        featurizer: str = FOR_TABLES,
         validation_fraction: float = 0.1,
         random_state: int | np.random.RandomState | None = None,
         pretrained: str | os.PathLike | None = None,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from graphormer_sepnorm.chem.descriptors import NAMES, all_descriptors
-from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph
+from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, MoleculeGraph
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig
 from graphormer_sepnorm.data.dataset import cache_root
 from graphormer_sepnorm.data.store import MoleculeDataset, locked, open_or_write
@@ -30,7 +30,6 @@ from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.recorder import Recorder, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
-FEATURIZER = "mol"
 VALIDATION = 0.02
 CLIP = 6.0  # standard deviations
 ABSURD = 1e6
@@ -72,11 +71,11 @@ class Corpus:
     def labelled(self) -> Graphs:
         """The molecules as graphs, read in several processes."""
         graphs = [graph for _, found in map_chunks(read_graphs, in_chunks(self.smiles), list) for graph in found]
-        return FEATURIZERS[FEATURIZER].pack(graphs).with_targets(self.y)
+        return FEATURIZERS[FOR_TABLES].pack(graphs).with_targets(self.y)
 
 
 def read_graphs(smiles: Smiles) -> list[MoleculeGraph]:
-    return [FEATURIZERS[FEATURIZER].graph(text or "") for text in smiles]
+    return [FEATURIZERS[FOR_TABLES].graph(text or "") for text in smiles]
 
 
 def digest(smiles: list[str], y: np.ndarray) -> str:
@@ -153,7 +152,7 @@ def pretrain(
             corpus = make_corpus(smiles, all_descriptors([*smiles], folder))
         task = TaskConfig("regression", "mae", corpus.targets, loss="mse")
         name = f"RDKit's descriptors of {', '.join(Path(source).name for source in sources)}"
-        config = task_config(name, FEATURIZER, task, recipe.train, None, recipe.architecture)
+        config = task_config(name, FOR_TABLES, task, recipe.train, None, recipe.architecture)
         train, val = (
             part.dataset(config, name)
             for part, name in zip(corpus.split(recipe.train.seed), ("train", "val"), strict=True)

@@ -73,6 +73,7 @@ def train(
     Example: graphormer-sepnorm train --dataset zinc-subset --epochs 50 --set train.warmup=0.05 --out runs/zinc
     """
     with leaving_at_once():
+        from graphormer_sepnorm.chem.features import FOR_TABLES
         from graphormer_sepnorm.data.labels import TableOptions, table_task
         from graphormer_sepnorm.data.prepared_table import TABLE
         from graphormer_sepnorm.data.splits import Sizes, read_sizes
@@ -122,7 +123,7 @@ def train(
         sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
         division = (split, split_column, sizes, balance, train_config.seed)
         table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
-        config = task_config(TABLE, "ogb", table_task(table), train_config, norm, found.architecture)
+        config = task_config(TABLE, FOR_TABLES, table_task(table), train_config, norm, found.architecture)
     if start is not None:
         if norm is not None:
             raise InputError("the norm is that of the model that --from names: leave --norm out")
