@@ -66,7 +66,7 @@ class SyncedBatchNorm(nn.BatchNorm1d):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return super().forward(x)
-        x = x.float()  # bfloat16 cannot count the rows
+        x = x.to(self.running_mean.dtype)  # bfloat16 cannot count the rows
         variance, mean = self.statistics(x)
         with torch.no_grad():
             count = self.count(x)

@@ -355,7 +355,7 @@ def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, 
     trainer = Trainer(config, data, data)
     before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
     for molecule in (5, 11):
-        data.shards[0].rows("rrwp", molecule)[...] = np.nan
+        data.shards[0].arrays["rrwp"][data.shards[0].rows("pair", molecule)] = np.nan
     with pytest.raises(InputError, match=r"epoch 1, step 1, molecules \[(5, 11|11, 5)\] of the training split"):
         trainer.run_epoch(1)
     assert all(torch.equal(*pair) for pair in zip(before, trainer.model.parameters(), strict=True))
