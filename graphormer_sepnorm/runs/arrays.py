@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.checkpoint import CHECKSUM, check_sizes, checksum, read_facts, with_sorted_metadata
+from graphormer_sepnorm.runs.checkpoint import CHECKSUM, checksum, read_facts, read_safetensors, with_sorted_metadata
 from graphormer_sepnorm.system.files import write_atomically
 
 
@@ -30,13 +29,7 @@ def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
     Raises:
         InputError: no such file, too large, damaged, or not such a file.
     """
-    check_sizes(path)
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
-    except (OSError, SafetensorError, ValueError, KeyError) as error:
-        raise InputError(f"{path} is not a readable safetensors file: {error}") from None
+    tensors, metadata = read_safetensors(path)
     recorded = metadata.pop(CHECKSUM, None)
     if "facts" not in metadata or recorded != checksum(tensors, metadata):
         raise InputError(f"{path} is damaged: its content does not match its checksum")

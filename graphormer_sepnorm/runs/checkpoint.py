@@ -60,13 +60,8 @@ def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     return digest.hexdigest()
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
-    """Reads what ``save_tensors`` wrote.
-
-    Raises:
-        InputError: no such file, too large, damaged, of a newer format, not a checkpoint, or a config that asks for a
-            larger model than the file holds or for features, metrics or vocabularies that there are not.
-    """
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and the metadata of a file; raises InputError: no such file, too large, or not of this kind."""
     check_sizes(path)
     try:
         with safe_open(path, "pt") as file:
@@ -74,6 +69,17 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise InputError(f"{path} is not a readable safetensors file: {error}") from None
+    return tensors, metadata
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
+    """Reads what ``save_tensors`` wrote.
+
+    Raises:
+        InputError: no such file, too large, damaged, of a newer format, not a checkpoint, or a config that asks for a
+            larger model than the file holds or for features, metrics or vocabularies that there are not.
+    """
+    tensors, metadata = read_safetensors(path)
     if not {"config", "facts"} <= metadata.keys():
         raise InputError(f"{path} has no config in its header, so it is not a checkpoint of graphormer_sepnorm")
     config = config_from_json(metadata["config"], str(path))
