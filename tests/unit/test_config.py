@@ -12,7 +12,6 @@ from graphormer_sepnorm.config import (
     TrainConfig,
     config_from_json,
     config_to_json,
-    num_bond_types,
     read_config,
 )
 from graphormer_sepnorm.encodings import ENCODINGS
@@ -90,7 +89,7 @@ def test_atoms_of_the_last_layer_count_where_something_reads_them():
 
 
 def test_bond_types_are_combinations():
-    assert num_bond_types((5, 6, 2)) == 60
+    assert replace(MODEL, bond_sizes=(5, 6, 2)).num_bond_types == 60
 
 
 def test_a_train_config_starts_as_the_readme_says():
