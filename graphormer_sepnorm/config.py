@@ -119,6 +119,7 @@ class TrainConfig:
 
     Attributes:
         epochs: passes over the training split.
+        min_updates: of a small split, there are as many epochs as it takes for so many updates.
         batch_size: molecules per update, over all processes.
         lr: peak learning rate, reached after ``warmup``.
         warmup: fraction of all updates in which the rate rises linearly.
@@ -129,12 +130,15 @@ class TrainConfig:
         averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: none.
         seed: of split, initialisation, order and dropout.
         precision: Lightning Fabric's name of the precision.
-        start_from: run folder or weights file whose weights, all but the head's, training starts from; None: random.
+        start_from: run folder, weights file or name of shipped weights, all but whose head training starts from; None:
+            random weights.
         frozen_layers: first blocks of ``start_from`` that keep their weights, with the embeddings before them.
+        frozen_epochs: first epochs in which all weights of ``start_from`` are kept and the head alone learns.
         patience: epochs without a better validation metric after which training stops; 0: it never stops early.
     """
 
     epochs: Count = 20
+    min_updates: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
     batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
     lr: Rate = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
@@ -147,11 +151,12 @@ class TrainConfig:
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
     start_from: str | None = None
     frozen_layers: Annotated[int, Field(ge=0, le=1000)] = 0
+    frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     patience: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
     def __post_init__(self) -> None:
-        if self.frozen_layers and self.start_from is None:
-            raise ValueError("layers can be frozen only when training starts from a checkpoint")
+        if (self.frozen_layers or self.frozen_epochs) and self.start_from is None:
+            raise ValueError("weights can be frozen only when training starts from a checkpoint")
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -6,7 +6,7 @@ molecules that stand in several rows.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -24,6 +24,7 @@ from graphormer_sepnorm.data.splits import (
     Sizes,
     Structures,
     find_duplicates,
+    fold_splits,
     is_time,
     read_times,
     time_split,
@@ -102,11 +103,13 @@ class LabelledTable:
         rows: those that can be used, with their splits.
         skipped: number, SMILES and reason of the others.
         duplicates: molecules that stand in several of ``rows``.
+        structures: of the molecules of ``rows``.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
     skipped: list[tuple[int, str, str]] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
+    structures: Structures = field(default_factory=lambda: Structures([], [], []))
 
     def labels(self) -> np.ndarray:
         """The labels of the rows [M, T], NaN where missing."""
@@ -114,6 +117,11 @@ class LabelledTable:
 
     def of_split(self, split: str) -> list[LabelledRow]:
         return [row for row in self.rows if row.split == split]
+
+    def with_splits(self, splits: Sequence[str]) -> "LabelledTable":
+        """The same rows in other splits."""
+        rows = [replace(row, split=split) for row, split in zip(self.rows, splits, strict=True)]
+        return replace(self, rows=rows)
 
 
 def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
@@ -138,8 +146,7 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
             except InputError as error:
                 labelled.skipped.append((number, row.smiles, str(error)))
     structures = keep_readable(labelled, featurizer)
-    splits = assign_splits(options, labelled, structures)
-    labelled.rows = [replace(row, split=split) for row, split in zip(labelled.rows, splits, strict=True)]
+    labelled = replace(labelled, structures=structures).with_splits(assign_splits(options, labelled, structures))
     labelled.skipped.sort()
     for split in SPLITS:
         if not any(row.split == split for row in labelled.rows):
@@ -242,6 +249,20 @@ def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str
         except InputError as error:
             answers.append(("", "", str(error)))
     return answers
+
+
+def read_folds(options: TableOptions, featurizer: str, folds: int) -> list[LabelledTable]:
+    """Reads a table as ``read_labelled``, once with each fold as its test split.
+
+    Raises:
+        InputError: as ``read_labelled`` and ``fold_splits``, or a split that has no folds.
+    """
+    if options.split not in SPLITTERS:
+        raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {options.split} makes one division alone")
+    labelled = read_labelled(options, featurizer)
+    y = labelled.labels() if options.kind == "classification" else None
+    divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, folds, options.seed)
+    return [labelled.with_splits(splits) for splits in divisions]
 
 
 def assign_splits(options: TableOptions, labelled: LabelledTable, structures: Structures) -> list[str]:

@@ -78,7 +78,6 @@ def train(
         from graphormer_sepnorm.data.prepared_table import TABLE
         from graphormer_sepnorm.data.splits import Sizes, read_sizes
         from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
-        from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.training.experiment import train_run
         from graphormer_sepnorm.training.finetune import starting_from
@@ -127,7 +126,7 @@ def train(
     if start is not None:
         if norm is not None:
             raise InputError("the norm is that of the model that --from names: leave --norm out")
-        config = starting_from(config, resolve_model(start), freeze)
+        config = starting_from(config, start, freeze)
     elif freeze:
         raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
     dropouts = {"dropout": dropout, "attention_dropout": attention_dropout}

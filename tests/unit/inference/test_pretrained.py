@@ -212,7 +212,7 @@ def prepared(table: pd.DataFrame, config: Config):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
     unscaled = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
-    config = starting_from(replace(make_config(num_tasks=1), task=unscaled), saved, frozen_layers=1)
+    config = starting_from(replace(make_config(num_tasks=1), task=unscaled), str(saved), frozen_layers=1)
     config = replace(config, train=replace(config.train, epochs=2, optimizer=optimizer))
     assert config.model.num_tasks == 1
     table = sample_table()
@@ -237,7 +237,7 @@ def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
 def test_named_data_of_other_features(saved, tmp_path):
     molhiv = dataset_config("ogbg-molhiv", TrainConfig())
     with pytest.raises(InputError, match="reads 'zinc' features, ogbg-molhiv has 'ogb' ones"):
-        experiment.train_run(starting_from(molhiv, saved), tmp_path / "run")
+        experiment.train_run(starting_from(molhiv, str(saved)), tmp_path / "run")
 
 
 @pytest.mark.parametrize("name", shipped_models())

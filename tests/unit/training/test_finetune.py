@@ -10,7 +10,7 @@ from tests.tiny import save_tiny, tiny_model
 def test_a_run_takes_over_what_reads_molecules_and_keeps_its_task(tmp_path):
     save_tiny(tmp_path, featurizer="ogb", targets=("a",))
     _, config = tiny_model(featurizer="zinc", targets=("x", "y"))
-    found = starting_from(config, tmp_path, frozen_layers=1)
+    found = starting_from(config, str(tmp_path), frozen_layers=1)
     assert (found.featurizer, found.model.num_tasks, found.task) == ("ogb", 2, config.task)
     assert (found.train.start_from, found.train.frozen_layers) == (str(tmp_path), 1)
     assert isinstance(found, Config) and found.train.lr == TrainConfig().lr
