@@ -52,10 +52,12 @@ class Table:
     Attributes:
         columns: their names as the file has them.
         rows: the records, read as they are asked for.
+        delimiter: between the columns of a CSV; "" in other files.
     """
 
     columns: list[str]
     rows: Iterator[Row]
+    delimiter: str = ""
 
     def chunks(self, size: int) -> Iterator[list[Row]]:
         """The rows in lists of ``size``, the last one shorter."""
@@ -154,12 +156,14 @@ def read_csv(lines: Iterator[str], source: str, smiles_column: str | None, delim
     first = next(lines, None)
     if first is None:
         raise InputError(f"{source} is empty: it should begin with a line of column names")
-    records = csv_records(itertools.chain([first], lines), source, delimiter or likely_delimiter(first))
+    delimiter = delimiter or likely_delimiter(first)
+    records = csv_records(itertools.chain([first], lines), source, delimiter)
     columns = next(records)
     if isinstance(columns, BrokenLine):
         raise InputError(f"line 1 of {source}: {columns.reason}")
     place = find_column(columns, smiles_column, source)
-    return Table(columns, (csv_row(record, len(columns), place) for record in without_last_blanks(records)))
+    rows = (csv_row(record, len(columns), place) for record in without_last_blanks(records))
+    return Table(columns, rows, delimiter)
 
 
 def likely_delimiter(header: str) -> str:

@@ -71,7 +71,7 @@ class Target:
         if self.name not in names:
             raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}")
         self.column = names.index(self.name)
-        self.is_probability = self.task.config.kind == "classification"
+        self.is_probability = self.task.config.kind != "regression"
 
     @property
     def scale(self) -> str:
