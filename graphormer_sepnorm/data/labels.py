@@ -15,7 +15,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, read_sized
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
-from graphormer_sepnorm.chem.smiles import one_molecule
+from graphormer_sepnorm.chem.smiles import one_molecule, strip_salts
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS, SplitName
 from graphormer_sepnorm.data.label_text import is_missing, read_bound, read_class, read_number
@@ -152,7 +152,8 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
 
     Args:
         options: how.
-        featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped.
+        featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped. If it strips salts, the rows have the
+            SMILES of what is left.
 
     Raises:
         InputError: an unusable table, one of more than ``MAX_ROWS`` rows, a column that is not there, or no molecules
@@ -161,11 +162,13 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
     labelled = LabelledTable()
     with open_table(options.path, options.smiles_column, options.delimiter) as table:
         read = label_reader(options, table)
+        strips_salts = FEATURIZERS[featurizer].strips_salts
         for number, row in enumerate(table.rows, 1):
             if number > MAX_ROWS:
                 raise InputError(f"{options.path} has more than {MAX_ROWS:,} rows; training holds them in memory")
             try:
-                labelled.rows.append(read(number, row))
+                found = read(number, row)
+                labelled.rows.append(replace(found, smiles=strip_salts(found.smiles)) if strips_salts else found)
             except InputError as error:
                 labelled.skipped.append((number, row.smiles, str(error)))
     structures = keep_readable(labelled, featurizer)
@@ -212,7 +215,7 @@ def label_reader(options: TableOptions, table: Table) -> Callable[[int, Row], La
         if row.error:
             raise InputError(row.error)
         texts = {name: row.fields[places[name]] for name in options.targets}
-        labels, bounds = read_labels(texts, options, table.delimiter != ",")
+        labels, bounds = read_labels(texts, options, table.delimiter not in ("", ","))
         if all(map(math.isnan, labels)) and not bounds:
             raise InputError("it has no label")
         found = LabelledRow(number, row.smiles, labels, bounds=bounds)

@@ -108,8 +108,8 @@ def read_columns(
     if not is_file(path):
         with open_table(path, smiles_column, delimiter):
             raise InputError(
-                f"{path} can be read only once, and classes are looked for first: say --task regression, or save it in a "
-                "file"
+                f"{path} can be read only once, and its labels are looked at first: save it in a file, or say --task "
+                "regression"
             )
     with open_table(path, smiles_column, delimiter) as table:
         places = {name: table.columns.index(name) for name in targets if name in table.columns}

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+from graphormer_sepnorm.chem.features import FEATURIZERS, without_salts
 from graphormer_sepnorm.config import Config, ModelConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.checkpoint import HEAD, load_into, load_tensors
+from graphormer_sepnorm.runs.checkpoint import HEAD, check_names, load_into, load_tensors
 from graphormer_sepnorm.runs.folder import weights_file
 
 
@@ -47,6 +48,8 @@ def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
 def starting_from(config: Config, source: Path, frozen_layers: int = 0) -> Config:
     """The run with the architecture and the featurizer of a checkpoint, from whose weights it starts.
 
+    If the run strips salts, it does so before what the checkpoint's featurizer reads.
+
     Args:
         config: the run; its number of tasks stays.
         source: run folder or weights file.
@@ -57,9 +60,11 @@ def starting_from(config: Config, source: Path, frozen_layers: int = 0) -> Confi
     """
     _, found, _ = checkpoint.load_tensors(weights_file(source))
     check_frozen_layers(frozen_layers, found.model)
+    check_names(found, str(source))
+    strips = FEATURIZERS[config.featurizer].strips_salts
     return replace(
         config,
-        featurizer=found.featurizer,
+        featurizer=without_salts(found.featurizer) if strips else found.featurizer,
         model=replace(found.model, num_tasks=config.model.num_tasks),
         train=replace(config.train, start_from=str(source), frozen_layers=frozen_layers),
     )

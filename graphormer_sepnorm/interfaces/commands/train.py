@@ -47,6 +47,9 @@ def train(
     split_sizes: Annotated[
         str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")
     ] = None,
+    strip_salts: Annotated[
+        bool, typer.Option("--strip-salts", help="Read the largest organic part of each molecule of --csv alone.")
+    ] = False,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
     ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
     baseline: Annotated[
@@ -83,7 +86,7 @@ def train(
     Example: graphormer-sepnorm train --dataset zinc-subset --epochs 50 --set train.warmup=0.05 --out runs/zinc
     """
     with leaving_at_once():
-        from graphormer_sepnorm.chem.features import FOR_TABLES
+        from graphormer_sepnorm.chem.features import FOR_TABLES, without_salts
         from graphormer_sepnorm.data.labels import TableOptions, read_weights, table_task, task_of_table
         from graphormer_sepnorm.data.prepared_table import TABLE
         from graphormer_sepnorm.data.splits import Sizes, read_sizes
@@ -121,6 +124,7 @@ def train(
             metric,
             target_weights,
             loss != "l1",
+            strip_salts,
             balance,
             ensemble != 1,
             not baseline,
@@ -128,7 +132,8 @@ def train(
         if any(of_tables) or split != "scaffold":
             raise InputError(
                 "--target-columns, --smiles-column, --delimiter, --task, --metric, --loss, --target-weights, --split, "
-                "--split-column, --split-sizes, --balance, --ensemble and --no-baseline belong to --csv FILE"
+                "--split-column, --split-sizes, --strip-salts, --balance, --ensemble and --no-baseline belong to --csv "
+                "FILE"
             )
         config = dataset_config(dataset, train_config, norm, found.architecture)
     else:
@@ -142,7 +147,8 @@ def train(
         division = (split, split_column, sizes, balance, train_config.seed)
         asked = (guess.classes, metric, loss, read_weights(target_weights))
         table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked)
-        config = task_config(TABLE, FOR_TABLES, table_task(table), train_config, norm, found.architecture)
+        featurizer = without_salts(FOR_TABLES) if strip_salts else FOR_TABLES
+        config = task_config(TABLE, featurizer, table_task(table), train_config, norm, found.architecture)
     if start is not None:
         if norm is not None:
             raise InputError("the norm is that of the model that --from names: leave --norm out")

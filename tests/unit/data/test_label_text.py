@@ -26,7 +26,7 @@ def test_numbers_by_hand(text, number):
 
 def test_a_comma_before_three_digits_is_a_point_where_that_is_known():
     assert read_number("1,234", "y", comma_is_point=True) == 1.234
-    with pytest.raises(InputError, match="y is '1,234': write 1234 or 1.234"):
+    with pytest.raises(InputError, match=r"y is '1,234': write 1234 or 1\.234"):
         read_number("1,234", "y")
 
 

@@ -134,7 +134,7 @@ def test_a_task_has_the_metric_loss_and_weights_that_are_asked_for():
 
 def test_weights_are_numbers():
     assert read_weights("1,2, 0.5") == (1.0, 2.0, 0.5) and read_weights(None) == ()
-    with pytest.raises(InputError, match="give a number for each column, such as 1,2,0.5"):
+    with pytest.raises(InputError, match=r"give a number for each column, such as 1,2,0\.5"):
         read_weights("1;2")
 
 

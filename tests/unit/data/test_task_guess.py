@@ -53,7 +53,7 @@ def test_what_is_asked_for_is_done_or_refused():
     guess = guess_task([column("0", "2.0", "1", "2")], "classification")
     assert (guess.kind, guess.classes) == ("multiclass", ("0", "1", "2.0")) and "3 classes" in guess.sentence
     numbers = [f"{number}.5" for number in range(60)]
-    with pytest.raises(InputError, match="y has more than 50 different labels .*--task regression"):
+    with pytest.raises(InputError, match=r"y has more than 50 different labels .*--task regression"):
         guess_task([column(*numbers)], "classification")
     with pytest.raises(InputError, match="y has more than 50 different labels"):
         guess_task([column(*(f"note {number}" for number in range(51)))])
@@ -66,7 +66,9 @@ def test_several_columns_are_of_one_kind():
     assert guess_task([numbers, classes], "regression").kind == "regression"
     with pytest.raises(InputError, match="a asks for regression, b asks for classification"):
         guess_task([numbers, classes])
-    with pytest.raises(InputError, match="column c has 3 classes .* predict it alone, or give a column of 0 and 1 for"):
+    with pytest.raises(
+        InputError, match=r"column c has 3 classes .* predict it alone, or give a column of 0 and 1 for"
+    ):
         guess_task([classes, words])
 
 
