@@ -81,7 +81,7 @@ def train(
     """Train a Graphormer and score its best checkpoint on the test molecules.
 
     The run folder holds config.json, model.safetensors (the best checkpoint by validation), metrics.jsonl (a line per
-    epoch), curves.png and test.json.
+    epoch), curves.png, test.json and predictions.csv (label and prediction of each test molecule).
 
     Example: graphormer-sepnorm train --dataset zinc-subset --epochs 50 --set train.warmup=0.05 --out runs/zinc
     """

@@ -140,3 +140,12 @@ def test_weights_are_numbers():
 
 def test_a_task_that_is_asked_for_needs_no_look_at_the_table():
     assert task_of_table("no such file", ("y",), "regression").kind == "regression"
+
+
+def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
+    path = tmp_path / "table.csv"
+    rows = ["CCO.[Na+],1", "OCC,2", *(f"{'C' * number}.Cl,{number}" for number in range(3, 12))]
+    path.write_text("\n".join(["smiles,y", *rows]) + "\n")
+    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "mol-without-salts")
+    assert [row.smiles for row in labelled.rows[:3]] == ["CCO", "OCC", "CCC"]
+    assert [duplicate.rows for duplicate in labelled.duplicates] == [(0, 1)]
