@@ -265,6 +265,8 @@ def check_learnable(task: TaskConfig, y: np.ndarray) -> None:
 def check_scorable(task: TaskConfig, y: np.ndarray, split: str) -> None:
     """Raises InputError unless predictions of some target can be scored against the targets [M, tasks] of a split."""
     check_targets(task, y, split)
+    if np.isnan(y).all():
+        raise InputError(f"target {task.targets[0]} has no labels in the {split} split")
     try:
         METRICS[task.metric](y, np.nan_to_num(y))
     except InputError as error:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from graphormer_sepnorm.data.label_text import is_class, is_missing, read_bound, read_number
-from graphormer_sepnorm.data.tables import is_file, open_table
+from graphormer_sepnorm.data.tables import STANDARD_INPUT, open_table
 from graphormer_sepnorm.errors import InputError
 
 Kind = Literal["regression", "classification", "multiclass"]
@@ -105,12 +106,11 @@ def read_columns(
     Raises:
         InputError: as ``open_table``, or a table that can be read only once.
     """
-    if not is_file(path):
-        with open_table(path, smiles_column, delimiter):
-            raise InputError(
-                f"{path} can be read only once, and its labels are looked at first: save it in a file, or say --task "
-                "regression"
-            )
+    if path == STANDARD_INPUT or Path(path).is_fifo():
+        raise InputError(
+            f"{path} can be read only once, and its labels are looked at first: save it in a file, or say --task "
+            "regression"
+        )
     with open_table(path, smiles_column, delimiter) as table:
         places = {name: table.columns.index(name) for name in targets if name in table.columns}
         columns = [Column(name) for name in places]
