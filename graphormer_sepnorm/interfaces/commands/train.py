@@ -34,7 +34,11 @@ def train(
         Literal["regression", "classification"] | None, typer.Option(help="Of --csv; by default found in its labels.")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="That chooses the epoch: mae, rmse, r2; rocauc, prauc, accuracy, logloss.")
+        str | None,
+        typer.Option(
+            help="That chooses the epoch: mae, rmse or r2; rocauc, prauc, accuracy or logloss; of several classes also "
+            "multiclass-accuracy or multiclass-logloss."
+        ),
     ] = None,
     loss: Annotated[Literal["l1", "mse"], typer.Option(help="Of a regression on --csv.")] = "l1",
     target_weights: Annotated[
