@@ -164,16 +164,18 @@ class TaskConfig:
     """What is predicted and how it is scored.
 
     Attributes:
-        kind: "regression" or "classification" (binary cross-entropy).
+        kind: "regression", "classification" (binary cross-entropy per target), or "multiclass" (softmax
+            cross-entropy; the targets are the classes of one column, with labels of 0 and a single 1).
         metric: a name in ``METRICS``.
         targets: names of the target columns.
         mean, std: per target, the scale that training puts regression targets on; undone in predictions.
         balance: whether the positives of a classification count as much as its negatives.
         pos_weight: per target, the weight of its positives that training found for that.
         loss: of a regression, "l1" or "mse", on scaled targets.
+        weights: per target, what its labels count in the loss; none: all the same.
     """
 
-    kind: Literal["regression", "classification"]
+    kind: Literal["regression", "classification", "multiclass"]
     metric: str
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
     mean: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] = ()
@@ -181,10 +183,17 @@ class TaskConfig:
     balance: bool = False
     pos_weight: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
     loss: Literal["l1", "mse"] = "l1"
+    weights: tuple[Rate, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind == "classification" and self.loss != "l1":
+        if self.kind != "regression" and self.loss != "l1":
             raise ValueError(f"loss {self.loss} is for regression; classification has its own")
+        if self.kind == "multiclass" and self.weights:
+            raise ValueError("weights are for several targets; the classes of one column have none")
+        if self.weights and len(self.weights) != len(self.targets):
+            raise ValueError(
+                f"{len(self.targets)} targets ({', '.join(self.targets)}), but {len(self.weights)} weights"
+            )
 
 
 @dataclass(frozen=True, config=STRICT)

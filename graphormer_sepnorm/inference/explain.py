@@ -14,6 +14,7 @@ from captum.attr import IntegratedGradients
 from torch import Tensor
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, read_molecules
+from graphormer_sepnorm.chem.smiles import strip_salts
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding
@@ -71,7 +72,7 @@ class Target:
         if self.name not in names:
             raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}")
         self.column = names.index(self.name)
-        self.is_probability = self.task.config.kind == "classification"
+        self.is_probability = self.task.config.kind != "regression"
 
     @property
     def scale(self) -> str:
@@ -267,10 +268,11 @@ def explain_rows(
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
     Target(model, target)
+    strips_salts = FEATURIZERS[model.known_run().featurizer].strips_salts
     results: dict[int, Explanation | InputError] = {}
     for row, text in enumerate(smiles):
         try:
-            results[row] = METHODS[method](model, text, target)
+            results[row] = METHODS[method](model, strip_salts(text) if strips_salts else text, target)
         except InputError as error:
             results[row] = error
     return results

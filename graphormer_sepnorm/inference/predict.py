@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import torch
 
-from graphormer_sepnorm.chem.features import Molecules, read_molecules
+from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
@@ -126,6 +126,11 @@ class Embedder:
         width = self.model.config.width
         values = rows_of_smiles(molecules, self.model, width, lambda data: embed_dataset(self.model, data))
         return Embeddings(values, molecules.errors)
+
+
+def stripping_salts(reader: Predictor | Embedder) -> None:
+    """Lets a reader look at the largest organic part of each SMILES alone."""
+    reader.featurizer = without_salts(reader.featurizer)
 
 
 def rows_of_smiles(

@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from graphormer_sepnorm.config import Config, config_to_json, read_config
-from graphormer_sepnorm.data.prepared_table import TABLE
+from graphormer_sepnorm.data.prepared_table import TABLE, csv_bytes
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import remove_leftovers, write_atomically
 
@@ -20,7 +20,8 @@ MEMBER = "model-"
 METRICS_FILE = "metrics.jsonl"
 CURVES = "curves.png"
 TEST = "test.json"
-PICTURES = {"regression": "parity.png", "classification": "roc.png"}
+PREDICTIONS = "predictions.csv"
+PICTURES = {"regression": "parity.png", "classification": "roc.png", "multiclass": "roc.png"}
 LOCK = "run.lock"
 
 
@@ -71,6 +72,11 @@ class RunFolder:
     def test(self) -> Path:
         """The test scores."""
         return self.path / TEST
+
+    @property
+    def predictions(self) -> Path:
+        """The test predictions, a line per molecule."""
+        return self.path / PREDICTIONS
 
     def predictions_picture(self, kind: str) -> Path:
         """The picture of the test predictions of a kind of task."""
@@ -156,6 +162,10 @@ class RunFolder:
     def write_test(self, result: dict) -> None:
         """Keeps the test scores."""
         write_atomically(self.test, (json.dumps(result) + "\n").encode())
+
+    def write_predictions(self, lines: list[list]) -> None:
+        """Keeps the test predictions: a header and a line per molecule."""
+        write_atomically(self.predictions, csv_bytes(lines))
 
     def saved_score(self) -> float | None:
         """The test score; None where there is none, InputError for one that cannot be read."""

@@ -69,7 +69,8 @@ def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, pi
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis, target, label, predicted in zip(axes, task.targets, y.T, prediction.T, strict=False):
         labelled = ~np.isnan(label)
-        draw(axis, label[labelled], predicted[labelled])
+        if labelled.any():
+            draw(axis, label[labelled], predicted[labelled])
         axis.set_title(target)
         axis.set_aspect("equal", adjustable="datalim")
     for axis in axes[panels:]:
@@ -88,6 +89,8 @@ def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
 def draw_roc(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
     from sklearn.metrics import roc_curve  # its import takes seconds
 
+    if len(np.unique(y)) < 2:
+        return
     false_positive, true_positive, _ = roc_curve(y, prediction)
     axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
     axis.plot(false_positive, true_positive)

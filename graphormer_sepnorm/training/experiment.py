@@ -9,6 +9,7 @@ import numpy as np
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS
 from graphormer_sepnorm.data.load import find_dataset, load_split
+from graphormer_sepnorm.data.prepared_table import TABLE, rows_of_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.runs import checkpoint
@@ -17,7 +18,7 @@ from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable
+from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable, left_out
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.recorder import Recorder, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
@@ -71,25 +72,52 @@ class Scores:
         task: of the first run.
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
+        table: that the molecules stand in, of a run on a table of one's own.
     """
 
     result: dict
     task: TaskConfig
     y: np.ndarray
     prediction: np.ndarray
+    table: Path | None
 
     def write(self, run: RunFolder) -> None:
-        """Writes ``test.json`` and the picture of the predictions."""
+        """Writes ``test.json``, and the predictions as a table and as a picture."""
         run.write_test(self.result)
+        run.write_predictions(self.lines())
         plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind))
+
+    def lines(self) -> list[list]:
+        """A header, and for each molecule its row, SMILES and split, and the label and prediction of each target.
+
+        Of a named dataset the rows are counted from 1 within the split, and SMILES are not known.
+        """
+        split, targets = self.result["split"], self.task.targets
+        if self.table is None:
+            texts = np.where(np.isnan(self.y), "", self.y.astype(str)).tolist()
+            rows = [[number, "", *labels] for number, labels in enumerate(texts, 1)]
+        else:
+            rows = rows_of_split(self.table, split, targets)
+        header = ["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]
+        numbers = ([f"{value:.7g}" for value in values] for values in self.prediction.tolist())
+        return [
+            header,
+            *(
+                [number, smiles, split, *labels, *predicted]
+                for (number, smiles, *labels), predicted in zip(rows, numbers, strict=True)
+            ),
+        ]
 
 
 def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
     """Scores the best checkpoints of runs on one dataset by their mean prediction; raises as ``evaluate_run``."""
-    predictions, parameters = [], 0
+    predictions: list[np.ndarray] = []
+    parameters, table = 0, None
     for run in runs:
         model, config, facts = checkpoint.load_model(run)
-        data = load_split(RunFolder.around(run).dataset(config), split, config.model.encodings, root)
+        dataset = RunFolder.around(run).dataset(config)
+        table = Path(dataset) if config.dataset == TABLE else None
+        data = load_split(dataset, split, config.model.encodings, root)
         check_scorable(config.task, data.y, split)
         model.to(current().device)
         with autocast(config.train.precision, model.cls.device):
@@ -107,7 +135,12 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
         "seed": config.train.seed,
         "epoch": facts.get("epoch"),
     }
-    return Scores(result, config.task, data.y, prediction)
+    if missing := left_out(config.task, data.y):
+        result["left_out"] = missing
+    if data.bounds is not None:
+        censored = np.isfinite(data.bounds).any(axis=2).sum(axis=0).tolist()
+        result["censored"] = dict(zip(config.task.targets, censored, strict=True))
+    return Scores(result, config.task, data.y, prediction, table)
 
 
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
@@ -115,7 +148,9 @@ def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None 
 
     Returns:
         ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` has all the metrics that are
-        usual for the task, and seed and epoch are those of the last model of an ensemble.
+        usual for the task, and seed and epoch are those of the last model of an ensemble. ``left_out`` has the targets
+        that have no score, with the reason, and ``censored`` how many labels of each target bound it and do not count
+        in scores; each is there if there are such.
 
     Raises:
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.

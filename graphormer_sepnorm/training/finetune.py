@@ -5,11 +5,12 @@ from pathlib import Path
 
 from torch import nn
 
+from graphormer_sepnorm.chem.features import FEATURIZERS, without_salts
 from graphormer_sepnorm.config import Config, ModelConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.checkpoint import HEAD, load_into, load_tensors
+from graphormer_sepnorm.runs.checkpoint import HEAD, check_names, load_into, load_tensors
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.runs.zoo import resolve_model
 
@@ -55,6 +56,8 @@ def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
 def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config:
     """The run with the architecture and the featurizer of a checkpoint, from whose weights it starts.
 
+    If the run strips salts, it does so before what the checkpoint's featurizer reads.
+
     Args:
         config: the run; its number of tasks stays.
         source: run folder, weights file or name of shipped weights.
@@ -65,9 +68,11 @@ def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config
     """
     _, found, _ = checkpoint.load_tensors(weights_file(resolve_model(source)))
     check_frozen_layers(frozen_layers, found.model)
+    check_names(found, source)
+    strips = FEATURIZERS[config.featurizer].strips_salts
     return replace(
         config,
-        featurizer=found.featurizer,
+        featurizer=without_salts(found.featurizer) if strips else found.featurizer,
         model=replace(found.model, num_tasks=config.model.num_tasks),
         train=replace(config.train, start_from=source, frozen_layers=frozen_layers),
     )

@@ -76,7 +76,9 @@ def forest_scores(labelled: LabelledTable, task: TaskConfig, seed: int) -> dict[
     train, test = (labelled.of_split(split) for split in ("train", "test"))
     features = table_features([row.smiles for row in train + test], cache_root() / "descriptors")
     known, y = (np.array([row.labels for row in rows]) for rows in (train, test))
-    forest = fit_forest(features[: len(train)], known, task.kind, seed)
+    forest = fit_forest(
+        features[: len(train)], known, "regression" if task.kind == "regression" else "classification", seed
+    )
     prediction = forest.predict(features[len(train) :])
     prediction = np.where(np.isnan(prediction), np.nanmean(known, axis=0), prediction)
     return all_scores(task.kind, y, prediction)

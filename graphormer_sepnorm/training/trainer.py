@@ -180,7 +180,7 @@ class Trainer:
         batch = self.batch(molecules)
         with self.autocast():
             output = self.forward(batch)
-        loss = self.task.loss(output.float(), labels(batch)) * self.weight_of_share(molecules)
+        loss = self.task.loss(output.float(), labels(batch), batch.bounds) * self.weight_of_share(molecules)
         self.model.zero_grad()
         self.fabric.backward(loss)
         gradient_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
@@ -210,8 +210,8 @@ class Trainer:
 
     def weight_of_share(self, molecules: np.ndarray) -> float:
         """What the loss of this process's share counts, for the mean over processes to be the mean over all labels."""
-        labelled = ~np.isnan(self.train.y[molecules])
-        return distributed.num_processes() * distributed.share(labelled).sum() / max(labelled.sum(), 1)
+        counts = self.task.counts(*self.train.labels(molecules)).numpy()
+        return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
 
     def evaluate(self, epoch: int) -> float:
         """The metric on the validation split, with BatchNorm statistics of today's weights."""

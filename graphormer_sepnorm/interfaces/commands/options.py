@@ -38,8 +38,15 @@ def with_given(config: Part, options: Mapping[str, object]) -> Part:
     return replace(config, **{name: value for name, value in options.items() if value is not None})
 
 
+StripSalts = Annotated[
+    bool,
+    typer.Option("--strip-salts", help="Read the largest organic part of each molecule; a model may do so anyway."),
+]
+
+
 def report_rows(result: dict, seconds: float) -> None:
-    """A line for people on standard error, and the result as JSON."""
+    """A line for people on standard error, and the result as JSON unless its rows are on standard output."""
     read = result["rows"] - result["unreadable"]
     print(f"{result['output']}: {read} of {result['rows']} rows, {result['unreadable']} unreadable", file=sys.stderr)
-    print(json.dumps({**result, "seconds": round(seconds, 3)}))
+    if result["output"] != "-":
+        print(json.dumps({**result, "seconds": round(seconds, 3)}))

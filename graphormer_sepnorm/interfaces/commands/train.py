@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -29,7 +30,20 @@ def train(
     smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
     target_columns: Annotated[list[str] | None, typer.Option(help="Columns of --csv to predict.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
-    task: Annotated[Literal["regression", "classification"], typer.Option(help="Of --csv.")] = "regression",
+    task: Annotated[
+        Literal["regression", "classification"] | None, typer.Option(help="Of --csv; by default found in its labels.")
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="That chooses the epoch: mae, rmse or r2; rocauc, prauc, accuracy or logloss; of several classes also "
+            "multiclass-accuracy or multiclass-logloss."
+        ),
+    ] = None,
+    loss: Annotated[Literal["l1", "mse"], typer.Option(help="Of a regression on --csv.")] = "l1",
+    target_weights: Annotated[
+        str | None, typer.Option(help="What each of --target-columns counts in the loss, such as 1,2,0.5.")
+    ] = None,
     split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
     split_column: Annotated[
         str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
@@ -37,6 +51,9 @@ def train(
     split_sizes: Annotated[
         str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")
     ] = None,
+    strip_salts: Annotated[
+        bool, typer.Option("--strip-salts", help="Read the largest organic part of each molecule of --csv alone.")
+    ] = False,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
     ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
     baseline: Annotated[
@@ -68,17 +85,18 @@ def train(
     """Train a Graphormer and score its best checkpoint on the test molecules.
 
     The run folder holds config.json, model.safetensors (the best checkpoint by validation), metrics.jsonl (a line per
-    epoch), curves.png and test.json.
+    epoch), curves.png, test.json and predictions.csv (label and prediction of each test molecule).
 
     Example: graphormer-sepnorm train --dataset zinc-subset --epochs 50 --set train.warmup=0.05 --out runs/zinc
     """
     with leaving_at_once():
-        from graphormer_sepnorm.chem.features import FOR_TABLES
-        from graphormer_sepnorm.data.labels import TableOptions, table_task
+        from graphormer_sepnorm.chem.features import FOR_TABLES, without_salts
+        from graphormer_sepnorm.data.labels import TableOptions, read_weights, table_task, task_of_table
         from graphormer_sepnorm.data.prepared_table import TABLE
         from graphormer_sepnorm.data.splits import Sizes, read_sizes
         from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.system.torchrun import rank
         from graphormer_sepnorm.training.experiment import train_run
         from graphormer_sepnorm.training.finetune import starting_from
         from graphormer_sepnorm.training.own_table import train_table
@@ -105,14 +123,20 @@ def train(
             delimiter,
             split_column,
             split_sizes,
+            task,
+            metric,
+            target_weights,
+            loss != "l1",
+            strip_salts,
             balance,
             ensemble != 1,
             not baseline,
         )
-        if any(of_tables) or task != "regression" or split != "scaffold":
+        if any(of_tables) or split != "scaffold":
             raise InputError(
-                "--target-columns, --smiles-column, --delimiter, --task, --split, --split-column, --split-sizes, "
-                "--balance, --ensemble and --no-baseline belong to --csv FILE"
+                "--target-columns, --smiles-column, --delimiter, --task, --metric, --loss, --target-weights, --split, "
+                "--split-column, --split-sizes, --strip-salts, --balance, --ensemble and --no-baseline belong to --csv "
+                "FILE"
             )
         config = dataset_config(dataset, train_config, norm, found.architecture)
     else:
@@ -120,9 +144,14 @@ def train(
             raise InputError("--dataset and --csv exclude each other")
         targets = (*(target_columns or ()), *(more_targets or ()))
         sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
+        guess = task_of_table(csv, targets, task, smiles_column, delimiter)
+        if guess.sentence and rank() == 0:
+            print(guess.sentence, file=sys.stderr)
         division = (split, split_column, sizes, balance, train_config.seed)
-        table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
-        config = task_config(TABLE, FOR_TABLES, table_task(table), train_config, norm, found.architecture)
+        asked = (guess.classes, metric, loss, read_weights(target_weights))
+        table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked)
+        featurizer = without_salts(FOR_TABLES) if strip_salts else FOR_TABLES
+        config = task_config(TABLE, featurizer, table_task(table), train_config, norm, found.architecture)
     if start is not None:
         if norm is not None:
             raise InputError("the norm is that of the model that --from names: leave --norm out")
@@ -148,9 +177,20 @@ def train(
                     "labels that contradict each other: duplicates.csv in the run folder names them",
                     file=sys.stderr,
                 )
+    for line in left_out_lines(result):
+        print(line, file=sys.stderr)
     score = f"{result['metric']} {result['value']:.4f}{beside(result)}"
     print(f"{folder}: test {score}, {time.perf_counter() - started:.0f} s")
     print(json.dumps(result))
+
+
+def left_out_lines(result: dict) -> Iterator[str]:
+    """Sentences on what the test scores do not count."""
+    for target, reason in result.get("left_out", {}).items():
+        yield f"{target} is left out of the test {result['metric']}: {reason}"
+    censored = {target: count for target, count in result.get("censored", {}).items() if count}
+    for target, count in censored.items():
+        yield f"{count} test labels of {target} such as <5 say no number: they are left out of the test scores"
 
 
 def beside(result: dict) -> str:

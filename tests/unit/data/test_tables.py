@@ -5,7 +5,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.data import tables
-from graphormer_sepnorm.data.tables import Row, free_name, open_table
+from graphormer_sepnorm.data.tables import Row, free_name, open_table, table_of_smiles
 from graphormer_sepnorm.errors import InputError
 
 
@@ -177,3 +177,42 @@ def test_chunks_are_lists_of_rows_in_order(tmp_path):
 def test_free_name():
     assert free_name("a", ["b"], "_x") == "a"
     assert free_name("a", ["a", "a_x"], "_x") == "a_x_x"
+
+
+def test_a_workbook_is_a_table_like_a_csv(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "SMILES", "y"], [1, "CCO", 0.5], [2, "CC"], [], [3, "C", 1, 2], []):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    columns, rows = read(tmp_path / "a.xlsx")
+    assert columns == ["id", "SMILES", "y"]
+    assert [row.fields for row in rows] == [["1", "CCO", "0.5"], ["2", "CC", ""], ["", "", ""], ["3", "C", "1"]]
+    assert [row.error for row in rows] == ["", "", "the line is empty", "the row has 4 fields, the header has 3"]
+    packed = write(tmp_path, "b.xlsx.gz", gzip.compress((tmp_path / "a.xlsx").read_bytes()))
+    assert read(packed) == (columns, rows)
+    with pytest.raises(InputError, match="No such file"):
+        read(tmp_path / "c.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"PK\x03\x04\0\0", "a zip archive or a workbook"),
+        (b"\xd0\xcf\x11\xe0\0", "an old Excel file"),
+        (b"PAR1\0", "Parquet"),
+    ],
+)
+def test_what_is_no_text_is_named(tmp_path, content, kind):
+    with pytest.raises(InputError, match=f"is {kind}: save the table as CSV"):
+        read(write(tmp_path, "a.csv", content))
+
+
+def test_smiles_are_a_table_of_one_column():
+    table = table_of_smiles(["C", "CC"])
+    assert table.columns == ["smiles"] and list(table.rows) == [Row(["C"], "C"), Row(["CC"], "CC")]
+
+
+def test_a_csv_knows_its_delimiter(tmp_path):
+    with open_table(write(tmp_path, "a.csv", "smiles;y\nC;1\n")) as table:
+        assert table.delimiter == ";"

@@ -16,6 +16,12 @@ def test_a_run_takes_over_what_reads_molecules_and_keeps_its_task(tmp_path):
     assert isinstance(found, Config) and found.train.lr == TrainConfig().lr
 
 
+def test_a_run_that_strips_salts_does_so_before_what_the_checkpoint_reads(tmp_path):
+    save_tiny(tmp_path, featurizer="ogb")
+    _, config = tiny_model(featurizer="mol-without-salts")
+    assert starting_from(config, tmp_path).featurizer == "ogb-without-salts"
+
+
 def test_the_body_is_the_checkpoints_and_the_head_stays_fresh(tmp_path):
     save_tiny(tmp_path, seed=0)
     saved, _ = tiny_model(seed=0)
