@@ -20,7 +20,7 @@ from typing import BinaryIO
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.smiles import one_molecule
-from graphormer_sepnorm.data.spreadsheet import SPREADSHEET_KINDS, sheet_records
+from graphormer_sepnorm.data.spreadsheet import MAX_UNPACKED, SPREADSHEET_KINDS, sheet_records
 from graphormer_sepnorm.errors import InputError
 
 STANDARD_INPUT = "-"
@@ -161,7 +161,7 @@ def readable(path: str | Path) -> Iterator[None]:
 def sheet_of(path: str | Path) -> Generator[list[str], None, None]:
     """The records of a workbook; raises InputError as ``open_table`` says."""
     with readable(path), open_binary(path) as file:
-        yield from sheet_records(file, str(path))
+        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), str(path))
 
 
 def text_lines(path: str | Path) -> Generator[str, None, None]:

@@ -111,8 +111,8 @@ class Scores:
 
 def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
     """Scores the best checkpoints of runs on one dataset by their mean prediction; raises as ``evaluate_run``."""
-    predictions: list[np.ndarray] = []
-    parameters, table = 0, None
+    predictions, parameters = [], 0
+    table: Path | None = None
     for run in runs:
         model, config, facts = checkpoint.load_model(run)
         dataset = RunFolder.around(run).dataset(config)
