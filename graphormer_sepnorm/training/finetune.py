@@ -56,6 +56,8 @@ def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
 def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config:
     """The run with the architecture and the featurizer of a checkpoint, from whose weights it starts.
 
+    Dropout is no part of the architecture here: it stays the run's.
+
     If the run strips salts, it does so before what the checkpoint's featurizer reads.
 
     Args:
@@ -73,6 +75,11 @@ def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config
     return replace(
         config,
         featurizer=without_salts(found.featurizer) if strips else found.featurizer,
-        model=replace(found.model, num_tasks=config.model.num_tasks),
+        model=replace(
+            found.model,
+            num_tasks=config.model.num_tasks,
+            dropout=config.model.dropout,
+            attention_dropout=config.model.attention_dropout,
+        ),
         train=replace(config.train, start_from=source, frozen_layers=frozen_layers),
     )

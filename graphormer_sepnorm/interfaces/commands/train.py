@@ -60,10 +60,15 @@ def train(
         bool, typer.Option("--baseline/--no-baseline", help="Score a random forest on the same split of --csv too.")
     ] = True,
     recipe: Annotated[
-        str, typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run.")
-    ] = "slim",
+        str | None,
+        typer.Option(
+            help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run; "
+            "by default foundation for --csv without --norm, otherwise slim.",
+            show_default=False,
+        ),
+    ] = None,
     norm: Annotated[str | None, typer.Option(help=f"{', '.join(NORMS)}; by default the recipe's.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; slim's: 20.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default the recipe's.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Molecules per update; by default the recipe's.")] = None,
     lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the recipe's.")] = None,
     optimizer: Annotated[str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; by default the recipe's.")] = None,
@@ -103,9 +108,12 @@ def train(
         from graphormer_sepnorm.training.settings import in_precision, with_settings
 
     compute = choose(device)
+    if recipe is None:
+        recipe = "slim" if csv is None or norm is not None else "foundation"
     found = find_recipe(recipe)
     optimisation = {
         "epochs": epochs,
+        "min_updates": None if epochs is None else 0,
         "batch_size": batch_size,
         "lr": lr,
         "optimizer": optimizer,
@@ -152,9 +160,10 @@ def train(
         table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked)
         featurizer = without_salts(FOR_TABLES) if strip_salts else FOR_TABLES
         config = task_config(TABLE, featurizer, table_task(table), train_config, norm, found.architecture)
+    start = start or config.train.start_from
     if start is not None:
         if norm is not None:
-            raise InputError("the norm is that of the model that --from names: leave --norm out")
+            raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
         config = starting_from(config, start, freeze)
     elif freeze:
         raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
