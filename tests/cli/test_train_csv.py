@@ -15,6 +15,7 @@ from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.labels import read_label
 from graphormer_sepnorm.data.splits import SPLITTERS, Sizes, read_structures
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.forest import forest_features
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
@@ -207,8 +208,8 @@ def test_a_forest_is_scored_on_the_same_molecules(train, molecules, tmp_path, fe
     for target in ("target b", "target a"):
         known, asked = training.dropna(subset=target), test.dropna(subset=target)
         forest = RandomForestRegressor(20, max_features=1 / 3, random_state=3, max_samples=len(known))
-        forest.fit(baseline.forest_features(known.smiles.tolist()), known[target])
-        predicted = forest.predict(baseline.forest_features(asked.smiles.tolist()))
+        forest.fit(forest_features(known.smiles.tolist()), known[target])
+        predicted = forest.predict(forest_features(asked.smiles.tolist()))
         errors.append(np.abs(predicted - asked[target]).mean())
     scores = result["baseline"]["random_forest"]
     assert set(scores) == {"mae", "rmse", "r2"} and scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
