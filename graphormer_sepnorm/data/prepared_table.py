@@ -76,15 +76,24 @@ def table_dataset(path: Path) -> Dataset:
 
 
 def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> Graphs:
+    smiles, y = read_rows(path, task, split)
+    return read_molecules(featurizer, smiles, strict=True).graphs.with_targets(y)
+
+
+def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray]:
+    """The SMILES of a split of a prepared table and their labels float32 [M, tasks], NaN where missing.
+
+    Raises:
+        InputError: the table is not there or damaged.
+    """
     import pandas as pd  # its import takes a while
 
     try:
         table = pd.read_csv(path)
         part = table[table.split == split]
-        smiles, y = part.smiles, part[[TARGET + name for name in task.targets]].to_numpy(np.float32)
-    except (ValueError, KeyError, AttributeError):
+        return part.smiles.tolist(), part[[TARGET + name for name in task.targets]].to_numpy(np.float32)
+    except (OSError, ValueError, KeyError, AttributeError):
         raise InputError(f"{path} is damaged: it is not the table that this run was trained on") from None
-    return read_molecules(featurizer, smiles.tolist(), strict=True).graphs.with_targets(y)
 
 
 def table_source(path: Path, root: Path) -> str:

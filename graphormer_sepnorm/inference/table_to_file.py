@@ -153,6 +153,7 @@ def write_table(
     delimiter: str | None = None,
     strict: bool = False,
     resume: bool = False,
+    options: tuple[str, ...] = (),
 ) -> dict:
     """Writes what a reader makes of every row of a table.
 
@@ -163,6 +164,7 @@ def write_table(
         out: file to write; behind a symbolic link, the file that it points at.
         strict: stop at the first row that cannot be read.
         resume: go on with what an interrupted call left.
+        options: whatever else the output depends on.
 
     Returns:
         ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
@@ -176,7 +178,7 @@ def write_table(
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
     with open_table(source, smiles_column, delimiter) as table:
         laid_out = layout(table.columns)
-        settings = (type(laid_out).__name__, smiles_column, delimiter, out.suffix, current().precision)
+        settings = (type(laid_out).__name__, smiles_column, delimiter, out.suffix, current().precision, *options)
         job = job_digest(reader, source, *settings)
         try:
             partial = PartialFile(behind_link(out), job, resume)

@@ -104,14 +104,6 @@ def coverage(y: np.ndarray, prediction: np.ndarray, half_widths: np.ndarray) -> 
     return np.where(counts > 0, (inside & labelled).sum(axis=0) / np.maximum(counts, 1), np.nan)
 
 
-def interval_columns(targets: tuple[str, ...], values: np.ndarray, half_widths: np.ndarray) -> dict[str, np.ndarray]:
-    """The lower and upper ends of intervals by the names of their columns, ``NAME_low`` and ``NAME_high``."""
-    columns = {}
-    for name, value, half_width in zip(targets, values.T, half_widths.T, strict=True):
-        columns[f"{name}_low"], columns[f"{name}_high"] = value - half_width, value + half_width
-    return columns
-
-
 @dataclass(frozen=True)
 class Calibration:
     """Probabilities that mean what they say, by Platt's scaling: the logit is stretched and shifted.

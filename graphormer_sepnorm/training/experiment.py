@@ -9,8 +9,12 @@ import numpy as np
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS
 from graphormer_sepnorm.data.load import find_dataset, load_split
+from graphormer_sepnorm.data.prepared_table import TABLE, read_rows
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.forest import Forest
 from graphormer_sepnorm.inference.forward import predict_together
+from graphormer_sepnorm.inference.predict import combined, load_beside
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.plots import plot_predictions
@@ -84,8 +88,18 @@ class Scores:
         plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind))
 
 
-def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
-    """Scores the best checkpoints of runs on one dataset by their mean prediction; raises as ``evaluate_run``."""
+def score_runs(
+    runs: list[Path],
+    split: str,
+    root: str | os.PathLike | None = None,
+    forest: Forest | None = None,
+    trust: Trust | None = None,
+) -> Scores:
+    """Scores the best checkpoints of runs on one dataset by their mean prediction, as ``combined`` with what is given.
+
+    Raises:
+        InputError: as ``evaluate_run``.
+    """
     predictions, parameters = [], 0
     for run in runs:
         model, config, facts = checkpoint.load_model(run)
@@ -95,7 +109,10 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
         with autocast(config.train.precision, model.cls.device):
             predictions.append(predict_together(model, data, Task(config.task)))
         parameters += sum(p.numel() for p in model.parameters())
-    prediction = np.mean(predictions, axis=0)
+    smiles: list[str] = []
+    if forest is not None:
+        smiles, _ = read_rows(RunFolder.around(runs[0]).path / TABLE, config.task, split)
+    prediction = combined(np.stack(predictions), smiles, forest, trust)
     result = {
         "dataset": config.dataset,
         "split": split,
@@ -113,6 +130,8 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
     """Scores a run's best checkpoint, or an ensemble, on a split of its dataset.
 
+    What ``predict`` predicts is scored: of a folder with a forest, its blend; with a calibration, that.
+
     Returns:
         ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` has all the metrics that are
         usual for the task, and seed and epoch are those of the last model of an ensemble.
@@ -120,4 +139,4 @@ def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None 
     Raises:
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
     """
-    return score_runs(member_paths(run), split, root).result
+    return score_runs(member_paths(run), split, root, *load_beside(run)).result

@@ -20,7 +20,6 @@ from graphormer_sepnorm.inference.trust import (
     fit_calibration,
     fit_domain,
     fit_intervals,
-    interval_columns,
     load_trust,
     save_trust,
 )
@@ -91,16 +90,6 @@ def test_coverage_by_hand():
     y = np.array([[1.0, np.nan, np.nan], [2, 2, np.nan], [3, np.nan, np.nan]])
     found = coverage(y, np.zeros((3, 3)), np.array([[1.0, 0, 0], [1, 3, 0], [3, 9, 0]]))
     np.testing.assert_array_equal(found, [2 / 3, 1, np.nan])
-
-
-def test_columns_of_intervals():
-    found = interval_columns(("a", "b"), np.array([[1.0, 2]]), np.array([[0.5, 3]]))
-    assert {name: values.tolist() for name, values in found.items()} == {
-        "a_low": [0.5],
-        "a_high": [1.5],
-        "b_low": [-1],
-        "b_high": [5],
-    }
 
 
 def overconfident(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
