@@ -143,6 +143,10 @@ class Predictor:
         trust = {} if self.trust is None else trust_arrays(self.trust)
         return array_digest(forest | trust, {"weight": self.forest.weight if self.forest else 0})
 
+    def predict(self, smiles: Smiles) -> Predictions:
+        """Predictions for some SMILES, those of the command ``predict``; what cannot be read costs its row alone."""
+        return self.compute(read_molecules(self.featurizer, smiles))
+
     def compute(self, molecules: Molecules) -> Predictions:
         by_model = np.stack([self.predict_with(model, Task(config.task), molecules) for model, config in self.models])
         values = combined(by_model, molecules.smiles, self.forest, self.trust)
@@ -166,9 +170,14 @@ def combined(by_model: np.ndarray, smiles: Smiles, forest: Forest | None, trust:
     values = by_model.mean(axis=0)
     if forest is not None and forest.weight > 0:
         values = blended(values, smiles, forest)
-    if trust is not None and trust.calibration is not None:
-        values = trust.calibration(values).astype(np.float32)
-    return values
+    return calibrated(values, trust)
+
+
+def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
+    """Probabilities [M, tasks] after calibration; as they are without one."""
+    if trust is None or trust.calibration is None:
+        return values
+    return trust.calibration(values).astype(np.float32)
 
 
 class Comparer:
@@ -275,8 +284,12 @@ def load_beside(path: Path) -> tuple[Forest | None, Trust | None]:
         InputError: one of them is damaged.
     """
     run = RunFolder(path)
-    forest = load_forest(run.forest) if run.forest.exists() else None
-    return forest, load_trust(run.trust) if run.trust.exists() else None
+    return kept_forest(run), load_trust(run.trust) if run.trust.exists() else None
+
+
+def kept_forest(run: RunFolder) -> Forest | None:
+    """The forest in a run folder, None if there is none; raises InputError for a damaged one."""
+    return load_forest(run.forest) if run.forest.exists() else None
 
 
 def load_embedder(name: str) -> Embedder:

@@ -155,6 +155,32 @@ def fit_calibration(y: np.ndarray, probability: np.ndarray) -> Calibration:
     return Calibration(slope, intercept)
 
 
+def calibration_error(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
+    """By how much probabilities miss the share of class 1, the mean over molecules in ten bins of probability [T].
+
+    Source: Guo et al., "On calibration of modern neural networks", ICML 2017, there of the more probable class.
+
+    Args:
+        y: [M, T] labels 0 and 1, NaN where missing; NaN is given for a target without labels.
+        probability: [M, T] of class 1.
+    """
+    errors = np.full(y.shape[1], np.nan)
+    for target, (column, predicted) in enumerate(zip(y.T, probability.T, strict=True)):
+        labelled = ~np.isnan(column)
+        if labelled.any():
+            bins = np.minimum((10 * predicted[labelled]).astype(int), 9)
+            excess = np.bincount(bins, predicted[labelled] - column[labelled])
+            errors[target] = np.abs(excess).sum() / labelled.sum()
+    return errors
+
+
+def brier_score(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
+    """The mean squared error of probabilities [T]; arguments as ``calibration_error``."""
+    labelled = ~np.isnan(y)
+    squares = np.where(labelled, (np.nan_to_num(y) - probability) ** 2, 0).sum(axis=0)
+    return np.where(labelled.any(axis=0), squares / np.maximum(labelled.sum(axis=0), 1), np.nan)
+
+
 @dataclass(frozen=True)
 class Domain:
     """What the training molecules were like.

@@ -1,7 +1,7 @@
 """Whole runs: from a config and a data folder to a run folder, and from a run folder to a score."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -75,12 +75,22 @@ class Scores:
         task: of the first run.
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
+        by_network: [models, M, tasks], what each of the networks predicts.
     """
 
     result: dict
     task: TaskConfig
     y: np.ndarray
     prediction: np.ndarray
+    by_network: np.ndarray
+
+    def of(self, prediction: np.ndarray) -> "Scores":
+        """The scores of another prediction [M, tasks] for the same molecules."""
+        scores = {
+            "value": METRICS[self.task.metric](self.y, prediction),
+            "scores": all_scores(self.task.kind, self.y, prediction),
+        }
+        return replace(self, result={**self.result, **scores}, prediction=prediction)
 
     def write(self, run: RunFolder) -> None:
         """Writes ``test.json`` and the picture of the predictions."""
@@ -112,7 +122,8 @@ def score_runs(
     smiles: list[str] = []
     if forest is not None:
         smiles, _ = read_rows(RunFolder.around(runs[0]).path / TABLE, config.task, split)
-    prediction = combined(np.stack(predictions), smiles, forest, trust)
+    by_network = np.stack(predictions)
+    prediction = combined(by_network, smiles, forest, trust)
     result = {
         "dataset": config.dataset,
         "split": split,
@@ -124,7 +135,7 @@ def score_runs(
         "seed": config.train.seed,
         "epoch": facts.get("epoch"),
     }
-    return Scores(result, config.task, data.y, prediction)
+    return Scores(result, config.task, data.y, prediction, by_network)
 
 
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:

@@ -22,6 +22,7 @@ from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.training import baseline
 
 MODEL_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
+WHOLE_FILES = {"trust.safetensors", "calibration.png", "distance.png", "report.html"}
 TABLE_FILES = {"table.csv", "table.json", "skipped.csv", "duplicates.csv"}
 
 
@@ -69,7 +70,7 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert (result["rows"], result["skipped"], result["metric"]) == (117, 3, "mae")
     assert set(result["scores"]) == {"mae", "rmse", "r2"} and result["scores"]["mae"] == result["value"]
     run = tmp_path / "run"
-    assert names(run) == MODEL_FILES | TABLE_FILES | {"parity.png"}
+    assert names(run) == MODEL_FILES | TABLE_FILES | WHOLE_FILES | {"parity.png"}
     skipped = pd.read_csv(run / "skipped.csv")
     assert skipped.row.tolist() == [4, 6, 8]
     assert [word in error for word, error in zip(["SMILES", "no label", "'high'"], skipped.error, strict=True)]
@@ -92,7 +93,7 @@ def test_classification_ensemble_with_balance(train, command, molecules, tmp_pat
     assert code == 0, messages
     assert set(result["scores"]) == {"rocauc", "prauc", "accuracy"}
     run = tmp_path / "run"
-    assert names(run) == {"model-0", "model-1", "test.json", "roc.png"}
+    assert names(run) == {"model-0", "model-1", "test.json", "roc.png"} | WHOLE_FILES
     assert names(run / "model-1") == MODEL_FILES | TABLE_FILES | {"roc.png"}
     configs = [load_model(run / f"model-{member}")[1] for member in range(2)]
     assert [config.train.seed for config in configs] == [4, 5]

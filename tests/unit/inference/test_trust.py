@@ -16,6 +16,8 @@ from graphormer_sepnorm.inference.trust import (
     Domain,
     Intervals,
     Trust,
+    brier_score,
+    calibration_error,
     coverage,
     fit_calibration,
     fit_domain,
@@ -118,6 +120,14 @@ def test_reliability_after_calibration():
         assert y[inside].mean() == pytest.approx(calibrated[inside].mean(), abs=0.05)
 
 
+def test_calibration_error_and_brier_score_by_hand():
+    """Two bins: one with 0.1 and 0.15 of which one is of class 1, one with 0.9 and 1.0, both of class 1."""
+    y = np.array([[1.0, np.nan], [0, np.nan], [1, np.nan], [1, np.nan], [np.nan, np.nan]])
+    probability = np.tile(column(0.1, 0.15, 0.9, 1.0, 0.5), 2)
+    np.testing.assert_allclose(calibration_error(y, probability), [(0.75 + 0.1) / 4, np.nan])
+    np.testing.assert_allclose(brier_score(y, probability), [(0.81 + 0.0225 + 0.01 + 0) / 4, np.nan])
+
+
 def test_classes_that_are_parted_perfectly_do_not_become_certain():
     found = fit_calibration(column(0, 0, 1, 1), column(0.0, 0.1, 0.9, 1.0))
     calibrated = found(column(0.0, 0.5, 1.0))[:, 0]
@@ -189,6 +199,13 @@ def test_of_many_training_molecules_some_are_kept_and_all_are_looked_at(monkeypa
 def test_training_molecules_must_be_there():
     with pytest.raises(InputError, match="no training molecules"):
         fit_domain([])
+
+
+def test_trust_fits_models_of_its_shape_alone(domain):
+    intervals, calibration = Intervals(np.ones((2, 3)), np.zeros(3)), Calibration(np.ones(3), np.zeros(3))
+    for trust_of_three in (Trust(domain, intervals), Trust(domain, calibration=calibration)):
+        assert trust_of_three.fits(3, 2) and not trust_of_three.fits(2, 2) and not trust_of_three.fits(3, 16)
+    assert Trust(fit_domain(SMILES)).fits(5, 16)
 
 
 @pytest.fixture(params=["intervals", "calibration", "neither"])
