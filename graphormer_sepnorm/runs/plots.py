@@ -92,7 +92,8 @@ def panels_of_targets(
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis, target, label, predicted in zip(axes, targets, y.T, prediction.T, strict=False):
         labelled = ~np.isnan(label)
-        draw(axis, label[labelled], predicted[labelled])
+        if labelled.any():
+            draw(axis, label[labelled], predicted[labelled])
         axis.set_title(target, parse_math=False)
         axis.set_aspect("equal", adjustable="datalim")
     for axis in axes[panels:]:

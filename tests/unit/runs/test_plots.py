@@ -59,7 +59,9 @@ def test_names_of_targets_are_no_formulas(tmp_path):
     names = ("$\\frac{x}$", "$b_{$")
     y, p = np.array([[0.0, 1], [1, 0], [1, np.nan]]), np.array([[0.1, 0.8], [0.7, 0.2], [0.6, 0.5]])
     plot_predictions(TaskConfig("classification", "rocauc", names), y, p, tmp_path / "a.png")
+    without = np.stack([y[:, 0], np.full(3, np.nan)], axis=1)
+    plot_predictions(TaskConfig("regression", "mae", names), without, p, tmp_path / "e.png")
     plot_coverage(names, np.array([0.5, 0.9]), np.array([[0.4, np.nan], [0.8, np.nan]]), tmp_path / "b.png")
     plot_reliability(names, y, p, p**2, tmp_path / "c.png")
     plot_errors_by_distance(y[:, 1], p[:, 0], np.full(3, np.nan), names[0], tmp_path / "d.png")
-    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list(tmp_path.iterdir())) == 5
