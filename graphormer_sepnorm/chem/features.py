@@ -269,11 +269,13 @@ class Molecules:
         graphs: the molecules that could be read.
         rows: int64 [len(graphs)], the number of each one's SMILES.
         errors: one text per SMILES, why it could not be read; "" where it could.
+        smiles: what was read.
     """
 
     graphs: Graphs
     rows: np.ndarray
     errors: list[str]
+    smiles: Sequence[str | None]
 
 
 def read_sized(smiles: str | None) -> Chem.Mol:
@@ -308,4 +310,4 @@ def read_molecules(
             if strict:
                 raise InputError(f"row {first_row + row} (counted from 0): {error}") from None
             errors[row] = str(error)
-    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors)
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, smiles)

@@ -89,15 +89,29 @@ def table_dataset(path: Path) -> Dataset:
 
 
 def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> Graphs:
+    smiles, y, bounds = read_labels(path, task, split)
+    known = bounds if np.isfinite(bounds).any() else None
+    return read_molecules(featurizer, smiles, strict=True).graphs.with_targets(y, known)
+
+
+def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray]:
+    """The SMILES of a split of a prepared table and their labels float32 [M, tasks], NaN where there is no exact one.
+
+    Raises:
+        InputError: the table is not there or damaged.
+    """
+    smiles, y, _ = read_labels(path, task, split)
+    return smiles, y
+
+
+def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """As ``read_rows``, with the bounds of the labels float32 [M, tasks, 2]."""
     part = lines_of_split(path, split)
     try:
         y, bounds = zip(*(column_of_labels(part[TARGET + name]) for name in task.targets), strict=True)
-        smiles = part.smiles.tolist()
+        return part.smiles.tolist(), np.stack(y, axis=1), np.stack(bounds, axis=1)
     except (ValueError, KeyError, AttributeError):
         raise InputError(damaged(path)) from None
-    graphs = read_molecules(featurizer, smiles, strict=True).graphs
-    known = np.stack(bounds, axis=1)
-    return graphs.with_targets(np.stack(y, axis=1), known if np.isfinite(known).any() else None)
 
 
 def lines_of_split(path: Path, split: str) -> "DataFrame":
@@ -107,7 +121,7 @@ def lines_of_split(path: Path, split: str) -> "DataFrame":
     try:
         table = pd.read_csv(path)
         return table[table.split == split]
-    except (ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError):
         raise InputError(damaged(path)) from None
 
 

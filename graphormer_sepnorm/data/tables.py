@@ -131,8 +131,11 @@ def free_name(name: str, taken: Iterable[str], ending: str) -> str:
 
 
 def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
-    """Names of columns to add to those that are ``taken``; one that is among them is made another."""
-    return [free_name(name, taken, "_predicted") for name in names]
+    """Names of columns to add to those that are ``taken``; one that is among them, or twice, is made another."""
+    found: list[str] = []
+    for name in names:
+        found.append(free_name(name, [*taken, *found], "_predicted"))
+    return found
 
 
 @contextlib.contextmanager

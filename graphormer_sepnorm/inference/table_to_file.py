@@ -184,6 +184,7 @@ def write_table(
     delimiter: str | None = None,
     strict: bool = False,
     resume: bool = False,
+    options: tuple[str, ...] = (),
 ) -> dict:
     """Writes what a reader makes of every row of a table.
 
@@ -195,6 +196,7 @@ def write_table(
         out: file to write; behind a symbolic link, the file that it points at; "-" for standard output.
         strict: stop at the first row that cannot be read.
         resume: go on with what an interrupted call left.
+        options: whatever else the output depends on.
 
     Returns:
         ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
@@ -218,6 +220,7 @@ def write_table(
             out.suffix,
             current().precision,
             reader.featurizer,
+            *options,
         )
         try:
             if is_standard_output(out):

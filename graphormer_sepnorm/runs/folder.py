@@ -21,6 +21,11 @@ METRICS_FILE = "metrics.jsonl"
 CURVES = "curves.png"
 TEST = "test.json"
 PREDICTIONS = "predictions.csv"
+FOREST = "forest.safetensors"
+TRUST = "trust.safetensors"
+CALIBRATION = "calibration.png"
+DISTANCE = "distance.png"
+REPORT = "report.html"
 PICTURES = {"regression": "parity.png", "classification": "roc.png", "multiclass": "roc.png"}
 LOCK = "run.lock"
 
@@ -81,6 +86,31 @@ class RunFolder:
     def predictions_picture(self, kind: str) -> Path:
         """The picture of the test predictions of a kind of task."""
         return self.path / PICTURES[kind]
+
+    @property
+    def forest(self) -> Path:
+        """The forest that takes part in predictions."""
+        return self.path / FOREST
+
+    @property
+    def trust(self) -> Path:
+        """Intervals or calibration, and what the training molecules were like."""
+        return self.path / TRUST
+
+    @property
+    def calibration_picture(self) -> Path:
+        """The picture of how far intervals or probabilities hold on the test molecules."""
+        return self.path / CALIBRATION
+
+    @property
+    def distance_picture(self) -> Path:
+        """The picture of test errors against the distance to the training molecules."""
+        return self.path / DISTANCE
+
+    @property
+    def report(self) -> Path:
+        """All about a run on a table, as one page."""
+        return self.path / REPORT
 
     @property
     def holds_run(self) -> bool:

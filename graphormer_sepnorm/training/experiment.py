@@ -1,7 +1,7 @@
 """Whole runs: from a config and a data folder to a run folder, and from a run folder to a score."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +9,12 @@ import numpy as np
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS
 from graphormer_sepnorm.data.load import find_dataset, load_split
-from graphormer_sepnorm.data.prepared_table import TABLE, rows_of_split
+from graphormer_sepnorm.data.prepared_table import TABLE, read_rows, rows_of_split
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.forest import Forest
 from graphormer_sepnorm.inference.forward import predict_together
+from graphormer_sepnorm.inference.predict import combined, load_beside
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.plots import plot_predictions
@@ -73,6 +76,7 @@ class Scores:
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
         table: that the molecules stand in, of a run on a table of one's own.
+        by_network: [models, M, tasks], what each of the networks predicts.
     """
 
     result: dict
@@ -80,6 +84,15 @@ class Scores:
     y: np.ndarray
     prediction: np.ndarray
     table: Path | None
+    by_network: np.ndarray
+
+    def of(self, prediction: np.ndarray) -> "Scores":
+        """The scores of another prediction [M, tasks] for the same molecules."""
+        scores = {
+            "value": METRICS[self.task.metric](self.y, prediction),
+            "scores": all_scores(self.task.kind, self.y, prediction),
+        }
+        return replace(self, result={**self.result, **scores}, prediction=prediction)
 
     def write(self, run: RunFolder) -> None:
         """Writes ``test.json``, and the predictions as a table and as a picture."""
@@ -109,8 +122,18 @@ class Scores:
         ]
 
 
-def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
-    """Scores the best checkpoints of runs on one dataset by their mean prediction; raises as ``evaluate_run``."""
+def score_runs(
+    runs: list[Path],
+    split: str,
+    root: str | os.PathLike | None = None,
+    forest: Forest | None = None,
+    trust: Trust | None = None,
+) -> Scores:
+    """Scores the best checkpoints of runs on one dataset by their mean prediction, as ``combined`` with what is given.
+
+    Raises:
+        InputError: as ``evaluate_run``.
+    """
     predictions, parameters = [], 0
     table: Path | None = None
     for run in runs:
@@ -123,7 +146,11 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
         with autocast(config.train.precision, model.cls.device):
             predictions.append(predict_together(model, data, Task(config.task)))
         parameters += sum(p.numel() for p in model.parameters())
-    prediction = np.mean(predictions, axis=0)
+    smiles: list[str] = []
+    if forest is not None:
+        smiles, _ = read_rows(RunFolder.around(runs[0]).path / TABLE, config.task, split)
+    by_network = np.stack(predictions)
+    prediction = combined(by_network, smiles, forest, trust)
     result = {
         "dataset": config.dataset,
         "split": split,
@@ -140,11 +167,13 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
     if data.bounds is not None:
         censored = np.isfinite(data.bounds).any(axis=2).sum(axis=0).tolist()
         result["censored"] = dict(zip(config.task.targets, censored, strict=True))
-    return Scores(result, config.task, data.y, prediction, table)
+    return Scores(result, config.task, data.y, prediction, table, by_network)
 
 
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
     """Scores a run's best checkpoint, or an ensemble, on a split of its dataset.
+
+    What ``predict`` predicts is scored: of a folder with a forest, its blend; with a calibration, that.
 
     Returns:
         ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` has all the metrics that are
@@ -155,4 +184,4 @@ def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None 
     Raises:
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
     """
-    return score_runs(member_paths(run), split, root).result
+    return score_runs(member_paths(run), split, root, *load_beside(run)).result

@@ -15,6 +15,7 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tasks import all_scores
 from graphormer_sepnorm.training.baseline import fit_forest, table_features
 from graphormer_sepnorm.training.experiment import score_runs, train_run
+from graphormer_sepnorm.training.finishing import finish_table
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
 
@@ -59,6 +60,7 @@ def train_table(
         with advising(f"{out} has the scores of the model: the same command and --resume adds those of the forest"):
             result = {**result, "baseline": {"random_forest": forest_scores(labelled, config.task, config.train.seed)}}
         whole.write_test(result)
+    result = finish_table(whole, result)
     return {
         **result,
         "rows": len(labelled.rows),

@@ -13,6 +13,7 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data import labels
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.splits import SPLITTERS, Sizes, read_structures
+from graphormer_sepnorm.inference.forest import forest_features
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
@@ -22,6 +23,7 @@ MODEL_FILES = {
     "config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json",
     "predictions.csv",
 }  # fmt: skip
+WHOLE_FILES = {"trust.safetensors", "calibration.png", "distance.png", "report.html"}
 TABLE_FILES = {"table.csv", "table.json", "skipped.csv", "duplicates.csv"}
 
 
@@ -69,7 +71,7 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert (result["rows"], result["skipped"], result["metric"]) == (117, 3, "mae")
     assert set(result["scores"]) == {"mae", "rmse", "r2"} and result["scores"]["mae"] == result["value"]
     run = tmp_path / "run"
-    assert names(run) == MODEL_FILES | TABLE_FILES | {"parity.png"}
+    assert names(run) == MODEL_FILES | TABLE_FILES | WHOLE_FILES | {"parity.png"}
     skipped = pd.read_csv(run / "skipped.csv")
     assert skipped.row.tolist() == [4, 6, 8]
     assert [word in error for word, error in zip(["SMILES", "no label", "'high'"], skipped.error, strict=True)]
@@ -92,7 +94,7 @@ def test_classification_ensemble_with_balance(train, command, molecules, tmp_pat
     assert code == 0, messages
     assert set(result["scores"]) == {"rocauc", "prauc", "accuracy"}
     run = tmp_path / "run"
-    assert names(run) == {"model-0", "model-1", "test.json", "roc.png", "predictions.csv"}
+    assert names(run) == {"model-0", "model-1", "test.json", "roc.png", "predictions.csv"} | WHOLE_FILES
     assert names(run / "model-1") == MODEL_FILES | TABLE_FILES | {"roc.png"}
     configs = [load_model(run / f"model-{member}")[1] for member in range(2)]
     assert [config.train.seed for config in configs] == [4, 5]
@@ -208,8 +210,8 @@ def test_a_forest_is_scored_on_the_same_molecules(train, molecules, tmp_path, fe
     for target in ("target b", "target a"):
         known, asked = training.dropna(subset=target), test.dropna(subset=target)
         forest = RandomForestRegressor(20, max_features=1 / 3, random_state=3, max_samples=len(known))
-        forest.fit(baseline.forest_features(known.smiles.tolist()), known[target])
-        predicted = forest.predict(baseline.forest_features(asked.smiles.tolist()))
+        forest.fit(forest_features(known.smiles.tolist()), known[target])
+        predicted = forest.predict(forest_features(asked.smiles.tolist()))
         errors.append(np.abs(predicted - asked[target]).mean())
     scores = result["baseline"]["random_forest"]
     assert set(scores) == {"mae", "rmse", "r2"} and scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)

@@ -1,5 +1,6 @@
 """``graphormer-sepnorm predict``."""
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -30,6 +31,12 @@ def predict(
     strip_salts: StripSalts = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
+    interval: Annotated[
+        float | None, typer.Option(help="Confidence, such as 0.9, of intervals in columns NAME_low and NAME_high.")
+    ] = None,
+    domain: Annotated[
+        bool, typer.Option("--domain", help="Compare each row with the training molecules, in three columns.")
+    ] = False,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
@@ -40,9 +47,14 @@ def predict(
 
     MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. The output has
     the rows and columns of the input, a column per target and "error", which says why a row could not be read; several
-    models give their mean, and their standard deviation in columns that end in "_std".
+    models give their mean, and their standard deviation in columns that end in "_std". A run folder of train --csv
+    also holds a forest that takes part, and what intervals and domain need. --domain adds "similarity", the largest
+    Tanimoto similarity to a training molecule, "cls_distance", the smallest distance in the model's own space, and
+    "warning", which names elements, charges and sizes that no training molecule has.
 
     Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
+
+    Example: graphormer-sepnorm predict runs/mine molecules.csv -o predictions.csv --interval 0.9 --domain
     """
     with leaving_at_once():
         from graphormer_sepnorm.inference.predict import load_predictor, stripping_salts
@@ -57,5 +69,19 @@ def predict(
         predictor = load_predictor(models)
         if strip_salts:
             stripping_salts(predictor)
-        result = predict_table(predictor, source, out or Path("-"), smiles_column, delimiter, strict, resume)
+        result = predict_table(
+            predictor,
+            source,
+            out or Path("-"),
+            smiles_column,
+            delimiter,
+            strict,
+            resume,
+            interval=interval,
+            domain=domain,
+        )
+    if result["unfamiliar"]:
+        rows = result["unfamiliar"]
+        where = "the column warning says what" if domain else "--domain says what"
+        print(f"{rows} rows have what no training molecule has, so trust them less: {where}", file=sys.stderr)
     report_rows(result, time.perf_counter() - started)
