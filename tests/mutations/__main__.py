@@ -18,21 +18,20 @@ def of_room(room: str) -> tuple[Mutation, ...]:
 def main() -> None:
     """Prints a line per mutation, the counts, and a table of those that survived.
 
-    The exit code is 1 if one survived without a reason, or did not apply.
+    The exit code is 1 if one survived without a reason, or was not tried.
     """
     parser = argparse.ArgumentParser(prog="python -m tests.mutations")
-    parser.add_argument("--only", choices=ROOMS, help="one room; all by default")
+    parser.add_argument("--only", choices=ROOMS, nargs="+", default=ROOMS, help="some rooms; all by default")
     parser.add_argument("--jobs", type=int, default=1, help="how many to try at a time")
     parser.add_argument("--first", type=int, default=0, help="number of the first one to try, in each room")
     parser.add_argument("--count", type=int, help="how many to try, in each room; all by default")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds that one may take")
+    parser.add_argument("--limit", type=int, default=120, help="seconds of a processor's time that one may take")
     options = parser.parse_args()
     last = None if options.count is None else options.first + options.count
-    rooms = (options.only,) if options.only else ROOMS
-    names = {m: f"{room} {number}" for room in rooms for number, m in enumerate(of_room(room))}
-    chosen = [mutation for room in rooms for mutation in of_room(room)[options.first : last]]
+    names = {m: f"{room} {number}" for room in options.only for number, m in enumerate(of_room(room))}
+    chosen = [mutation for room in options.only for mutation in of_room(room)[options.first : last]]
     outcomes = []
-    for outcome in run(chosen, options.jobs, options.timeout):
+    for outcome in run(chosen, options.jobs, options.limit):
         outcomes.append(outcome)
         print(f"{names[outcome.mutation]}: {outcome.end} {outcome.seen_by}".rstrip(), flush=True)
     counts = Counter(outcome.end for outcome in outcomes)
@@ -40,7 +39,7 @@ def main() -> None:
     left = [outcome for outcome in outcomes if outcome.end not in (End.KILLED, End.TIMED_OUT)]
     if left:
         print("\n" + table_of(left))
-    raise SystemExit(any(outcome.end is End.NOT_APPLIED or not outcome.mutation.survives for outcome in left))
+    raise SystemExit(any(outcome.end is not End.SURVIVED or not outcome.mutation.survives for outcome in left))
 
 
 def table_of(outcomes: list[Outcome]) -> str:

@@ -5,6 +5,11 @@ from tests.mutations.mutation import mutations
 PREDICT = "unit/inference/test_predict.py"
 TABLES = "unit/inference/test_table_to_file.py unit/inference/test_predict_table.py"
 TRUST = "unit/inference/test_trust.py"
+SHELL = "cli/test_predict.py::"
+WHOLE = (
+    f"{TABLES} {SHELL}test_an_interrupted_run_goes_on_and_gives_the_same_bytes {SHELL}test_the_input_is_not_overwritten "
+    f"{SHELL}test_errors_are_one_sentence_and_leave_nothing {SHELL}test_an_output_behind_a_symbolic_link_is_written_there"
+)
 EXPLAIN = "unit/inference/test_explain.py"
 
 MUTATIONS = (
@@ -38,7 +43,7 @@ MUTATIONS = (
     ),
     *mutations(
         "inference/table_to_file.py",
-        f"{TABLES} cli/test_predict.py",
+        WHOLE,
         ("            self.write_progress()\n\n    def read", "            pass\n\n    def read"),
         ("progress.job != job or ", ""),
         ("(size < progress.bytes and not is_named)", "False"),
@@ -67,7 +72,7 @@ MUTATIONS = (
     ),
     *mutations(
         "inference/predict_table.py",
-        f"{TABLES} cli/test_predict.py",
+        WHOLE,
         ("len(predictor.models) > 1", "len(predictor.models) > 2"),
         ('"" if error else f"{number:.7g}"', 'f"{number:.7g}"'),
         (':.7g}', ':.3g}'),
