@@ -12,7 +12,10 @@ MUTATIONS = (
         ("np.concatenate([edge_attr, edge_attr])", "np.concatenate([edge_attr, edge_attr[::-1]])"),
         ('" +" if charge > 0 else " -" if charge else ""', '" +" if charge else ""'),
         ("atom.GetNumExplicitHs()\n    name", "atom.GetTotalNumHs()\n    name"),
-        ("Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}", "Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 3, Chem.BondType.TRIPLE: 2}"),
+        (
+            "Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}",
+            "Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 3, Chem.BondType.TRIPLE: 2}",
+        ),
         ("ZINC_ATOM_INDEX.get(name, ZINC_ATOM_INDEX.get(atom.GetSymbol()))", "ZINC_ATOM_INDEX.get(name)"),
         ('{"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}', '{"": 0, "E": 1, "Z": 2}'),
         ('"R": 1, "S": 2, "r": 3', '"R": 1, "S": 1, "r": 3'),
@@ -37,7 +40,10 @@ MUTATIONS = (
         ("text.isascii() and text.isprintable()", "text.isascii()"),
         ('    if " " in text:\n', '    if "  " in text:\n'),
         ("if mol is None or mol.GetNumHeavyAtoms() < mol.GetNumAtoms():", "if mol is None:"),
-        ("mol.GetNumBonds() - mol.GetNumAtoms() + len(Chem.GetMolFrags(mol))", "mol.GetNumBonds() - mol.GetNumAtoms() - len(Chem.GetMolFrags(mol))"),
+        (
+            "mol.GetNumBonds() - mol.GetNumAtoms() + len(Chem.GetMolFrags(mol))",
+            "mol.GetNumBonds() - mol.GetNumAtoms() - len(Chem.GetMolFrags(mol))",
+        ),
         ("if rings > MAX_RINGS:", "if False:"),
         ("if not is_valence or mol", "if mol"),
         ("is_valence or mol.GetAtomWithIdx(problem.GetAtomIdx()).GetSymbol() in _FIXED_VALENCE", "is_valence"),
@@ -53,7 +59,10 @@ MUTATIONS = (
         ("(logp - LOGP_MEAN) / LOGP_STD", "(logp - LOGP_MEAN) * LOGP_STD"),
         ("max(longest - 6, 0)", "max(longest - 5, 0)"),
         ("ancestor, length = parent[atom], 3", "ancestor, length = parent[atom], 2"),
-        ("sorted(other.GetIdx() for other in atom.GetNeighbors())", "sorted((other.GetIdx() for other in atom.GetNeighbors()), reverse=True)"),
+        (
+            "sorted(other.GetIdx() for other in atom.GetNeighbors())",
+            "sorted((other.GetIdx() for other in atom.GetNeighbors()), reverse=True)",
+        ),
         ("stack.pop()", "stack.pop(0)"),
         ("isomericSmiles=False)", "isomericSmiles=True)"),
         ("if mol.GetNumAtoms() == 0:", "if False:"),
@@ -77,7 +86,10 @@ MUTATIONS = (
         "chem/descriptors.py",
         "unit/chem/test_descriptors.py",
         ("np.where(np.isfinite(values), values, np.float32(np.nan))", "values"),
-        ("        except InputError:\n            continue\n        if", "        except InputError:\n            break\n        if"),
-        ('[rdBase.rdkitVersion, *NAMES, *map(str, smiles)]', "[rdBase.rdkitVersion, *NAMES]"),
+        (
+            "        except InputError:\n            continue\n        if",
+            "        except InputError:\n            break\n        if",
+        ),
+        ("[rdBase.rdkitVersion, *NAMES, *map(str, smiles)]", "[rdBase.rdkitVersion, *NAMES]"),
     ),
 )

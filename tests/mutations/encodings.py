@@ -3,7 +3,9 @@
 from tests.mutations.mutation import mutations
 
 ALL = "unit/encodings/test_encodings.py"
-ALGORITHMS = f"unit/encodings/test_graph_algorithms.py unit/encodings/test_spatial.py unit/encodings/test_edge_path.py unit/encodings/test_random_walk.py unit/encodings/test_resistance.py {ALL}"
+ALGORITHMS = " ".join(
+    [*(f"unit/encodings/test_{name}.py" for name in ("graph_algorithms", "spatial", "edge_path", "random_walk")), ALL]
+)
 
 MUTATIONS = (
     *mutations(
@@ -11,7 +13,10 @@ MUTATIONS = (
         "unit/encodings/test_base.py unit/encodings/test_spatial.py",
         ("return np.stack([target, source], axis=1)", "return np.stack([source, target], axis=1)"),
         ("minlength=graphs.atom_ptr[-1]", "minlength=0"),
-        ("np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))", "np.repeat(graphs.atom_ptr[1:], np.diff(graphs.edge_ptr))"),
+        (
+            "np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))",
+            "np.repeat(graphs.atom_ptr[1:], np.diff(graphs.edge_ptr))",
+        ),
     ),
     *mutations(
         "encodings/centrality.py",
@@ -89,7 +94,10 @@ MUTATIONS = (
         ("min(max(distance, 0.0), cap)", "max(distance, 0.0)"),
         ("found += 1\n    return component", "return component"),
         ("pair += n * n\n    return spd, path_bonds", "pair += n\n    return spd, path_bonds"),
-        ("elif spd[other] != distance or other == source or distance == LONGEST_DISTANCE:", "elif spd[other] != distance:"),
+        (
+            "elif spd[other] != distance or other == source or distance == LONGEST_DISTANCE:",
+            "elif spd[other] != distance:",
+        ),
     ),
     *mutations(
         "encodings/transform.py",

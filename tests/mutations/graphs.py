@@ -1,15 +1,20 @@
 """Mutations of packed graphs."""
 
-from tests.mutations.mutation import mutations
+from tests.mutations.mutation import mutations, tests_of
 
-MODEL = "unit/test_model.py::"
+READ = tests_of(
+    "unit/test_model.py",
+    "test_bonds_that_no_molecule_can_have_are_refused_before_any_loop",
+    "test_more_combinations_of_bond_features_than_types_are_refused",
+    "test_atoms_outside_the_vocabularies_are_refused",
+    "test_the_largest_values_of_all_vocabularies_are_read",
+    "test_untransformed_graphs_are_refused",
+    "test_graph_batch_moves_with_everything_in_it",
+)
 
 MUTATIONS = mutations(
     "graphs.py",
-    f"unit/test_graphs.py {MODEL}test_bonds_that_no_molecule_can_have_are_refused_before_any_loop "
-    f"{MODEL}test_atoms_outside_the_vocabularies_are_refused {MODEL}test_the_largest_values_of_all_vocabularies_are_read "
-    f"{MODEL}test_graph_batch_moves_with_everything_in_it {MODEL}test_untransformed_graphs_are_refused "
-    f"{MODEL}test_more_combinations_of_bond_features_than_types_are_refused unit/encodings/test_encodings.py",
+    f"unit/test_graphs.py {READ} unit/encodings/test_encodings.py",
     ("place * (n + 1)", "place * n"),
     ("return pointers(self.num_atoms**2)", "return pointers(self.num_atoms)"),
     ('"pair": self.pair_ptr, "edge": self.edge_ptr', '"pair": self.edge_ptr, "edge": self.pair_ptr'),
@@ -23,7 +28,10 @@ MUTATIONS = mutations(
     ("np.cumsum(counts, dtype=np.int64)]", "counts]"),
     ("types = types * size + edge_attr[:, column]", "types = types + edge_attr[:, column]"),
     ("return (types + 1).astype(np.uint8)", "return types.astype(np.uint8)"),
-    ("(values < 0) | (values >= torch.tensor(sizes, device=values.device))", "values >= torch.tensor(sizes, device=values.device)"),
+    (
+        "(values < 0) | (values >= torch.tensor(sizes, device=values.device))",
+        "values >= torch.tensor(sizes, device=values.device)",
+    ),
     ("(values >= torch.tensor(sizes", "(values > torch.tensor(sizes"),
     ("wrong = (edge_index < 0) | (", "wrong = ("),
     ("(edge_index >= num_atoms.repeat", "(edge_index > num_atoms.repeat"),

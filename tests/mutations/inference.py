@@ -1,14 +1,16 @@
 """Mutations of predictions, tables of them, what may be trusted, and explanations."""
 
-from tests.mutations.mutation import mutations
+from tests.mutations.mutation import mutations, tests_of
 
 PREDICT = "unit/inference/test_predict.py"
 TABLES = "unit/inference/test_table_to_file.py unit/inference/test_predict_table.py"
 TRUST = "unit/inference/test_trust.py"
-SHELL = "cli/test_predict.py::"
-WHOLE = (
-    f"{TABLES} {SHELL}test_an_interrupted_run_goes_on_and_gives_the_same_bytes {SHELL}test_the_input_is_not_overwritten "
-    f"{SHELL}test_errors_are_one_sentence_and_leave_nothing {SHELL}test_an_output_behind_a_symbolic_link_is_written_there"
+SHELL = tests_of(
+    "cli/test_predict.py",
+    "test_an_interrupted_run_goes_on_and_gives_the_same_bytes",
+    "test_the_input_is_not_overwritten",
+    "test_errors_are_one_sentence_and_leave_nothing",
+    "test_an_output_behind_a_symbolic_link_is_written_there",
 )
 EXPLAIN = "unit/inference/test_explain.py"
 
@@ -16,7 +18,7 @@ MUTATIONS = (
     *mutations(
         "inference/forward.py",
         "unit/inference/test_forward.py",
-        ("np.argsort(num_atoms, kind=\"stable\")", "np.arange(len(num_atoms))"),
+        ('np.argsort(num_atoms, kind="stable")', "np.arange(len(num_atoms))"),
         ("np.diff(batch_of)) + 1)", "np.diff(batch_of)))"),
         ("rows[molecules] = compute", "rows[np.sort(molecules)] = compute"),
         ("np.cumsum(num_atoms[order])", "np.cumsum(num_atoms)"),
@@ -33,17 +35,23 @@ MUTATIONS = (
         ("by_model.mean(axis=0), by_model.std(axis=0)", "by_model[0], by_model.std(axis=0)"),
         ("by_model.std(axis=0)", "by_model.std(axis=0, ddof=1)"),
         ("by_model.std(axis=0)", "by_model.var(axis=0)"),
-        ("np.full((len(molecules.errors), width), np.nan, np.float32)", "np.zeros((len(molecules.errors), width), np.float32)"),
+        (
+            "np.full((len(molecules.errors), width), np.nan, np.float32)",
+            "np.zeros((len(molecules.errors), width), np.float32)",
+        ),
         ("rows[molecules.rows[piece]] = compute", "rows[piece] = compute"),
         ("np.diff(piece_of)) + 1)", "np.diff(piece_of)))"),
         ("graphs.pair_ptr[1:] // PAIRS_PER_PIECE", "graphs.pair_ptr[1:] // 10**9"),
         ("if len(graphs) == 0:\n        return []\n", "if False:\n        return []\n"),
         ("if len(faces) > 1:", "if len(faces) > 2:"),
-        ("(config.task.kind, config.task.targets, config.featurizer) for", "(config.task.kind, config.task.targets[:0], config.featurizer) for"),
+        (
+            "(config.task.kind, config.task.targets, config.featurizer) for",
+            "(config.task.kind, config.task.targets[:0], config.featurizer) for",
+        ),
     ),
     *mutations(
         "inference/table_to_file.py",
-        WHOLE,
+        f"{TABLES} {SHELL}",
         ("            self.write_progress()\n\n    def read", "            pass\n\n    def read"),
         ("progress.job != job or ", ""),
         ("(size < progress.bytes and not is_named)", "False"),
@@ -72,10 +80,10 @@ MUTATIONS = (
     ),
     *mutations(
         "inference/predict_table.py",
-        WHOLE,
+        f"{TABLES} {SHELL}",
         ("len(predictor.models) > 1", "len(predictor.models) > 2"),
         ('"" if error else f"{number:.7g}"', 'f"{number:.7g}"'),
-        (':.7g}', ':.3g}'),
+        (":.7g}", ":.3g}"),
         ("[predictions.values, predictions.spread]", "[predictions.spread, predictions.values]"),
         ('*with_free_names([*added, "error"], self.columns)]]', '*added, "error"]]'),
         ("if out.suffix.lower() not in DELIMITERS:", "if False:"),
@@ -87,7 +95,10 @@ MUTATIONS = (
         ("np.ceil(np.round((counts + 1) * confidence, 9))", "np.ceil(np.round(counts * confidence, 9))"),
         ("np.ceil(np.round((counts + 1) * confidence, 9))", "np.ceil((counts + 1) * confidence)"),
         ("if (ranks > counts).any():", "if (ranks >= counts).any():"),
-        ("self.scores[ranks - 1, np.arange(len(counts))]", "self.scores[np.minimum(ranks, len(self.scores) - 1), np.arange(len(counts))]"),
+        (
+            "self.scores[ranks - 1, np.arange(len(counts))]",
+            "self.scores[np.minimum(ranks, len(self.scores) - 1), np.arange(len(counts))]",
+        ),
         ("return quantile * unit(spread, self.offset)", "return quantile"),
         ("np.where(offset > 0, spread + offset, 1 + 0 * spread)", "np.where(offset > 0, spread, 1 + 0 * spread)"),
         ("1 + 0 * spread)", "1.0)"),
@@ -96,7 +107,10 @@ MUTATIONS = (
         ("(inside & labelled).sum(axis=0)", "inside.sum(axis=0)", "a comparison with NaN is False already"),
         ("np.sum(~np.isnan(self.scores), axis=0)", "np.full(self.scores.shape[1], len(self.scores))"),
         ("value - half_width, value + half_width", "value + half_width, value - half_width"),
-        ("self.slope * limited_logit(probability) + self.intercept", "self.slope * limited_logit(probability) - self.intercept"),
+        (
+            "self.slope * limited_logit(probability) + self.intercept",
+            "self.slope * limited_logit(probability) - self.intercept",
+        ),
         ("(ones + 1) / (ones + 2), 1 / (zeros + 2)", "1.0, 0.0"),
         ("if found.coef_[0, 0] > 0:", "if True:"),
         (".clip(-LARGEST_LOGIT, LARGEST_LOGIT)", ""),
@@ -115,7 +129,10 @@ MUTATIONS = (
         "inference/explain.py",
         EXPLAIN,
         ("(outputs if self.is_probability else self.task.predict(outputs))", "self.task.predict(outputs)"),
-        ("(outputs if self.is_probability else self.task.predict(outputs))[:, self.column]", "(outputs if self.is_probability else self.task.predict(outputs))[:, 0]"),
+        (
+            "(outputs if self.is_probability else self.task.predict(outputs))[:, self.column]",
+            "(outputs if self.is_probability else self.task.predict(outputs))[:, 0]",
+        ),
         ("self.task.predict(outputs)[0, self.column]", "self.task.predict(outputs)[-1, self.column]"),
         ("for encoding in model.encodings]).mean(dim=0)", "for encoding in model.encodings])[0]"),
         ("attributions[0].cpu().double().sum(dim=-1)", "attributions[0].cpu().double().mean(dim=-1)"),
@@ -128,7 +145,10 @@ MUTATIONS = (
         ("scores.softmax(dim=-1)", "scores.softmax(dim=-2)"),
         ("/ math.sqrt(q.shape[1]) + self.bias[0]", "/ math.sqrt(q.shape[1])"),
         ("(weights.cpu().double() + torch.eye(len(weights))) / 2 @ flow", "weights.cpu().double() @ flow"),
-        ("(weights.cpu().double() + torch.eye(len(weights))) / 2 @ flow", "flow @ (weights.cpu().double() + torch.eye(len(weights))) / 2"),
+        (
+            "(weights.cpu().double() + torch.eye(len(weights))) / 2 @ flow",
+            "flow @ (weights.cpu().double() + torch.eye(len(weights))) / 2",
+        ),
         ("atoms = flow[0, 1:].numpy()", "atoms = flow[1:, 0].numpy()"),
         ("contributions=atoms / atoms.sum()", "contributions=atoms"),
         ("            results[row] = error\n", "            pass\n"),

@@ -43,3 +43,8 @@ def mutations(file: str, tests: str, *edits: tuple[str, ...]) -> tuple[Mutation,
         edits: old and new text, and why the bug survives, if it does.
     """
     return tuple(Mutation(file, old, new, tuple(tests.split()), *rest) for old, new, *rest in edits)
+
+
+def tests_of(file: str, *names: str) -> str:
+    """Some tests of one file, as ``mutations`` takes them."""
+    return " ".join(f"{file}::{name}" for name in names)

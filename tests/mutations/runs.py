@@ -4,7 +4,7 @@ from tests.mutations.mutation import mutations
 
 MUTATIONS = mutations(
     "runs/folder.py",
-    "unit/runs/test_folder.py robustness/test_interruption.py::test_two_trainings_in_one_folder_do_not_disturb_each_other",
+    "unit/runs/test_folder.py",
     ('["epoch"] < line["epoch"]]', '["epoch"] <= line["epoch"]]'),
     ("key=lambda member: (len(member.name), member.name)", "key=lambda member: member.name"),
     ("blocking=False", "blocking=True"),

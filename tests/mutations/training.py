@@ -1,18 +1,16 @@
 """Mutations of how models are trained."""
 
-from tests.mutations.mutation import mutations
+from tests.mutations.mutation import mutations, tests_of
 
 WHOLE = "integration/test_training.py::"
-BASICS = " ".join(
-    WHOLE + name
-    for name in (
-        "test_the_run_folder_rebuilds_the_best_model",
-        "test_one_training_molecule_is_refused",
-        "test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint",
-        "test_the_molecules_whose_own_loss_is_not_finite_are_named_alone",
-        "test_a_resumed_run_equals_an_uninterrupted_one",
-        "test_equal_models_give_equal_files",
-    )
+BASICS = tests_of(
+    "integration/test_training.py",
+    "test_the_run_folder_rebuilds_the_best_model",
+    "test_one_training_molecule_is_refused",
+    "test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint",
+    "test_the_molecules_whose_own_loss_is_not_finite_are_named_alone",
+    "test_a_resumed_run_equals_an_uninterrupted_one",
+    "test_equal_models_give_equal_files",
 )
 
 MUTATIONS = (
@@ -32,9 +30,13 @@ MUTATIONS = (
     ),
     *mutations(
         "training/optimizers.py",
-        f"{WHOLE}test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves {WHOLE}test_only_weight_matrices_decay",
+        f"{WHOLE}test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves "
+        f"{WHOLE}test_only_weight_matrices_decay",
         ('if name in matrices else "no_decay"', 'if name not in matrices else "no_decay"'),
-        ('"params": groups["no_decay"], "weight_decay": 0.0', '"params": groups["no_decay"], "weight_decay": weight_decay'),
+        (
+            '"params": groups["no_decay"], "weight_decay": 0.0',
+            '"params": groups["no_decay"], "weight_decay": weight_decay',
+        ),
         ("AdamW(parameter_groups(model, train.weight_decay), lr", "AdamW(parameter_groups(model, 0.0), lr"),
         ("if isinstance(module, nn.Linear)}", "if isinstance(module, (nn.Linear, nn.LayerNorm))}"),
         ("BatchedMuon(matrices, lr=train.lr, weight_decay=train.weight_decay)", "BatchedMuon(matrices, lr=train.lr)"),
@@ -71,7 +73,10 @@ MUTATIONS = (
     *mutations(
         "training/trainer.py",
         f"{WHOLE}test_gradients_are_clipped",
-        ("clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)", "get_total_norm([p.grad for p in self.model.parameters()])"),
+        (
+            "clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)",
+            "get_total_norm([p.grad for p in self.model.parameters()])",
+        ),
         ("self.config.train.clip_norm)", "10 * self.config.train.clip_norm)"),
     ),
     *mutations(
@@ -95,9 +100,13 @@ MUTATIONS = (
     *mutations(
         "training/trainer.py",
         f"{WHOLE}test_batch_norm_statistics_are_those_of_the_training_split_alone "
-        f"{WHOLE}test_batch_norm_statistics_are_those_of_todays_weights {WHOLE}test_batch_norm_statistics_do_not_depend_on_dropout",
+        f"{WHOLE}test_batch_norm_statistics_are_those_of_todays_weights "
+        f"{WHOLE}test_batch_norm_statistics_do_not_depend_on_dropout",
         ("reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))", "pass"),
-        ("return self.train.batch(distributed.share(molecules))", "return self.val.batch(distributed.share(molecules) % len(self.val))"),
+        (
+            "return self.train.batch(distributed.share(molecules))",
+            "return self.val.batch(distributed.share(molecules) % len(self.val))",
+        ),
         ("reestimate_batch_norm(self.evaluated, ", "reestimate_batch_norm(self.model, "),
     ),
     *mutations(
@@ -116,18 +125,30 @@ MUTATIONS = (
         ("self.progress.epoch - self.progress.best_epoch", "self.progress.epoch"),
         ("self.model.train()", "self.model.eval()"),
         ("self.evaluated.eval()", "self.evaluated.train()"),
-        ("prediction = predict_together(self.evaluated, self.val, self.task)", "prediction = predict_together(self.model, self.val, self.task)"),
-        ("return self.task.metric(self.val.y, prediction)", "return self.task.metric(prediction, self.val.y)", "the metric that these tests use, the mean absolute error, is symmetric"),
+        (
+            "prediction = predict_together(self.evaluated, self.val, self.task)",
+            "prediction = predict_together(self.model, self.val, self.task)",
+        ),
+        (
+            "return self.task.metric(self.val.y, prediction)",
+            "return self.task.metric(prediction, self.val.y)",
+            "the metric that these tests use, the mean absolute error, is symmetric",
+        ),
         ("labelled = ~np.isnan(self.train.y[molecules])", "labelled = np.isnan(self.train.y[molecules])"),
         ("return molecules[wrong] if wrong.any() else molecules", "return molecules"),
-        ("epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)", "epoch_batches(len(self.train), train.batch_size, train.seed, 0)", "which random batches estimate the statistics is a choice"),
+        (
+            "epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)",
+            "epoch_batches(len(self.train), train.batch_size, train.seed, 0)",
+            "which random batches estimate the statistics is a choice",
+        ),
         ("torch.manual_seed(config.train.seed)", "torch.manual_seed(0)"),
         ("if len(train) < 2:", "if len(train) < 1:"),
         ("if math.isfinite(mean_loss) and math.isfinite(norm):", "if True:"),
     ),
     *mutations(
         "training/resume.py",
-        f"{WHOLE}test_a_resumed_run_equals_an_uninterrupted_one {WHOLE}test_resuming_with_another_configuration_is_refused unit/training/test_resume.py",
+        f"{WHOLE}test_a_resumed_run_equals_an_uninterrupted_one "
+        f"{WHOLE}test_resuming_with_another_configuration_is_refused unit/training/test_resume.py",
         ("if config != trainer.config:", "if False:"),
         ("return not run.weights.exists() or", "return True or"),
         ('.get("epoch") == 1', '.get("epoch") == 2'),
@@ -135,7 +156,10 @@ MUTATIONS = (
         ('trainer.model.load_state_dict(parts["model"])', "pass"),
         ("restore_optimizers(trainer, parts.pop(", "(lambda *_: None)(trainer, parts.pop("),
         ("Progress(facts.epoch, facts.best_metric, facts.best_epoch)", "Progress(facts.epoch, None, facts.best_epoch)"),
-        ("Progress(facts.epoch, facts.best_metric, facts.best_epoch)", "Progress(facts.epoch, facts.best_metric, facts.epoch)"),
+        (
+            "Progress(facts.epoch, facts.best_metric, facts.best_epoch)",
+            "Progress(facts.epoch, facts.best_metric, facts.epoch)",
+        ),
         ("checkpoint.check_tensors(first, expected, path)", "pass"),
         ("checkpoint.check_tensors(others, weights(trainer), run.state)", "pass"),
         ("if parameter.requires_grad:", "if True:"),
@@ -158,7 +182,8 @@ MUTATIONS = (
     ),
     *mutations(
         "training/recorder.py",
-        f"unit/training/test_recorder.py {WHOLE}test_the_best_epoch_is_kept_and_not_the_last {WHOLE}test_the_averaged_weights_are_evaluated_and_kept",
+        f"unit/training/test_recorder.py {WHOLE}test_the_best_epoch_is_kept_and_not_the_last "
+        f"{WHOLE}test_the_averaged_weights_are_evaluated_and_kept",
         ("if trainer.progress.best_epoch == epoch.epoch:", "if True:"),
         ("trainer.evaluated, trainer.config, facts)", "trainer.model, trainer.config, facts)"),
         ("resume.save_state(trainer, self.run)", "pass"),
