@@ -1,6 +1,7 @@
 """Whole runs: from a config and a data folder to a run folder, and from a run folder to a score."""
 
 import os
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,7 +28,13 @@ from graphormer_sepnorm.training.recorder import Recorder, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 
-def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, resume: bool = False) -> dict:
+def train_run(
+    config: Config,
+    out: Path,
+    root: str | os.PathLike | None = None,
+    resume: bool = False,
+    alone: AbstractContextManager | None = None,
+) -> dict:
     """Trains on a named dataset, or on the table in the run folder, and scores the best checkpoint on the test split.
 
     Args:
@@ -35,6 +42,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         out: run folder; must be new unless ``resume``.
         root: folder of the downloaded datasets.
         resume: go on from the last completed epoch of ``out``.
+        alone: keeps other runs out of the folder while training writes there; None: ``training_alone``.
 
     Returns:
         the result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
@@ -56,7 +64,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         check_scorable(config.task, test.y, "test")
         distributed.wait_for_all()
         recorder = Recorder(Trainer(config, train, val, verbose=True), run)
-        with training_alone(run, resume):
+        with alone or training_alone(run, resume):
             if resume:
                 recorder.resume()
             recorder.train()

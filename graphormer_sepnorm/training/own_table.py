@@ -1,5 +1,6 @@
 """A run, or an ensemble of runs, on a table of one's own."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from graphormer_sepnorm.training.baseline import fit_forest, table_features
 from graphormer_sepnorm.training.experiment import score_runs, train_run
 from graphormer_sepnorm.training.finishing import finish_table
 from graphormer_sepnorm.training.optimizers import find_optimizer
+from graphormer_sepnorm.training.recorder import training_alone
 
 
 def train_table(
@@ -49,9 +51,12 @@ def train_table(
     labelled = read_labelled(options, config.featurizer)
     check_splits(options, config.task, labelled)
     for number, run in enumerate(runs):
-        write_labelled(run.path, labelled, config, options)
         own = replace(config, train=replace(config.train, seed=config.train.seed + number))
-        result = train_run(own, run.path, resume=resume)
+        with training_alone(run, resume):
+            if distributed.rank() == 0:
+                write_labelled(run.path, labelled, config, options)
+            distributed.wait_for_all()
+            result = train_run(own, run.path, resume=resume, alone=nullcontext())
     if members > 1:
         scores = score_runs([run.path for run in runs], "test")
         scores.write(whole)

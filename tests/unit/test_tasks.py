@@ -14,8 +14,10 @@ from graphormer_sepnorm.tasks import (
     METRICS_OF,
     REPORTED,
     Task,
+    all_scores,
     check_learnable,
     check_scorable,
+    check_targets,
     find_metric,
     fit_scale,
     left_out,
@@ -210,3 +212,67 @@ def test_metrics_suit_a_kind_of_task():
     assert set(METRICS_OF) == set(REPORTED) and set(METRICS) == {
         name for names in METRICS_OF.values() for name in names
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "y", "prediction", "score"),
+    [
+        ("rmse", [0, 0], [3, 4], 12.5**0.5),
+        ("r2", [1, 2, 3], [1, 2, 5], -1.0),  # 1 - 4 / 2
+        ("prauc", [0, 1, 1, 0], [0.9, 0.8, 0.3, 0.1], (1 / 2 + 2 / 3) / 2),
+        ("accuracy", [1, 0, 1, 0], [0.6, 0.4, 0.2, 0.1], 0.75),
+        ("logloss", [1, 0], [0.5, 0.75], (math.log(2) + math.log(4)) / 2),
+    ],
+)
+def test_further_scores_by_hand(name, y, prediction, score):
+    y, prediction = (np.array(values, np.float32)[:, None] for values in (y, prediction))
+    assert METRICS[name](y, prediction) == pytest.approx(score)
+
+
+def test_every_metric_has_its_direction_and_what_is_equal_is_no_better():
+    lower, higher = {"mae", "rmse", "logloss"}, {"r2", "rocauc", "prauc", "accuracy"}
+    assert {name for name, metric in METRICS.items() if metric.improves(0.8, 0.9)} == lower
+    assert {name for name, metric in METRICS.items() if metric.improves(0.9, 0.8)} == higher
+    assert not any(metric.improves(0.5, 0.5) for metric in METRICS.values())
+
+
+def test_the_scale_is_of_means_and_standard_deviations_target_by_target():
+    config = fit_scale(replace(MAE, targets=("a", "b")), np.array([[0, 10], [0, 10], [3, 40]], np.float32))
+    assert config.mean == pytest.approx((1, 20)) and config.std == pytest.approx((2**0.5, 200**0.5))
+
+
+def test_positives_are_weighted_where_that_is_asked_for():
+    """Three negatives to a positive; a target without positives counts as it is."""
+    y = np.array([[1, 0], [0, 0], [0, NAN], [0, 0]], np.float32)
+    task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"), balance=True)
+    balanced = fit_scale(task, y)
+    assert balanced.pos_weight == (3.0, 1.0)
+    assert fit_scale(replace(task, balance=False), y).pos_weight == ()
+    losses = [Task(balanced).loss(torch.zeros(1, 2), torch.tensor([[label, NAN]])).item() for label in (1.0, 0.0)]
+    assert losses == pytest.approx([3 * math.log(2), math.log(2)])
+
+
+def test_scores_that_are_reported():
+    y, prediction = np.array([[1.0], [1.0]]), np.array([[1.0], [2.0]])
+    assert all_scores("regression", y, prediction) == {"mae": 0.5, "rmse": 0.5**0.5, "r2": None}
+    assert all_scores("classification", y, prediction) == {"rocauc": None, "prauc": 1.0, "accuracy": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("task", "y", "problem"),
+    [
+        (MAE, [[5.0], [5.0]], "is 5 for every training molecule"),
+        (MAE, [[0.0], [1e19]], "put the targets on another scale"),
+        (MAE, [[0.0], [np.inf]], "of training molecule 1 .counted from 0. is infinite"),
+        (HIV, [[0.0], [2.0], [1.0]], "labels other than 0 and 1"),
+    ],
+)
+def test_training_targets_that_cannot_be_learnt_are_refused(task, y, problem):
+    with pytest.raises(InputError, match=problem):
+        check_learnable(task, np.array(y))
+
+
+def test_one_constant_target_of_two_is_no_obstacle():
+    check_learnable(replace(MAE, targets=("a", "b")), np.array([[5.0, 1.0], [5.0, 2.0]]))
+    with pytest.raises(InputError, match="the val split has no molecules"):
+        check_targets(MAE, np.empty((0, 1)), "val")

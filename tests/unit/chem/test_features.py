@@ -43,6 +43,18 @@ def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
         assert graph.edge_attr[:, 0].tolist() == orders * 2
 
 
+def test_zinc_atoms_by_hand():
+    """Hydrogens count where the SMILES writes them, and the sign of a charge does."""
+    expected = {
+        "CC(C)C": ["C"] * 4,
+        "C[C@H](N)O": ["C", "C H1", "N", "O"],
+        "C[NH3+]": ["C", "N H3 +"],
+        "CC(=O)[O-]": ["C", "C", "O", "O -"],
+    }
+    for smiles, names in expected.items():
+        assert [ZINC_ATOM_TYPES[row[0]] for row in FEATURIZERS["zinc"].graph(smiles).x] == names
+
+
 @pytest.mark.parametrize("smiles", [*ODDITIES.values(), *REFUSED_BY_STRICT_RDKIT])
 def test_odd_molecules_are_read(smiles):
     graph = FEATURIZERS["ogb"].graph(smiles)

@@ -1,9 +1,22 @@
 import math
 
+import numpy as np
 import pytest
 
-from graphormer_sepnorm.data.labels import TableOptions, read_labelled, read_weights, table_task, task_of_table
-from graphormer_sepnorm.data.splits import Duplicate, Sizes
+from graphormer_sepnorm.data import labels
+from graphormer_sepnorm.data.labels import (
+    LabelledRow,
+    LabelledTable,
+    TableOptions,
+    assign_splits,
+    check_splits,
+    read_labelled,
+    read_weights,
+    table_task,
+    task_of_table,
+    tolerances,
+)
+from graphormer_sepnorm.data.splits import Duplicate, Sizes, Structures
 from graphormer_sepnorm.errors import InputError
 
 
@@ -149,3 +162,90 @@ def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
     labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "mol-without-salts")
     assert [row.smiles for row in labelled.rows[:3]] == ["CCO", "OCC", "CCC"]
     assert [duplicate.rows for duplicate in labelled.duplicates] == [(0, 1)]
+
+
+def table(path, *lines) -> str:
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_skipped_rows_are_in_their_order_whatever_was_wrong_with_them(tmp_path):
+    good = [f"{'C' * number},{number},train" for number in range(1, 4)]
+    path = table(tmp_path / "a.csv", "smiles,y,fold", "C(,1,train", *good, "CO,x,train", "CN,1,VALID", "CF,1, Test ")
+    found = read_labelled(TableOptions(path, ("y",), split="column", split_column="fold"), "ogb")
+    assert [number for number, _, _ in found.skipped] == [1, 5]
+    assert [row.split for row in found.rows] == ["train"] * 3 + ["val", "test"]
+
+
+def test_numbers_may_differ_by_half_a_standard_deviation_and_classes_not_at_all():
+    y = np.array([[0.0, 1.0], [4.0, np.nan], [np.nan, 1.0]])
+    assert tolerances("regression", y).tolist() == [1.0, 0.0]
+    assert tolerances("classification", np.array([[0.0], [1.0]])).tolist() == [0.0]
+
+
+def test_a_target_in_two_columns_is_refused(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y,y", "C,1,2")
+    with pytest.raises(InputError, match="has 2 columns 'y'"):
+        read_labelled(TableOptions(path, ("y",)), "ogb")
+
+
+def test_a_row_with_one_label_of_two_is_used(tmp_path):
+    lines = [f"{'C' * number},{number}," for number in range(1, 9)]
+    found = read_labelled(
+        TableOptions(table(tmp_path / "a.csv", "smiles,y,z", *lines), ("y", "z"), split="random"), "ogb"
+    )
+    assert len(found.rows) == 8 and math.isnan(found.rows[0].labels[1])
+
+
+def test_a_table_that_fills_the_memory_is_refused(tmp_path, monkeypatch):
+    path = table(tmp_path / "a.csv", "smiles,y", *(f"{'C' * number},{number}" for number in range(1, 11)))
+    monkeypatch.setattr(labels, "MAX_ROWS", 10)
+    assert len(read_labelled(TableOptions(path, ("y",), split="random"), "ogb").rows) == 10
+    monkeypatch.setattr(labels, "MAX_ROWS", 9)
+    with pytest.raises(InputError, match="more than 9 rows"):
+        read_labelled(TableOptions(path, ("y",), split="random"), "ogb")
+
+
+@pytest.mark.parametrize(("kind", "classes"), [("classification", [[1.0], [0.0]]), ("regression", None)])
+def test_a_splitter_gets_what_the_options_say(monkeypatch, kind, classes):
+    options = TableOptions("a.csv", ("y",), kind, split="random", sizes=Sizes(0.5, 0.25, 0.25), seed=7)
+    given = []
+    monkeypatch.setitem(labels.SPLITTERS, "random", lambda *arguments: given.extend(arguments) or ["train", "test"])
+    found = LabelledTable([LabelledRow(1, "C", [1.0]), LabelledRow(2, "N", [0.0])])
+    structures = Structures(["C", "N"], ["", ""], ["a", "b"])
+    assert assign_splits(options, found, structures) == ["train", "test"]
+    assert given[0] is structures and given[2:] == [options.sizes, 7]
+    assert (given[1] is None) == (classes is None) and (classes is None or given[1].tolist() == classes)
+
+
+def test_rows_of_one_molecule_have_one_time(tmp_path):
+    rows = [f"{'C' * number},{number},{2000 + number}" for number in range(1, 10)]
+    path = table(tmp_path / "a.csv", "smiles,y,year", *rows, "C,3,2030")
+    found = read_labelled(TableOptions(path, ("y",), split="time", split_column="year"), "ogb")
+    assert found.rows[0].split == found.rows[-1].split == "train"
+
+
+@pytest.mark.parametrize(
+    ("train", "val", "test", "problem"),
+    [
+        ((0, 0), (0, 1), (0, 1), "is 0 for every training molecule"),
+        ((0, 1), (1, 1), (0, 1), "validation split: ROC-AUC needs both classes"),
+        ((0, 1), (0, 1), (1, 1), "test split: ROC-AUC needs both classes"),
+    ],
+)
+def test_splits_that_cannot_be_learnt_or_scored_are_refused(train, val, test, problem):
+    rows = [
+        LabelledRow(1, "C", [float(label)], split)
+        for split, found in (("train", train), ("val", val), ("test", test))
+        for label in found
+    ]
+    options = TableOptions("a.csv", ("y",), "classification", balance=True)
+    with pytest.raises(InputError, match=problem):
+        check_splits(options, table_task(options), LabelledTable(rows))
+
+
+def test_tasks_of_tables():
+    task = table_task(TableOptions("a.csv", ("y",), "classification", balance=True))
+    assert (task.kind, task.metric, task.targets, task.balance) == ("classification", "rocauc", ("y",), True)
+    task = table_task(TableOptions("a.csv", ("y", "z")))
+    assert (task.kind, task.metric, task.targets, task.balance) == ("regression", "mae", ("y", "z"), False)

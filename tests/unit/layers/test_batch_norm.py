@@ -25,6 +25,14 @@ def test_running_statistics_become_averages_over_the_batches():
     assert model[2].running_var.item() == pytest.approx(1, abs=1e-4)
 
 
+def test_what_looked_on_at_the_batches_is_gone_afterwards():
+    """A model that was looked at twice is as fast as before, and can be copied and sent to other processes."""
+    model = nn.Sequential(nn.BatchNorm1d(1))
+    for _ in range(2):
+        reestimate_batch_norm(model, [torch.tensor([[0.0], [2.0]])])
+    assert not model[0]._forward_pre_hooks
+
+
 def test_batches_are_read_only_where_there_is_a_batch_norm():
     def batches():
         raise AssertionError("read")
