@@ -11,6 +11,7 @@ from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels import make_attention
+from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.model import Structure
@@ -185,6 +186,15 @@ def test_dropout_acts_on_what_the_cls_alone_reads(config, graphs):
     assert torch.equal(outputs[0], outputs[1])
     assert not torch.allclose(outputs[0], outputs[2])
     assert not torch.allclose(outputs[0], model.eval()(batch))
+
+
+def test_statistics_of_atoms_that_no_prediction_needs_are_estimated_too(config, graphs):
+    model = Graphormer(replace(config, norm="sepnorm-batchnorm"))
+    batch = model.packed(collate(model, graphs))
+    reestimate_batch_norm(model, model.encode, [batch])
+    _, atoms = model.eval().encode(batch)
+    torch.testing.assert_close(atoms.mean(0), torch.zeros(config.width), rtol=0, atol=1e-5)
+    torch.testing.assert_close(atoms.var(0, correction=0), torch.ones(config.width), rtol=0, atol=1e-3)
 
 
 def test_every_encoding_parameter_learns(variant, graphs):

@@ -225,7 +225,7 @@ def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
     run.train()
     after = dict(once.model.named_parameters())
     changed = {name for name in after if not torch.equal(after[name].cpu(), before[name].cpu())}
-    assert changed < {name for name, parameter in after.items() if parameter.requires_grad}
+    assert changed <= {name for name, parameter in after.items() if parameter.requires_grad}
     assert changed > {"blocks.1.attention.qkv.weight", "blocks.1.ffn.up.weight", "head.0.weight"}
 
     next(recorder(config, train, val, tmp_path / "twice").epochs())
