@@ -265,14 +265,14 @@ class Network(nn.Module):
             ValueError: one molecule in training with a BatchNorm on the CLS; in a batch of PyG's, what the transform
                 adds is missing, or atom features are outside the vocabularies.
         """
-        return self.run_blocks(*self.embed(self.packed(batch)))
+        return self.run_blocks(*self.embedded(self.packed(batch)))
 
     def encode_cls(self, batch: "Batch | GraphBatch") -> Tensor:
         """The final embeddings of the CLS tokens [B, D], without those of the atoms; as ``encode``.
 
         Not for training with a BatchNorm that all tokens share, whose statistics need the atoms.
         """
-        return self.run_blocks(*self.embed(self.packed(batch)), atoms=False)[0]
+        return self.run_blocks(*self.embedded(self.packed(batch)), atoms=False)[0]
 
     def packed(self, batch: "Batch | GraphBatch") -> GraphBatch:
         """The batch as the encodings read it; raises as ``encode`` for one of PyG's."""
@@ -281,7 +281,7 @@ class Network(nn.Module):
             check_features("x", batch.x, self.config.atom_sizes, batch.ptr)
         return batch
 
-    def embed(self, batch: GraphBatch) -> tuple[Tensor, int, Structure]:
+    def embedded(self, batch: GraphBatch) -> tuple[Tensor, int, Structure]:
         """What ``run_blocks`` starts from."""
         terms = [encoding(batch) for encoding in self.encodings]
         num_cls = batch.num_graphs
@@ -317,5 +317,5 @@ class Network(nn.Module):
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode``."""
         batch = self.packed(batch)
-        cls, atoms = self.run_blocks(*self.embed(batch), atoms=self.atoms_count)
+        cls, atoms = self.run_blocks(*self.embedded(batch), atoms=self.atoms_count)
         return self.head(self.readout.read(cls, atoms, batch.ptr))
