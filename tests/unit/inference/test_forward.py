@@ -40,7 +40,8 @@ def test_rows_are_in_the_order_of_the_dataset():
 def test_bfloat16_predicts_the_same_to_its_eight_bits():
     """Independent roundings of what products read and give, a dozen in each block, add up as a random walk does.
 
-    The largest of 1,000 such sums is about 3.3 of their standard deviations.
+    One is 2^-8 / sqrt(6) of a value on average, and the largest of 1,000 sums 3.3 of their standard deviations. Measured:
+    0.029 where predictions spread by 2.2.
     """
     model, config, _ = checkpoint.load_model(resolve_model("zinc-subset"))
     task = Task(config.task)
@@ -49,5 +50,5 @@ def test_bfloat16_predicts_the_same_to_its_eight_bits():
     with computing(choose("cpu", "bfloat16")):
         rounded = np.concatenate([predict_dataset(model, split, task) for split in splits])
     assert len(exact) == 1000
-    tolerance = 3.3 * 2**-8 * (12 * config.model.layers) ** 0.5 * exact.std()
+    tolerance = 3.3 * 2**-8 * (12 * config.model.layers / 6) ** 0.5 * exact.std()
     assert 0 < np.abs(rounded - exact).max() < tolerance
