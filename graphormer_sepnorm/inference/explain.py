@@ -201,12 +201,12 @@ class RecordedAttention(DenseAttention):
         super().__init__(ptr, pair_bias, cls_bias, pair_factor)
         self.weights: list[Tensor] = []
 
-    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
         _, heads, length, _ = self.bias.shape
-        q, k, _ = qkv_t.view(3, heads, -1, length)  # [H, D / H, L]
-        scores = q.transpose(1, 2) @ k / math.sqrt(q.shape[1]) + self.bias[0]
+        q, k, _ = qkv.view(length, 3, heads, -1).permute(1, 2, 0, 3)  # [H, L, D / H]
+        scores = q @ k.mT / math.sqrt(q.shape[2]) + self.bias[0]
         self.weights.append(scores.softmax(dim=-1).mean(dim=0))
-        return super().__call__(qkv_t, dropout)
+        return super().__call__(qkv, dropout)
 
 
 def attention_rollout(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:

@@ -1,6 +1,6 @@
 """BatchNorm over several processes, and its statistics estimated anew before an evaluation."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.distributed as dist
@@ -84,8 +84,15 @@ def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> None:
+def reestimate_batch_norm(
+    model: nn.Module, encode: Callable[[GraphBatch], object], batches: Iterable[GraphBatch]
+) -> None:
     """Replaces the running statistics of BatchNorms by averages over ``batches`` with today's weights.
+
+    Args:
+        model: has the norms.
+        encode: passes a batch through all of them, ``Network.encode``.
+        batches: at least one.
 
     The CLS starts as one constant vector, so in early layers small changes of the weights move its statistics by many
     standard deviations, and running averages from before those changes mislead the evaluation. The variance is the
@@ -106,7 +113,7 @@ def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> No
     for norm in norms:
         norm.train()
     for batch in batches:
-        model(batch)
+        encode(batch)
     for hook in hooks:
         hook.remove()
     for module, statistics in seen.items():

@@ -216,7 +216,7 @@ class Trainer:
     def evaluate(self, epoch: int) -> float:
         """The metric on the validation split, with BatchNorm statistics of today's weights."""
         with self.autocast():
-            reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))
+            reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
             self.evaluated.eval()
             prediction = predict_together(self.evaluated, self.val, self.task)
         wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))

@@ -182,7 +182,8 @@ def test_fine_tuning_starts_from_the_body_under_a_fresh_head(model, saved):
     for name, tensor in fresh.state_dict().items():
         expected = head[name.removeprefix("head.")] if name.startswith("head.") else model.state_dict()[name]
         torch.testing.assert_close(tensor, expected, msg=name)
-    assert all(parameter.requires_grad for parameter in fresh.parameters())
+    trainable = {name: parameter.requires_grad for name, parameter in Graphormer(fresh.config).named_parameters()}
+    assert {name: parameter.requires_grad for name, parameter in fresh.named_parameters()} == trainable
 
 
 def test_frozen_layers_are_the_first_ones_and_what_is_before_them(saved):
@@ -191,7 +192,8 @@ def test_frozen_layers_are_the_first_ones_and_what_is_before_them(saved):
     trained = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained == {"blocks", "head"}
     assert not any(parameter.requires_grad for parameter in model.blocks[0].parameters())
-    assert all(parameter.requires_grad for parameter in model.blocks[1].parameters())
+    still = {name for name, parameter in model.blocks[1].named_parameters() if not parameter.requires_grad}
+    assert all("tok_norm_layer" in name for name in still)  # the CLS alone is read: those of atoms never learn
 
 
 def test_fine_tuning_what_does_not_fit(saved):
@@ -223,7 +225,7 @@ def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
     run.train()
     after = dict(once.model.named_parameters())
     changed = {name for name in after if not torch.equal(after[name].cpu(), before[name].cpu())}
-    assert changed < {name for name, parameter in after.items() if parameter.requires_grad}
+    assert changed <= {name for name, parameter in after.items() if parameter.requires_grad}
     assert changed > {"blocks.1.attention.qkv.weight", "blocks.1.ffn.up.weight", "head.0.weight"}
 
     next(recorder(config, train, val, tmp_path / "twice").epochs())

@@ -18,7 +18,7 @@ def test_statistics_of_rows_are_without_bessels_correction():
 def test_running_statistics_become_averages_over_the_batches():
     model = nn.Sequential(nn.BatchNorm1d(1), nn.Dropout(0.5), nn.BatchNorm1d(1, affine=False))
     model[0].running_mean.fill_(99)
-    reestimate_batch_norm(model, [torch.tensor([[0.0], [2.0]]), torch.tensor([[4.0], [8.0]])])
+    reestimate_batch_norm(model, model, [torch.tensor([[0.0], [2.0]]), torch.tensor([[4.0], [8.0]])])
     assert model[0].running_mean.tolist() == [3.5]  # of 1 and 6
     assert model[0].running_var.tolist() == [2.5]  # of 1 and 4
     assert model[2].running_mean.item() == pytest.approx(0, abs=1e-6)  # without dropout the second sees -1 and 1
@@ -38,9 +38,9 @@ def test_batches_are_read_only_where_there_is_a_batch_norm():
         raise AssertionError("read")
         yield
 
-    reestimate_batch_norm(nn.LayerNorm(2), batches())
+    reestimate_batch_norm(nn.LayerNorm(2), nn.Identity(), batches())
     with pytest.raises(AssertionError, match="read"):
-        reestimate_batch_norm(nn.BatchNorm1d(2), batches())
+        reestimate_batch_norm(nn.BatchNorm1d(2), nn.Identity(), batches())
 
 
 def test_one_process_keeps_its_batch_norms():
