@@ -152,7 +152,9 @@ def test_a_target_in_two_columns_is_refused(tmp_path):
 
 def test_a_row_with_one_label_of_two_is_used(tmp_path):
     lines = [f"{'C' * number},{number}," for number in range(1, 9)]
-    found = read_labelled(TableOptions(table(tmp_path / "a.csv", "smiles,y,z", *lines), ("y", "z"), split="random"), "ogb")
+    found = read_labelled(
+        TableOptions(table(tmp_path / "a.csv", "smiles,y,z", *lines), ("y", "z"), split="random"), "ogb"
+    )
     assert len(found.rows) == 8 and math.isnan(found.rows[0].labels[1])
 
 
