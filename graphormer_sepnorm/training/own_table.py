@@ -19,7 +19,13 @@ from graphormer_sepnorm.training.optimizers import find_optimizer
 
 
 def train_table(
-    options: TableOptions, config: Config, out: Path, members: int = 1, resume: bool = False, baseline: bool = True
+    options: TableOptions,
+    config: Config,
+    out: Path,
+    members: int = 1,
+    resume: bool = False,
+    baseline: bool = True,
+    processes: int | None = 1,
 ) -> dict:
     """Trains one model on a table, or an ensemble of models that differ in their seed.
 
@@ -31,6 +37,7 @@ def train_table(
         resume: go on from the last completed epoch.
         baseline: whether a random forest is fitted to the same training molecules; its test scores are under
             ``baseline``.
+        processes: as ``train_run``.
 
     Returns:
         the test scores, those of the mean prediction for an ensemble, which ``test.json`` holds too, and the numbers of
@@ -44,13 +51,14 @@ def train_table(
     runs = [whole] if members == 1 else [whole.member(number) for number in range(members)]
     for run in runs:
         run.check_free(resume)
+    distributed.check_replicas(processes)
     find_optimizer(config.train.optimizer)
     labelled = read_labelled(options, config.featurizer)
     check_splits(options, config.task, labelled)
     for number, run in enumerate(runs):
         write_labelled(run.path, labelled, config, options)
         own = replace(config, train=replace(config.train, seed=config.train.seed + number))
-        result = train_run(own, run.path, resume=resume)
+        result = train_run(own, run.path, resume=resume, processes=processes)
     if members > 1:
         scores = score_runs([run.path for run in runs], "test")
         scores.write(whole)
