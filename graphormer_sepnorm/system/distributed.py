@@ -7,6 +7,7 @@ statistics of BatchNorm are put together so that all processes do what one proce
 import atexit
 import datetime
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
@@ -168,3 +169,14 @@ def average_gradients(model: nn.Module) -> None:
     whole /= replica.size
     for parameter, part in zip(parameters, whole.split([p.numel() for p in parameters]), strict=True):
         parameter.grad = part.view_as(parameter)
+
+
+def map_shares(function: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+    """What ``function`` makes of rows [M, ...], each for itself, in the same shape; each replica computes its share."""
+    replica = replicas.current()
+    if replica is None:
+        return function(rows)
+    whole = torch.zeros_like(rows)
+    whole[replica.rank :: replica.size] = function(rows[replica.rank :: replica.size])
+    replica.add_up(whole)
+    return whole

@@ -25,6 +25,8 @@ from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import METRICS_FILE, STATE
 from graphormer_sepnorm.tasks import Task, fit_scale
+from graphormer_sepnorm.training.experiment import train_run
+from graphormer_sepnorm.training.recorder import Recorder
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run
 from tests.robustness.test_interruption import assert_complete, losses
@@ -134,37 +136,66 @@ def test_the_predict_command_writes_its_output_once(tmp_path):
     assert (tmp_path / "out2.csv").read_bytes() == (tmp_path / "out0.csv").read_bytes()
 
 
-def trained(folder: Path, number: int, optimizer: str, launcher: str = "torchrun") -> dict:
+def trained(folder: Path, number: int, optimizer: str) -> dict:
     """The result that a run in ``number`` processes prints, once."""
     arguments = ["--out", folder / "run", "--cache", folder / "cache", "--dropout", 0, "--epochs", 3]
     arguments += ["--optimizer", optimizer]
-    if launcher == "replicas":
-        done = processes.command(SCRIPT, *arguments, "--processes", number)
-    else:
-        done = processes.command(SCRIPT, *arguments, processes=number)
+    done = processes.command(SCRIPT, *arguments, processes=number)
     assert done.returncode == 0, done.stderr
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("{"))
     return json.loads(line)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "optimizer, launcher, number",
-    [("adamw", "torchrun", 2), ("muon", "torchrun", 2), ("adamw", "replicas", 2), ("muon", "replicas", 3)],
-)
-def test_several_processes_train_as_one(tmp_path, optimizer, launcher, number):
-    """Odd sizes, missing labels, and BatchNorm on the CLS; without dropout, whose masks differ between processes."""
-    one, two = tmp_path / "one", tmp_path / "two"
-    alone, together = trained(one, 1, optimizer), trained(two, number, optimizer, launcher)
+def assert_same_run(two: Path, one: Path, together: dict, alone: dict) -> None:
+    """But for rounding."""
     assert together["value"] == pytest.approx(alone["value"], rel=1e-6)
     assert together["n"] == alone["n"] == 11
-    np.testing.assert_allclose(losses(two / "run"), losses(one / "run"), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(losses(two), losses(one), rtol=1e-6, atol=1e-12)
+    assert_complete(two)
+    assert checkpoint.load_tensors(two / STATE)[0].keys() == checkpoint.load_tensors(one / STATE)[0].keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_two_processes_train_as_one(tmp_path, optimizer):
+    """Odd sizes, missing labels, and BatchNorm on the CLS; without dropout, whose masks differ between processes."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    alone, together = trained(one, 1, optimizer), trained(two, 2, optimizer)
+    assert_same_run(two / "run", one / "run", together, alone)
     assert sorted((two / "cache" / tiny_run.READS).read_text().split()) == ["test", "train", "val"]
-    assert_complete(two / "run")
-    assert checkpoint.load_tensors(two / "run" / STATE)[0].keys() == (
-        checkpoint.load_tensors(one / "run" / STATE)[0].keys()
-    )
     assert processes.finish(tiny_run.evaluate, two / "run", two / "cache") == 0
+
+
+@pytest.mark.parametrize("optimizer, number", [("adamw", 2), ("muon", 3)])
+def test_replicas_train_as_one(tmp_path, monkeypatch, capfd, optimizer, number):
+    """As above, and a second time: a process that has trained has replicas as well."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    config = tiny_run.tiny_config(epochs=3, dropout=0.0, optimizer=optimizer)
+    config = replace(config, model=replace(config.model, norm="sepnorm-batchnorm"))
+    runs = {count: tmp_path / str(count) for count in (1, number)}
+    alone, together = (train_run(config, run, processes=count) for count, run in runs.items())
+    assert_same_run(runs[number], runs[1], together, alone)
+    assert capfd.readouterr().out.count("epoch 3/3") == 2
+    assert train_run(config, tmp_path / "again", processes=number) == together
+    assert losses(tmp_path / "again") == losses(runs[number])
+
+
+def test_replicas_go_on_where_a_run_stopped(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    config = tiny_run.tiny_config(epochs=2)
+    train_run(config, tmp_path / "whole", processes=2)
+    (tmp_path / "whole").rename(tmp_path / "kept")
+
+    def stop(self, epoch):
+        raise KeyboardInterrupt
+
+    saved = Recorder.save
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Recorder, "save", lambda self, epoch: (saved if epoch.epoch == 1 else stop)(self, epoch))
+        train_run(config, tmp_path / "whole", processes=2)
+    assert len(losses(tmp_path / "whole")) == 1
+    train_run(config, tmp_path / "whole", resume=True, processes=2)
+    assert losses(tmp_path / "whole") == losses(tmp_path / "kept")
 
 
 def start_replicas(folder: Path, *more) -> tuple[psutil.Popen, list[psutil.Process]]:

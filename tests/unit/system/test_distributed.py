@@ -97,3 +97,16 @@ def test_where_there_can_be_none_the_default_is_one_and_several_are_refused(monk
     monkeypatch.setattr("sys.platform", "darwin")
     with computing(Compute(torch.device("cpu"))), pytest.raises(InputError, match="is for Linux"):
         distributed.check_replicas(2)
+
+
+@pytest.mark.parametrize("size, computed", [(1, 4), (2, 2), (3, 2)])
+def test_replicas_compute_shares_of_rows(size, computed):
+    rows = torch.arange(8.0).view(4, 2)
+    seen = []
+
+    def negated(share: torch.Tensor) -> torch.Tensor:
+        seen.append(len(share))
+        return -share
+
+    found, lengths = run_together(size, lambda: (distributed.map_shares(negated, rows), seen))
+    assert torch.equal(found, -rows) and lengths == [computed]
