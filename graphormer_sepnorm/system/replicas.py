@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
@@ -36,10 +36,16 @@ class Lost(Exception):
 class Replica:
     """This process among its copies.
 
+    A line carries a byte for each meeting, and tells of the end of the process at its other end; sums travel through
+    the memory.
+
     Args:
         rank: its number among them.
-        memory: bytes [2, size, PART_BYTES] that all of them see.
+        memory: uint8 [2, size, PART_BYTES] that all of them see.
         lines: to each of the others.
+
+    Attributes:
+        size: number of processes.
     """
 
     def __init__(self, rank: int, memory: Tensor, lines: list[socket.socket]):
@@ -173,7 +179,7 @@ def signals_kept_waiting() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def what_happened(others: list[BaseProcess]) -> str:
+def what_happened(others: Sequence[BaseProcess]) -> str:
     """How the process that was lost first ended: the others that are gone ended because of it."""
     for process in others:
         process.join(PATIENCE_TO_TELL / len(others))
