@@ -213,7 +213,7 @@ def start_replicas(folder: Path, *more) -> tuple[psutil.Popen, list[psutil.Proce
 
 def assert_ends_with(run: psutil.Popen, started: list[psutil.Process], code: int) -> str:
     """What a run says whose end has begun, when all of its processes are gone and its last epoch is there."""
-    error = run.communicate(timeout=60)[1]
+    error = run.communicate(timeout=300)[1]
     assert run.returncode == code, error
     assert psutil.wait_procs(started, timeout=60)[1] == []
     return error
