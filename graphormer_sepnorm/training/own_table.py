@@ -22,7 +22,13 @@ from graphormer_sepnorm.training.recorder import training_alone
 
 
 def train_table(
-    options: TableOptions, config: Config, out: Path, members: int = 1, resume: bool = False, baseline: bool = True
+    options: TableOptions,
+    config: Config,
+    out: Path,
+    members: int = 1,
+    resume: bool = False,
+    baseline: bool = True,
+    processes: int | None = 1,
 ) -> dict:
     """Trains one model on a table, or an ensemble of models that differ in their seed.
 
@@ -34,6 +40,7 @@ def train_table(
         resume: go on from the last completed epoch.
         baseline: whether a random forest is fitted to the same training molecules; its test scores are under
             ``baseline``.
+        processes: as ``train_run``.
 
     Returns:
         the test scores, those of the mean prediction for an ensemble, which ``test.json`` holds too, and the numbers of
@@ -47,6 +54,7 @@ def train_table(
     runs = [whole] if members == 1 else [whole.member(number) for number in range(members)]
     for run in runs:
         run.check_free(resume)
+    distributed.check_replicas(processes)
     find_optimizer(config.train.optimizer)
     labelled = read_labelled(options, config.featurizer)
     check_splits(options, config.task, labelled)
@@ -56,7 +64,7 @@ def train_table(
             if distributed.rank() == 0:
                 write_labelled(run.path, labelled, config, options)
             distributed.wait_for_all()
-            result = train_run(own, run.path, resume=resume, alone=nullcontext())
+            result = train_run(own, run.path, resume=resume, alone=nullcontext(), processes=processes)
     if members > 1:
         scores = score_runs([run.path for run in runs], "test")
         scores.write(whole)

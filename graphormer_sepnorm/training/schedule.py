@@ -31,3 +31,8 @@ def with_enough_epochs(config: TrainConfig, num_molecules: int) -> TrainConfig:
 
 def num_batches(num_molecules: int, batch_size: int) -> int:
     return min(math.ceil(num_molecules / batch_size), num_molecules // 2)
+
+
+def smallest_batch_size(num_molecules: int, batch_size: int) -> int:
+    """Molecules of the smallest batch of an epoch."""
+    return num_molecules // max(num_batches(num_molecules, batch_size), 1)

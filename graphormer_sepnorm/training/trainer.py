@@ -26,7 +26,12 @@ from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
 from graphormer_sepnorm.training.finetune import learning_body, start_from
 from graphormer_sepnorm.training.optimizers import make_optimizers
-from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate, num_batches, with_enough_epochs
+from graphormer_sepnorm.training.schedule import (
+    epoch_batches,
+    learning_rate,
+    smallest_batch_size,
+    with_enough_epochs,
+)
 
 REESTIMATE_BATCHES = 32
 
@@ -79,7 +84,7 @@ class Trainer:
         optimisation = with_enough_epochs(config.train, len(train))
         self.config = replace(config, task=fit_scale(config.task, train.y), train=optimisation)
         check_scorable(self.config.task, val.y, "validation")
-        smallest_batch = len(train) // num_batches(len(train), config.train.batch_size)
+        smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
         if smallest_batch < distributed.num_processes():
             raise InputError(
                 f"batches of {smallest_batch} molecules cannot be shared by {distributed.num_processes()} processes: "
@@ -183,6 +188,7 @@ class Trainer:
         loss = self.task.loss(output.float(), labels(batch), batch.bounds) * self.weight_of_share(molecules)
         self.model.zero_grad()
         self.fabric.backward(loss)
+        distributed.average_gradients(self.model)
         gradient_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
         mean_loss, norm = float(distributed.mean(loss).item()), float(gradient_norm.item())
         if math.isfinite(mean_loss) and math.isfinite(norm):

@@ -27,6 +27,10 @@ Precision = Annotated[
 TrainingPrecision = Annotated[
     Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the matrix products; auto: the recipe's.")
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option(min=1, help="Copies of itself, one per core, that train together; by default what is fastest."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the config, such as model.layers=6; applied last."),

@@ -13,7 +13,14 @@ import typer
 from graphormer_sepnorm.data.benchmarks import DATASETS
 from graphormer_sepnorm.data.dataset import SplitName
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, with_given
+from graphormer_sepnorm.interfaces.commands.options import (
+    Device,
+    Processes,
+    Root,
+    Settings,
+    TrainingPrecision,
+    with_given,
+)
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -80,6 +87,7 @@ def train(
     settings: Settings = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
+    processes: Processes = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
     start: Annotated[
@@ -174,10 +182,10 @@ def train(
     started = time.perf_counter()
     with computing(compute):
         if csv is None:
-            result = train_run(config, folder, root, resume)
+            result = train_run(config, folder, root, resume, processes)
         else:
             table = replace(table, seed=config.train.seed)
-            result = train_table(table, config, folder, ensemble, resume, baseline)
+            result = train_table(table, config, folder, ensemble, resume, baseline, processes)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
             if result["duplicates"]:
