@@ -147,11 +147,13 @@ def damaged(path: Path) -> str:
 def column_of_labels(column: "Series") -> tuple[np.ndarray, np.ndarray]:
     """The labels float32 [M] of a column, NaN where there is no exact one, and their bounds float32 [M, 2]."""
     if column.dtype.kind in "fiub":
-        return column.to_numpy(np.float32), np.tile(np.float32([-np.inf, np.inf]), (len(column), 1))
+        return column.to_numpy(np.float32), np.tile(np.array([-np.inf, np.inf], np.float32), (len(column), 1))
     texts = ["" if text is None or text != text else str(text) for text in column]
     bounds = [text if text[:1] in ("<", ">") else "" for text in texts]
     exact = [math.nan if bound or not text else float(text) for text, bound in zip(texts, bounds, strict=True)]
-    return np.array(exact, np.float32), np.array([bounds_of(bound) for bound in bounds], np.float32).reshape(-1, 2)
+    return np.array(exact, np.float32), np.reshape(np.array([bounds_of(bound) for bound in bounds]), (-1, 2)).astype(
+        np.float32
+    )
 
 
 def table_source(path: Path, root: Path) -> str:

@@ -17,6 +17,7 @@ WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
 CONFIG = "config.json"
 MEMBER = "model-"
+FOLD = "fold-"
 METRICS_FILE = "metrics.jsonl"
 CURVES = "curves.png"
 TEST = "test.json"
@@ -119,6 +120,10 @@ class RunFolder:
     def member(self, number: int) -> "RunFolder":
         """The run folder of a model of an ensemble."""
         return RunFolder(self.path / f"{MEMBER}{number}")
+
+    def fold(self, number: int) -> "RunFolder":
+        """The run folder of a fold."""
+        return RunFolder(self.path / f"{FOLD}{number}")
 
     def members(self) -> list["RunFolder"]:
         """The run folders of the models of an ensemble in order, none of a single run."""

@@ -93,16 +93,16 @@ class Scores:
         task: of the first run.
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
-        table: that the molecules stand in, of a run on a table of one's own.
         by_network: [models, M, tasks], what each of the networks predicts.
+        table: that the molecules stand in, of a run on a table of one's own.
     """
 
     result: dict
     task: TaskConfig
     y: np.ndarray
     prediction: np.ndarray
-    table: Path | None
     by_network: np.ndarray
+    table: Path | None = None
 
     def of(self, prediction: np.ndarray) -> "Scores":
         """The scores of another prediction [M, tasks] for the same molecules."""
@@ -185,7 +185,7 @@ def score_runs(
     if data.bounds is not None:
         censored = np.isfinite(data.bounds).any(axis=2).sum(axis=0).tolist()
         result["censored"] = dict(zip(config.task.targets, censored, strict=True))
-    return Scores(result, config.task, data.y, prediction, table, by_network)
+    return Scores(result, config.task, data.y, prediction, by_network, table)
 
 
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:

@@ -1,11 +1,12 @@
 """The end of a training on a table: the run folder as a whole is scored, and how far to trust it is kept."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from graphormer_sepnorm.inference.predict import calibrated, kept_forest
 from graphormer_sepnorm.inference.trust import save_trust
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
-from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.training.experiment import score_runs
 from graphormer_sepnorm.training.table_report import write_report
@@ -46,7 +47,6 @@ def finish_table(run: RunFolder, result: dict) -> dict:
         result["forest_weight"] = forest.weight
     if not np.array_equal(plain.prediction, final.prediction):
         result["network"] = plain.result["scores"]
-    run.write_test(result)
-    plot_predictions(final.task, final.y, final.prediction, run.predictions_picture(final.task.kind))
+    replace(final, result=result).write(run)
     write_report(run, result, final, looked)
     return result

@@ -244,7 +244,11 @@ def test_a_run_without_a_forest_gets_one_when_it_is_resumed(train, molecules, tm
     code, before, _ = train(molecules, *arguments)
     assert code == 0 and "baseline" not in before and "baseline" not in (tmp_path / "run" / "test.json").read_text()
     code, after, _ = train(molecules, *arguments, "--resume", "--baseline")
-    assert code == 0 and after["value"] == before["value"] and "mae" in after["baseline"]["random_forest"]
+    assert code == 0 and "mae" in after["baseline"]["random_forest"]
+    assert after.get("network", after["scores"])["mae"] == before["value"] and 0 <= after["forest_weight"] <= 1
+    code, again, _ = train(molecules, *arguments, "--resume", "--baseline", "--no-blend")
+    assert code == 0 and again["value"] == before["value"] and again["baseline"] == after["baseline"]
+    assert "forest_weight" not in again and not (tmp_path / "run" / "forest.safetensors").exists()
 
 
 def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):

@@ -26,6 +26,8 @@ from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 
+MEMBERS = 3
+
 
 def train(
     more_targets: Annotated[
@@ -47,7 +49,10 @@ def train(
             "multiclass-accuracy or multiclass-logloss."
         ),
     ] = None,
-    loss: Annotated[Literal["l1", "mse"], typer.Option(help="Of a regression on --csv.")] = "l1",
+    loss: Annotated[
+        Literal["l1", "mse"] | None,
+        typer.Option(help="Of a regression on --csv; by default mse for the metrics rmse and r2, otherwise l1."),
+    ] = None,
     target_weights: Annotated[
         str | None, typer.Option(help="What each of --target-columns counts in the loss, such as 1,2,0.5.")
     ] = None,
@@ -62,9 +67,21 @@ def train(
         bool, typer.Option("--strip-salts", help="Read the largest organic part of each molecule of --csv alone.")
     ] = False,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
-    ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
+    ensemble: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help=f"Models to train on --csv; by default {MEMBERS} of the recipe foundation, one of others."
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Train on --csv once per fold: every molecule is tested once.")
+    ] = None,
     baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Score a random forest on the same split of --csv too.")
+    ] = True,
+    blend: Annotated[
+        bool,
+        typer.Option("--blend/--no-blend", help="Let the forest take part in predictions, as far as validation says."),
     ] = True,
     recipe: Annotated[
         str | None,
@@ -112,7 +129,7 @@ def train(
         from graphormer_sepnorm.system.torchrun import rank
         from graphormer_sepnorm.training.experiment import train_run
         from graphormer_sepnorm.training.finetune import starting_from
-        from graphormer_sepnorm.training.own_table import train_table
+        from graphormer_sepnorm.training.own_table import Plan, train_folds, train_table
         from graphormer_sepnorm.training.settings import in_precision, with_settings
 
     compute = choose(device)
@@ -142,17 +159,19 @@ def train(
             task,
             metric,
             target_weights,
-            loss != "l1",
+            loss,
             strip_salts,
             balance,
-            ensemble != 1,
+            ensemble,
+            folds,
             not baseline,
+            not blend,
         )
         if any(of_tables) or split != "scaffold":
             raise InputError(
                 "--target-columns, --smiles-column, --delimiter, --task, --metric, --loss, --target-weights, --split, "
-                "--split-column, --split-sizes, --strip-salts, --balance, --ensemble and --no-baseline belong to --csv "
-                "FILE"
+                "--split-column, --split-sizes, --strip-salts, --balance, --ensemble, --folds, --no-baseline and "
+                "--no-blend belong to --csv FILE"
             )
         config = dataset_config(dataset, train_config, norm, found.architecture)
     else:
@@ -164,6 +183,8 @@ def train(
         if guess.sentence and rank() == 0:
             print(guess.sentence, file=sys.stderr)
         division = (split, split_column, sizes, balance, train_config.seed)
+        squared = guess.kind == "regression" and metric in ("rmse", "r2")
+        loss = loss or ("mse" if squared else "l1")
         asked = (guess.classes, metric, loss, read_weights(target_weights))
         table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked)
         featurizer = without_salts(FOR_TABLES) if strip_salts else FOR_TABLES
@@ -182,10 +203,14 @@ def train(
     started = time.perf_counter()
     with computing(compute):
         if csv is None:
-            result = train_run(config, folder, root, resume, processes)
+            result = train_run(config, folder, root, resume, processes=processes)
         else:
             table = replace(table, seed=config.train.seed)
-            result = train_table(table, config, folder, ensemble, resume, baseline, processes)
+            plan = Plan(ensemble or (MEMBERS if recipe == "foundation" else 1), baseline, blend, resume, processes)
+            if folds is None:
+                result = train_table(table, config, folder, plan)
+            else:
+                result = train_folds(table, config, folder, folds, plan)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
             if result["duplicates"]:

@@ -39,7 +39,7 @@ def test_what_is_no_run_is_not_scored(tmp_path):
 def test_predictions_of_a_named_dataset_are_counted(tmp_path):
     task = TaskConfig("regression", "mae", ("a", "b"))
     y, prediction = np.array([[0.5, float("nan")], [2.0, 1.0]], np.float32), np.array([[0.25, 3.0], [2.5, 1.0]])
-    assert Scores({"split": "test"}, task, y, prediction, None).lines() == [
+    assert Scores({"split": "test"}, task, y, prediction, prediction[None]).lines() == [
         ["row", "smiles", "split", "a", "b", "a_predicted", "b_predicted"],
         [1, "", "test", "0.5", "", "0.25", "3"],
         [2, "", "test", "2.0", "1.0", "2.5", "1"],

@@ -10,7 +10,7 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import task_config
 from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, find_optimizer, muon
-from graphormer_sepnorm.training.own_table import train_table
+from graphormer_sepnorm.training.own_table import Plan, train_table
 from graphormer_sepnorm.training.pretrain import SIZES, pretrain
 from tests.robustness.tiny_run import tiny_config
 
@@ -45,7 +45,7 @@ def test_an_unknown_optimizer_ends_a_run_on_a_table_before_it_is_read(tmp_path):
     options = TableOptions(str(tmp_path / "missing.csv"), ("a",))
     config = task_config(TABLE, "ogb", table_task(options), replace(tiny_config().train, optimizer="sgd"))
     with pytest.raises(InputError, match=UNKNOWN):
-        train_table(options, config, tmp_path / "run", members=2)
+        train_table(options, config, tmp_path / "run", Plan(members=2))
     assert list(tmp_path.iterdir()) == []
 
 
