@@ -49,7 +49,7 @@ class Limits:
     upload_bytes: int = 20_000_000
     rows: int = 50_000
     seconds: float = 1800
-    step_seconds: float = 60
+    step_seconds: float = 120
     waiting: int = 50
     kept: int = 50
 

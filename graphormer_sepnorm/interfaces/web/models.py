@@ -192,4 +192,6 @@ def load_models(
         name.replace("_", " "): words(name, described[name]) for name in SHOWN_OF_MODEL if described[name] is not None
     }
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    return Models(predictor, explained, trust, confidence, compute, name, about)
+    models = Models(predictor, explained, trust, confidence, compute, name, about)
+    models.predict(["C"])  # what is compiled at the first molecule is not to count against a user's time
+    return models
