@@ -137,6 +137,7 @@ class Models:
         with one_molecule(smiles):
             canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
             canvas.drawOptions().clearBackground = False
+            canvas.drawOptions().fixedBondLength = 26
             rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
             canvas.FinishDrawing()
             return canvas.GetDrawingText()
