@@ -47,7 +47,7 @@ def browser():
 
 @pytest.fixture
 def user(browser, address):
-    """Opens the page as a new user; at the end it has asked no other server, and no script has failed or opened a box."""
+    """Opens the page as a new user; at the end it has asked no other server, and no script has failed."""
     contexts, mistakes = [], []
 
     def listen(page):

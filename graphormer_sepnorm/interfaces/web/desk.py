@@ -156,20 +156,22 @@ class Desk:
         """
         if suffix not in TABLE_KINDS:
             raise InputError(f"{shown} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
+        self.check_room(len(self.queue))
         number = secrets.token_hex(16)
         source = Path(self.uploads.name) / f"{number}{suffix}"
         with open(source, "xb") as copy:
             shutil.copyfileobj(file, copy)
         table = Table(number, source, shown)
         with self.changed:
-            if not self.is_open or len(self.queue) >= self.limits.waiting:
-                source.unlink()
-                raise Busy
             self.tables[number] = table
             self.queue.append(table)
             self.forget_earliest()
             self.changed.notify()
         return table
+
+    def check_room(self, waiting: int) -> None:
+        if not self.is_open or waiting >= self.limits.waiting:
+            raise Busy
 
     def forget_earliest(self) -> None:
         over = [number for number, table in self.tables.items() if table.is_over]
@@ -180,8 +182,7 @@ class Desk:
         """The answer to come for a picture; raises Busy if too many wait."""
         future: Future = Future()
         with self.changed:
-            if not self.is_open or len(self.pictures) >= self.limits.waiting:
-                raise Busy
+            self.check_room(len(self.pictures))
             self.pictures.append((future, question, details))
             self.changed.notify()
         return future
