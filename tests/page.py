@@ -86,17 +86,23 @@ def tiny_models(folder: Path) -> object:
     from graphormer_sepnorm.inference.pretrained import Graphormer
     from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
     from graphormer_sepnorm.interfaces.web.models import Models
-    from graphormer_sepnorm.kernels.switch import use_kernels
     from graphormer_sepnorm.system.device import Compute
     from tests.tiny import save_tiny
 
     torch.set_num_threads(1)
-    use_kernels("off")
     paths = [save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed) for seed in range(2)]
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(sample_table().smiles[:200].tolist()), fit_intervals(errors, zeros, zeros + 0.1))
     predictor, explained = load_predictor([str(folder)]), Graphormer.from_pretrained(paths[0])
     return Models(predictor, explained, trust, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
+
+
+def uncompiled_models(folder: Path) -> object:
+    """As ``tiny_models``, without waiting for kernels to be compiled; for a process of its own."""
+    from graphormer_sepnorm.kernels.switch import use_kernels
+
+    use_kernels("off")
+    return tiny_models(folder)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import pytest
 
 from graphormer_sepnorm.interfaces.web.desk import Limits
 from graphormer_sepnorm.interfaces.web.worker import Worker
-from tests.page import open_desk, served, tiny_models
+from tests.page import open_desk, served, uncompiled_models
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -26,7 +26,7 @@ PATIENCE = 300_000  # milliseconds
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    worker = Worker(tiny_models, tmp_path_factory.mktemp("models"))
+    worker = Worker(uncompiled_models, tmp_path_factory.mktemp("models"))
     with open_desk(worker, tmp_path_factory.mktemp("shelf"), Limits(step_seconds=300)) as desk:
         yield desk
 
