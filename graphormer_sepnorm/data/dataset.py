@@ -8,11 +8,12 @@ from typing import Literal
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.system.files import CACHE_VARIABLE as CACHE_VARIABLE
+from graphormer_sepnorm.system.files import cache_root as cache_root
 
 SPLITS = ("train", "val", "test")
 SplitName = Literal["scaffold", "scaffold-deepchem", "random", "butina", "column", "time"]
 ROOT_VARIABLE = "GRAPHORMER_SEPNORM_ROOT"
-CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,3 @@ class Dataset:
 def data_root(root: str | os.PathLike | None) -> Path:
     """The folder of the downloaded datasets: the argument, the environment variable, or ``datasets`` here."""
     return Path(root or os.environ.get(ROOT_VARIABLE) or "datasets")
-
-
-def cache_root() -> Path:
-    """The folder of prepared molecules: the environment variable, or the user's cache."""
-    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "graphormer_sepnorm")

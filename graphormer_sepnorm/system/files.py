@@ -9,6 +9,12 @@ from pathlib import Path
 from graphormer_sepnorm.errors import InputError
 
 TEMPORARY = ".tmp"
+CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
+
+
+def cache_root() -> Path:
+    """The folder of what can be made again and of finished work: the environment variable, or the user's cache."""
+    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "graphormer_sepnorm")
 
 
 def check_output(out: Path, source: str) -> None:

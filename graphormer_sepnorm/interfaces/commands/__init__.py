@@ -21,6 +21,7 @@ COMMANDS = {
     "explain": "Draw which atoms a prediction rests on.",
     "predict": "Predict the targets of a model for every row of a table.",
     "embed": "Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.",
+    "serve": "Show a page in the browser that predicts drawn, pasted and uploaded molecules.",
     "info": "Say what a model is: architecture, training data, scores, vocabulary, licence.",
     "analyze": "Measure how the CLS embeddings of a split lie in space, and draw several models side by side.",
 }

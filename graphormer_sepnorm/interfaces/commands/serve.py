@@ -1,0 +1,115 @@
+"""``graphormer-sepnorm serve``."""
+
+import json
+import os
+import re
+import secrets
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision
+from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.system.signals import advising, leaving_at_once
+
+TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
+MOST_CONNECTIONS = 200
+
+
+@in_first_process
+def serve(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models to average.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; another than of this machine alone asks for a token.")
+    ] = "127.0.0.1",
+    confidence: Annotated[float, typer.Option(help="Of the intervals, where a model has them.")] = 0.9,
+    max_rows: Annotated[int, typer.Option(min=1, help="Molecules in a table.")] = 50_000,
+    max_megabytes: Annotated[float, typer.Option(min=0.001, help="Size of an upload.")] = 20,
+    max_minutes: Annotated[float, typer.Option(min=0.01, help="Of computing for a table.")] = 30,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for finished tables, for a week; by default in the cache.")
+    ] = None,
+    device: Device = "auto",
+    precision: Precision = "auto",
+) -> None:
+    """Show a page in the browser that predicts drawn, pasted and uploaded molecules.
+
+    MODEL is as for predict. Ctrl-C closes the page when downloads that have begun are done; finished tables are kept,
+    and can be downloaded from the same address when it is open again. Where a token is asked for, it is that of the
+    environment variable GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed.
+
+    Example: graphormer-sepnorm serve zinc-subset
+    """
+    with leaving_at_once():
+        try:
+            import uvicorn
+
+            from graphormer_sepnorm.interfaces.web.app import make_app
+        except ModuleNotFoundError as error:
+            raise InputError(f"the page needs {error.name}: pip install 'graphormer_sepnorm[web]'") from None
+        from graphormer_sepnorm.interfaces.web.desk import Desk, Limits, Shelf
+        from graphormer_sepnorm.interfaces.web.gate import is_local
+        from graphormer_sepnorm.interfaces.web.worker import Worker
+        from graphormer_sepnorm.system.files import cache_root
+
+    local = is_local(host)
+    token = None if local else find_token()
+    with listening(host, port) as listener:
+        shelf = Shelf(keep or cache_root() / "tables")
+        limits = Limits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
+        desk = Desk(Worker(models_of, models, confidence, device, precision), limits, shelf)
+        try:
+            names = (host, "localhost", "127.0.0.1", "::1") if local else None
+            config = uvicorn.Config(
+                make_app(desk, token, names),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                limit_concurrency=MOST_CONNECTIONS,
+            )
+            address = address_of(listener, host)
+            entrance = f"{address}/?token={token}" if token else f"{address}/"
+            print(f"open {entrance} in a browser; Ctrl-C closes the page", file=sys.stderr)
+            print(json.dumps({"address": address, "kept": str(shelf.folder)}), flush=True)
+            with advising(f"finished tables are kept in {shelf.folder}"):
+                uvicorn.Server(config).run(sockets=[listener])
+        finally:
+            desk.close()
+
+
+def find_token() -> str:
+    """The token of the environment, or a new one."""
+    token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)
+    if not re.fullmatch(r"[\w-]{16,}", token, re.ASCII):
+        raise InputError(f"{TOKEN_VARIABLE} is to be 16 letters, digits, - or _ or more: leave it out to have one made")
+    return token
+
+
+def models_of(
+    names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
+) -> object:
+    """What the computing process has; the process of the page does not import it."""
+    from graphormer_sepnorm.interfaces.web.models import load_models
+
+    return load_models(names, confidence, device, precision)
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there; raises InputError if it cannot."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen at {host}, port {port} ({error.strerror}): choose another with --host or --port"
+        ) from None
+
+
+def address_of(listener: socket.socket, host: str) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"

@@ -1,0 +1,72 @@
+"""What the worker gives and the page and its JSON show."""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+
+class Facts(BaseModel):
+    """What is known of the models before the first molecule."""
+
+    model: str = Field(description="name of the model; of several, joined by +")
+    targets: list[str]
+    is_probability: bool = Field(description="whether predictions are probabilities")
+    models: int = Field(description="how many models are averaged; a spread is given for more than one")
+    confidence: float | None = Field(description="of the intervals; null where the model has none")
+    knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
+    about: dict[str, str] = Field(description="architecture, training data and scores")
+
+
+class Prediction(BaseModel):
+    """A target of a molecule."""
+
+    value: float = Field(description="on the target's own scale, or a probability")
+    spread: float | None = Field(None, description="standard deviation over the models")
+    low: float | None = Field(None, description="lower end of the interval")
+    high: float | None = Field(None, description="upper end of the interval")
+
+
+class Answer(BaseModel):
+    """What the models say of a molecule."""
+
+    error: str = Field("", description="why there is no prediction; empty where there is one")
+    predictions: dict[str, Prediction] = Field({}, description="by target")
+    similarity: float | None = Field(None, description="Tanimoto, to the nearest training molecule")
+    warning: str = Field("", description="what the training molecules did not have")
+
+
+class Atom(BaseModel):
+    """An atom of a molecule, in the order of its SMILES."""
+
+    symbol: str
+    contribution: float
+
+
+class Atoms(BaseModel):
+    """Which atoms a prediction rests on."""
+
+    caption: str
+    meaning: str = Field(description="what the contributions are")
+    baseline: float | None = Field(description="what the contributions start from")
+    atoms: list[Atom]
+    picture: str = Field(description="SVG")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A row of a table as it was read.
+
+    Its texts are those of the file; bytes that are not UTF-8 are surrogates, as Python's ``surrogateescape`` has them.
+    """
+
+    fields: list[str]
+    smiles: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Records:
+    """A whole table as it was read."""
+
+    columns: list[str]
+    rows: list[Record]

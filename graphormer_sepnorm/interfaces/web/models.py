@@ -1,0 +1,198 @@
+"""What the worker computes: tables, predictions, and pictures. Runs in a process of its own."""
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from rdkit import Chem
+from rdkit.Chem.Draw import rdMolDraw2D
+
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.data.tables import open_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.explain import integrated_gradients
+from graphormer_sepnorm.inference.pictures import draw
+from graphormer_sepnorm.inference.predict import Predictor, compute_chunks, load_predictor
+from graphormer_sepnorm.inference.pretrained import Graphormer
+from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.interfaces.web.answers import Answer, Atom, Atoms, Facts, Prediction, Record, Records
+from graphormer_sepnorm.runs.folder import member_paths
+from graphormer_sepnorm.runs.info import describe_model, words
+from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.system.device import Compute, choose, computing, current
+
+WIDTH, HEIGHT = 200, 140
+MOST_ATOMS_DRAWN = 200
+SHOWN_OF_MODEL = (
+    "architecture",
+    "parameters",
+    "training_data",
+    "metric",
+    "validation",
+    "test",
+    "vocabulary",
+    "licence",
+)
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of a page.
+
+    Attributes:
+        predictor: all of them.
+        explained: the one whose atom pictures are drawn.
+        trust: what is known of the predictions' errors and of the training molecules; None if nothing is.
+        confidence: of the intervals.
+        compute: where and how precisely to compute.
+        name: what the page calls them.
+        about: facts for people.
+    """
+
+    predictor: Predictor
+    explained: Graphormer
+    trust: Trust | None
+    confidence: float
+    compute: Compute
+    name: str
+    about: dict[str, str]
+
+    def facts(self) -> Facts:
+        return Facts(
+            model=self.name,
+            targets=list(self.predictor.targets),
+            is_probability=self.predictor.models[0][1].task.kind == "classification",
+            models=len(self.predictor.models),
+            confidence=self.confidence if self.trust and self.trust.intervals else None,
+            knows_domain=self.trust is not None,
+            about=self.about,
+        )
+
+    def read(self, path: Path, shown: str, most_rows: int) -> Records:
+        """The table in a file.
+
+        Args:
+            path: as ``open_table``.
+            shown: what messages call it.
+            most_rows: that a table may have.
+
+        Raises:
+            InputError: an unusable table, one without rows, or with more than ``most_rows``.
+        """
+        try:
+            with open_table(path) as table:
+                rows = [Record(row.fields, row.smiles, row.error) for row in islice(table.rows, most_rows + 1)]
+                columns = table.columns
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), shown)) from None
+        if len(rows) > most_rows:
+            raise InputError(
+                f"{shown} has more than {most_rows:,} molecules, which is the most for this page: "
+                "use graphormer-sepnorm predict for it, or a part of the table"
+            )
+        if not rows:
+            raise InputError(f"{shown} has no molecules")
+        return Records(columns, rows)
+
+    def predict(self, smiles: list[str]) -> list[Answer]:
+        """An answer for each SMILES; one that cannot be read costs its own row alone."""
+        with computing(self.compute):
+            ((_, found),) = compute_chunks(self.predictor, [smiles], lambda chunk: chunk)
+        answers = [
+            Answer(error=error, predictions={} if error else self.by_target(values, spread))
+            for error, values, spread in zip(found.errors, found.values, found.spread, strict=True)
+        ]
+        if self.trust and self.trust.intervals:
+            self.add_intervals(answers, found.spread)
+        if self.trust:
+            self.add_domain(answers, smiles)
+        return answers
+
+    def by_target(self, values: np.ndarray, spread: np.ndarray) -> dict[str, Prediction]:
+        several = len(self.predictor.models) > 1
+        return {
+            target: Prediction(value=value, spread=deviation if several else None)
+            for target, value, deviation in zip(self.predictor.targets, values.tolist(), spread.tolist(), strict=True)
+        }
+
+    def add_intervals(self, answers: list[Answer], spread: np.ndarray) -> None:
+        assert self.trust and self.trust.intervals
+        half_widths = self.trust.intervals.half_widths(self.confidence, spread)
+        for answer, widths in zip(answers, half_widths.tolist(), strict=True):
+            for prediction, half_width in zip(answer.predictions.values(), widths, strict=False):
+                prediction.low, prediction.high = prediction.value - half_width, prediction.value + half_width
+
+    def add_domain(self, answers: list[Answer], smiles: list[str]) -> None:
+        assert self.trust
+        readable = [answer for answer in answers if not answer.error]
+        seen = self.trust.domain.look(text for text, answer in zip(smiles, answers, strict=True) if not answer.error)
+        for answer, similarity, warning in zip(readable, seen.similarity.tolist(), seen.warnings, strict=True):
+            answer.similarity, answer.warning = similarity, warning
+
+    def structure(self, smiles: str) -> str:
+        """A small picture as SVG; raises InputError for what cannot be read or drawn."""
+        mol = read_small(smiles)
+        with one_molecule(smiles):
+            canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
+            canvas.drawOptions().clearBackground = False
+            canvas.drawOptions().fixedBondLength = 26
+            rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
+            canvas.FinishDrawing()
+            return canvas.GetDrawingText()
+
+    def atoms(self, smiles: str, target: str) -> Atoms:
+        """Contributions by integrated gradients, as ``inference.explain``; raises InputError as that."""
+        mol = read_small(smiles)
+        with computing(self.compute), current().arithmetic():
+            explanation = integrated_gradients(self.explained, smiles, target)
+        return Atoms(
+            caption=explanation.caption,
+            meaning=explanation.meaning,
+            baseline=explanation.baseline,
+            atoms=[
+                Atom(symbol=atom.GetSymbol(), contribution=value)
+                for atom, value in zip(mol.GetAtoms(), explanation.contributions.tolist(), strict=True)
+            ],
+            picture=draw([explanation], ".svg").decode(),
+        )
+
+
+def read_small(smiles: str) -> Chem.Mol:
+    """A molecule that can be drawn; raises InputError for another."""
+    mol = read_smiles(smiles)
+    if mol.GetNumAtoms() > MOST_ATOMS_DRAWN:
+        raise InputError(f"the molecule has {mol.GetNumAtoms():,} atoms; at most {MOST_ATOMS_DRAWN} are drawn")
+    return mol
+
+
+def load_models(
+    names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
+) -> Models:
+    """Loads the models.
+
+    Args:
+        names: as ``load_predictor``; atom pictures are those of the first model.
+        confidence: of the intervals, where a model has them.
+        device, precision: as ``choose``.
+
+    Raises:
+        InputError: as ``load_predictor`` and ``choose``, or a confidence that cannot be had.
+    """
+    compute = choose(device, precision)
+    first = member_paths(resolve_model(names[0]))[0]
+    with computing(compute):
+        predictor = load_predictor(names)
+        explained = Graphormer.from_pretrained(first).to(compute.device)
+    trust: Trust | None = getattr(predictor, "trust", None)
+    if trust and trust.intervals:
+        trust.intervals.half_widths(confidence, np.zeros((1, len(predictor.targets))))
+    described = describe_model(first)
+    about = {
+        name.replace("_", " "): words(name, described[name]) for name in SHOWN_OF_MODEL if described[name] is not None
+    }
+    name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
+    models = Models(predictor, explained, trust, confidence, compute, name, about)
+    models.predict(["C"])  # what is compiled at the first molecule is not to count against a user's time
+    return models

@@ -1,0 +1,122 @@
+// The drawing, the dialog of a picture, and what a screen reader is told. Everything else on the page is HTML and htmx.
+
+const form = document.getElementById("molecules");
+const said = document.getElementById("said");
+
+function say(text) {
+  if (said.textContent !== text) said.textContent = text;
+}
+
+function showProblem(text) {
+  const problem = document.createElement("p");
+  problem.className = "problem";
+  problem.setAttribute("role", "alert");
+  problem.textContent = text;
+  document.getElementById("result").replaceChildren(problem);
+}
+
+if (form) {
+  const text = document.getElementById("text");
+  const file = document.getElementById("file");
+  const removeFile = document.getElementById("clear-file");
+  const what = document.getElementById("what");
+
+  const describe = () => {
+    removeFile.hidden = !file.files.length;
+    what.textContent = file.files.length ? `Predicts ${file.files[0].name}.` : "";
+  };
+  file.addEventListener("change", describe);
+  removeFile.addEventListener("click", () => {
+    file.value = "";
+    describe();
+    file.focus();
+  });
+
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+
+  form.addEventListener("submit", (event) => {
+    const most = Number(form.dataset.mostBytes);
+    const problem = file.files.length && file.files[0].size > most
+      ? `${file.files[0].name} is too large: at most ${most / 1e6} MB are read.`
+      : !file.files.length && !text.value.trim()
+        ? "There are no molecules: draw one, type or paste some SMILES, or choose a file."
+        : "";
+    if (problem) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      showProblem(problem);
+    }
+  }, { capture: true });
+
+  drawInto(document.getElementById("editor"), text);
+}
+
+async function drawInto(place, text) {
+  const { CanvasEditor, Molecule } = await import("./vendor/openchemlib.js");
+  const editor = new CanvasEditor(place, { initialMode: "molecule" });
+  let drawn = "";
+  editor.setOnChangeListener(({ type, isUserEvent }) => {
+    if (type !== "molecule" || !isUserEvent) return;
+    drawn = editor.getMolecule().toIsomericSmiles();
+    text.value = drawn;
+  });
+  text.addEventListener("change", () => {
+    const [smiles] = text.value.trim().split(/\s+/, 1);
+    if (text.value.trim().includes("\n") || smiles === drawn) return;
+    try {
+      editor.setMolecule(Molecule.fromSmiles(smiles));
+      drawn = smiles;
+    } catch {
+      // What the editor cannot read may still be predicted.
+    }
+  });
+  place.dataset.ready = "true";
+}
+
+const dialog = document.getElementById("dialog");
+let opener = null;
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === " " && event.target.matches?.("a[role=button]")) {
+    event.preventDefault();
+    event.target.click();
+  }
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("a.atoms");
+  if (button) {
+    opener = button.id;
+    say("Drawing the atom picture");
+  }
+});
+
+dialog?.addEventListener("close", () => document.getElementById(opener)?.focus());
+
+document.addEventListener("htmx:after:swap", () => {
+  const status = document.querySelector("#status [data-say]");
+  if (status) say(status.dataset.say);
+});
+
+// Where the focus goes: to the result of a form, into the dialog of a picture.
+document.addEventListener("htmx:after:request", (event) => {
+  const source = event.detail?.ctx?.sourceElement;
+  if (!source) return;
+  if (source === form) focusSoon("#table-title, #result .problem");
+  if (source.matches(".atoms, #atoms form")) {
+    if (!dialog.open) dialog.showModal();
+    if (source.matches(".atoms")) focusSoon("#atoms-title");
+  }
+});
+
+document.addEventListener("htmx:error", (event) => {
+  if (event.detail?.ctx?.sourceElement === form) {
+    showProblem("The server did not answer: it may have been closed, or the file is too large.");
+  }
+});
+
+function focusSoon(selector) {
+  setTimeout(() => document.querySelector(selector)?.focus(), 50);
+}

@@ -1,0 +1,227 @@
+"""The page in a real browser, with two tiny models; skipped where there is no Chromium."""
+
+import csv
+import io
+import os
+import shutil
+
+import pytest
+
+from graphormer_sepnorm.interfaces.web.desk import Limits
+from graphormer_sepnorm.interfaces.web.worker import Worker
+from tests.page import open_desk, served, uncompiled_models
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None or os.name != "posix", reason="there is no Chromium"),
+]
+OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE = 300_000  # milliseconds
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    worker = Worker(uncompiled_models, tmp_path_factory.mktemp("models"))
+    with open_desk(worker, tmp_path_factory.mktemp("shelf"), Limits(step_seconds=300)) as desk:
+        yield desk
+
+
+@pytest.fixture(scope="module")
+def address(desk):
+    with served(desk) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def user(browser, address):
+    """Opens the page as a new user; at the end it has asked no other server, and no script has failed."""
+    contexts, mistakes = [], []
+
+    def listen(page):
+        page.on("pageerror", lambda error: mistakes.append(str(error)))
+        page.on("dialog", lambda dialog: (mistakes.append(dialog.message), dialog.dismiss()))
+        page.on("console", lambda line: mistakes.append(line.text) if "Content Security" in line.text else None)
+        page.on("request", lambda asked: None if asked.url.startswith(address) else mistakes.append(asked.url))
+
+    def open_page():
+        context = browser.new_context(viewport={"width": 1200, "height": 900}, accept_downloads=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        listen(page)
+        page.goto(address)
+        page.wait_for_selector("#editor[data-ready]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not [mistake for mistake in mistakes if not mistake.startswith(("data:", "blob:"))]
+
+
+def wait_for(page, text: str) -> None:
+    page.locator("#status", has_text=text).wait_for()
+
+
+def active(page) -> str:
+    return page.evaluate("document.activeElement.id")
+
+
+def upload(page, name: str, content: bytes) -> None:
+    page.set_input_files("#file", {"name": name, "mimeType": "text/csv", "buffer": content})
+    page.click("#predict")
+
+
+def download(page) -> bytes:
+    with page.expect_download() as started:
+        page.click("text=Download CSV")
+    assert started.value.suggested_filename == "predictions.csv"
+    with open(started.value.path(), "rb") as file:
+        return file.read()
+
+
+def wait_for_picture(page, picture: str) -> None:
+    """Waits until a picture has arrived and could be decoded; the row around it may be replaced meanwhile."""
+    page.wait_for_function("picture => document.querySelector(picture)?.naturalWidth > 0", arg=picture)
+
+
+def test_draw_predict_and_look(user):
+    page = user()
+    place = page.locator("#editor").bounding_box()
+    page.mouse.click(place["x"] + 300, place["y"] + 200)
+    page.wait_for_function("document.getElementById('text').value !== ''")
+    drawn = page.input_value("#text")
+    assert drawn == "CC"
+    page.click("#predict")
+    wait_for(page, "1 of 1 molecule computed.")
+    row = page.locator("#rows tbody tr")
+    assert row.count() == 1 and row.locator(".smiles").inner_text() == drawn
+    assert "heavy atoms: 2" in row.locator(".warning").inner_text()
+    assert " to " in row.locator(".number small").first.inner_text()
+    wait_for_picture(page, "#rows tbody img")
+    assert "/tables/" in page.url
+    page.reload()
+    wait_for(page, "1 of 1 molecule computed.")
+
+
+def test_the_keyboard_is_enough(user):
+    page = user()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    for _ in range(30):
+        if active(page) == "text":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.type("c1ccccc1O phenol")
+    page.keyboard.press("Control+Enter")
+    wait_for(page, "1 of 1 molecule computed.")
+    page.locator("#atoms-0").wait_for()
+    page.wait_for_function("document.activeElement.id === 'table-title'")
+    page.wait_for_function("document.getElementById('said').textContent === '1 of 1 molecule computed.'")
+    for _ in range(10):
+        if active(page) == "atoms-0":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    wait_for_picture(page, "#dialog #atoms img")
+    page.wait_for_function("document.activeElement.id === 'atoms-title'")
+    assert "logp = " in page.locator("#atoms img").get_attribute("alt")
+    assert page.locator("#atoms tbody tr").count() == 7
+    page.keyboard.press("Escape")
+    page.wait_for_function("document.activeElement.id === 'atoms-0'")
+    assert not page.locator("#dialog").is_visible()
+
+
+def test_a_screen_reader_has_a_name_for_everything(user):
+    page = user()
+    page.fill("#text", "CCO")
+    page.click("#predict")
+    wait_for(page, "computed.")
+    page.locator("#atoms-0").wait_for()
+    tree = page.locator("body").aria_snapshot()
+    for name in ('textbox "SMILES', 'button "Predict"', 'button "Atom picture of row 1"', 'img "Structure of CCO"'):
+        assert name in tree
+    assert 'columnheader "Structure"' in tree and 'link "Download CSV"' in tree
+
+
+def test_five_thousand_rows_with_broken_ones(user):
+    lines = [f"{row},{'C' * (row % 9 + 1) if row % 100 else 'C[C'}" for row in range(5000)]
+    page = user()
+    upload(page, "large.csv", "\n".join(["id,smiles", *lines]).encode())
+    wait_for(page, "5,000 of 5,000 molecules computed, 50 of them without a prediction.")
+    assert page.locator("#rows tbody tr").count() == 50
+    page.click("text=Last (100)")
+    page.locator("#rows", has_text="Page 100 of 100").wait_for()
+    assert page.locator("#rows tbody th").last.inner_text() == "5000"
+    rows = list(csv.DictReader(io.StringIO(download(page).decode())))
+    assert [row["id"] for row in rows] == [str(number) for number in range(5000)]
+    assert [bool(row["error"]) for row in rows] == [number % 100 == 0 for number in range(5000)]
+    assert all(float(row["logp_low"]) < float(row["logp"]) < float(row["logp_high"]) for row in rows[1:100])
+
+
+def test_a_hostile_table_is_shown_and_nothing_of_it_is_run(user):
+    content = (
+        "smiles,<img src=x onerror=alert(1)>,note\n"
+        'CCO,"<script>alert(2)</script>",=HYPERLINK("http://x")\n'
+        "=1+1,{{ 7 * 7 }},-1\n"
+        "<svg onload=alert(3)>,</td></table><script>alert(4)</script>,caf\u00e9\n"
+    ).encode("latin-1")
+    page = user()
+    upload(page, "<img src=x onerror=alert(5)>.csv", content)
+    wait_for(page, "3 of 3 molecules computed, 2 of them without a prediction.")
+    page.locator("#rows tbody tr").nth(2).wait_for()
+    shown = page.locator("#rows").inner_text()
+    assert "<script>alert(2)</script>" in shown and "{{ 7 * 7 }}" in shown and "caf\ufffd" in shown
+    assert page.locator("#rows script, #rows svg, #rows img[src='x']").count() == 0
+    saved = download(page)
+    assert b"'=HYPERLINK" in saved and b"'=1+1" in saved and b'"-1"' in saved and b"caf\xe9" in saved
+
+
+def test_wrong_encodings_and_sizes_are_sentences(user, tmp_path, address):
+    page = user()
+    upload(page, "other.csv", "smiles\nCC\n".encode("utf-16"))
+    wait_for(page, "other.csv is UTF-16: save it as UTF-8")
+    large = tmp_path / "large.csv"
+    with open(large, "wb") as file:
+        file.truncate(100_000_000)
+    page.set_input_files("#file", large)
+    page.click("#predict")
+    page.locator("#result .problem", has_text="large.csv is too large: at most 20 MB").wait_for()
+    status = page.evaluate(
+        """async () => (await fetch("/api/tables", {method: "POST", headers: {"Content-Type": "application/json"},
+        body: "x".repeat(25000000)})).status"""
+    )
+    assert status == 413
+    page.click("#clear-file")
+    page.fill("#text", " ")
+    page.click("#predict")
+    page.locator("#result .problem", has_text="There are no molecules").wait_for()
+
+
+def test_two_users_at_once(user):
+    """The second is not held up by the first, who cancels and keeps what was done."""
+    first, second = user(), user()
+    upload(first, "long.csv", b"smiles\n" + b"c1ccccc1CCCCO\n" * 10_000)
+    first.locator("#status progress").wait_for()
+    second.fill("#text", "CCO")
+    second.click("#predict")
+    wait_for(second, "1 of 1 molecule computed.")
+    assert first.locator("#cancel").count() == 1
+    first.click("#cancel")
+    wait_for(first, "the rest was cancelled")
+    rows = download(first).decode().splitlines()
+    assert 1 < len(rows) < 10_001
+    assert first.url != second.url and second.locator("#rows tbody tr").count() == 1

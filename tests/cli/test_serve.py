@@ -1,0 +1,108 @@
+"""The command that serves the page: started, asked, and closed with Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.interfaces.commands.serve import address_of, find_token, listening
+from tests.tiny import save_tiny
+
+REPOSITORY = Path(__file__).parents[2]
+RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "serve"]
+
+
+def test_asked_and_closed(tmp_path):
+    """Ctrl-C: exit code 130, one line, no process left, and the finished table is on the shelf."""
+    run = save_tiny(tmp_path / "run", featurizer="mol")
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "GRAPHORMER_SEPNORM_KERNELS": "off"}
+    arguments = [*RUN, str(run), "--port", "0", "--keep", str(tmp_path / "kept"), "--device", "cpu", "--max-rows", "5"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    server = subprocess.Popen(arguments, cwd=tmp_path, env=environment, start_new_session=True, **pipes)
+    try:
+        line = server.stdout.readline()
+        assert line, server.stderr.read()
+        started = json.loads(line)
+        with httpx.Client(base_url=started["address"], timeout=60) as client:
+            number = client.post("/api/tables", json={"smiles": ["CCO", "C[C"]}).json()["id"]
+            while client.get(f"/api/tables/{number}").json()["state"] in ("waiting", "computing"):
+                time.sleep(0.1)
+            table = client.get(f"/api/tables/{number}/predictions.csv").text
+            assert table.splitlines()[0] == '"smiles","logp","error"' and len(table.splitlines()) == 3
+            large = client.post("/api/tables", json={"smiles": ["C"] * 6}).json()["id"]
+            while not (problem := client.get(f"/api/tables/{large}").json()["problem"]):
+                time.sleep(0.1)
+            assert problem.startswith("the list has more than 5 molecules")
+        os.killpg(server.pid, signal.SIGINT)
+        _, messages = server.communicate(timeout=120)
+    finally:
+        server.kill()
+    assert server.returncode == 130
+    assert messages.splitlines()[-1] == f"stopped by SIGINT; finished tables are kept in {tmp_path / 'kept'}"
+    assert "Traceback" not in messages
+    assert (tmp_path / "kept" / f"{number}.csv").read_text() == table
+    wait_for_end(server.pid)
+
+
+def wait_for_end(group: int) -> None:
+    """Waits until no process of the group is left, for a minute at most."""
+    for _ in range(600):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    raise AssertionError("a process of the page goes on")
+
+
+def serve(*arguments) -> None:
+    CliRunner().invoke(commands.app, ["serve", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_a_port_that_is_taken_is_a_sentence():
+    with listening("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert address_of(taken, "127.0.0.1") == f"http://127.0.0.1:{port}"
+        with pytest.raises(InputError, match=rf"cannot listen at 127\.0\.0\.1, port {port}"):
+            serve("zinc-subset", "--port", port)
+    with pytest.raises(InputError, match="cannot listen"):
+        listening("no.such.name.invalid", 0)
+
+
+def test_a_model_that_is_not_there_is_a_sentence(tmp_path):
+    with pytest.raises(InputError, match="neither a run folder"):
+        serve(tmp_path / "nothing", "--port", 0, "--keep", tmp_path)
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(InputError, match=r"pip install 'graphormer_sepnorm\[web\]'"):
+        serve("zinc-subset")
+
+
+def test_tokens(monkeypatch):
+    monkeypatch.delenv("GRAPHORMER_SEPNORM_TOKEN", raising=False)
+    assert len(find_token()) > 40 and find_token() != find_token()
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_TOKEN", "0123456789abcde-")
+    assert find_token() == "0123456789abcde-"
+    for bad in ("short", "with a space in it", "0123456789abcdé-", "0123456789abcde;"):
+        monkeypatch.setenv("GRAPHORMER_SEPNORM_TOKEN", bad)
+        with pytest.raises(InputError, match="or more"):
+            find_token()
+
+
+def test_numbers_out_of_range_are_refused():
+    for option in (["--port", "70000"], ["--max-rows", "0"], ["--max-minutes", "0"]):
+        with pytest.raises((typer.Exit, SystemExit, AssertionError)):
+            result = CliRunner().invoke(commands.app, ["serve", "zinc-subset", *option])
+            raise SystemExit(result.exit_code) if result.exit_code else AssertionError

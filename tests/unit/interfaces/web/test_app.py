@@ -1,0 +1,250 @@
+"""What the addresses answer, with models that only pretend."""
+
+import csv
+import io
+import re
+import time
+
+import pytest
+from starlette.testclient import TestClient
+
+from graphormer_sepnorm.interfaces.web.answers import Facts
+from graphormer_sepnorm.interfaces.web.app import Row, as_table, kind_of_text, make_app
+from graphormer_sepnorm.interfaces.web.desk import Limits
+from tests.page import InThisProcess, Pretended, open_desk
+
+HTMX = {"hx-request": "true"}
+LIMITS = Limits(upload_bytes=100_000, rows=1000)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    with open_desk(InThisProcess(Pretended()), tmp_path_factory.mktemp("shelf"), LIMITS) as desk:
+        yield desk
+
+
+@pytest.fixture(scope="module")
+def page(desk):
+    return TestClient(make_app(desk), base_url="http://127.0.0.1:8000", follow_redirects=False)
+
+
+def finished(page, answer) -> dict:
+    """The progress of a table that was given in, when it is over."""
+    assert answer.status_code == 202, answer.text
+    for _ in range(3000):
+        progress = page.get(f"/api/tables/{answer.json()['id']}").json()
+        if progress["state"] not in ("waiting", "computing"):
+            return progress
+        time.sleep(0.02)
+    raise AssertionError("it did not come")
+
+
+def predict(page, *smiles: str) -> dict:
+    return finished(page, page.post("/api/tables", json={"smiles": smiles}))
+
+
+def upload(page, content: bytes, name: str = "molecules.csv"):
+    return page.post("/api/tables/file", files={"file": (name, content, "text/csv")})
+
+
+def test_molecules_as_json(page):
+    progress = predict(page, "CCO", "X", "CXe")
+    assert progress == {
+        "id": progress["id"], "state": "done", "problem": "", "rows": 3, "done": 3, "unreadable": 1,
+    }  # fmt: skip
+    rows = page.get(f"/api/tables/{progress['id']}/rows").json()
+    assert [row["row"] for row in rows] == [0, 1, 2] and rows[1]["error"] == "X cannot be read"
+    assert rows[2]["predictions"] == {"length": {"value": 3, "spread": None, "low": 2, "high": 4}}
+    assert rows[2]["warning"] == "Xe was never seen" and rows[2]["similarity"] == 0.5
+    assert [Row.model_validate(row) for row in rows]
+    assert [row["row"] for row in page.get(f"/api/tables/{progress['id']}/rows?start=1&count=1").json()] == [1]
+
+
+def test_the_model_and_its_schema(page):
+    assert Facts.model_validate(page.get("/api/model").json()).model == "pretended"
+    schema = page.get("/api/openapi.json").json()
+    assert {"/api/model", "/api/tables", "/api/tables/file", "/api/tables/{id}"} <= set(schema["paths"])
+    assert all(path.startswith("/api/") for path in schema["paths"])
+    assert all(what["description"] for methods in schema["paths"].values() for what in methods.values())
+    about = page.get("/about").text
+    assert all(f"<code>{path}</code>" in about for path in schema["paths"])
+
+
+def test_a_table_as_csv(page):
+    number = finished(page, upload(page, b"smiles\nCC\nX\n"))["id"]
+    answer = page.get(f"/api/tables/{number}/predictions.csv")
+    assert answer.headers["content-disposition"] == 'attachment; filename="predictions.csv"'
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["length"] for row in rows] == ["2", ""] and rows[1]["error"] == "X cannot be read"
+
+
+def test_a_finished_csv_outlives_the_page(tmp_path):
+    for start in range(2):
+        with open_desk(InThisProcess(Pretended()), tmp_path) as desk:
+            page = TestClient(make_app(desk), base_url="http://127.0.0.1")
+            if start == 0:
+                number = predict(page, "CC")["id"]
+                before = page.get(f"/api/tables/{number}/predictions.csv")
+            else:
+                after = page.get(f"/api/tables/{number}/predictions.csv")
+    assert after.content == before.content and after.headers["content-disposition"].startswith("attachment")
+
+
+@pytest.mark.parametrize("name", ["x.exe", "x", "x.csv.gz", "csv", "../../etc/passwd", "<script>.html"])
+def test_other_kinds_of_files_are_refused(page, name):
+    answer = upload(page, b"smiles\nC\n", name)
+    assert answer.status_code == 422 and "give one of .csv" in answer.json()["detail"]
+
+
+def test_the_name_of_a_file_is_no_path(page, desk, tmp_path):
+    progress = finished(page, upload(page, b"smiles\nC\n", f"{tmp_path}/taken.csv"))
+    assert progress["state"] == "done" and list(tmp_path.iterdir()) == []
+    number = finished(page, upload(page, b"smiles\n" + 1001 * b"C\n", "../../<b>.csv"))["id"]
+    shown = page.get(f"/tables/{number}").text
+    assert "&lt;b&gt;.csv has more than 1000" in shown and "<b>.csv" not in shown and ".." not in shown
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/tables/{}",
+        "/api/tables/{}/rows",
+        "/api/tables/{}/predictions.csv",
+        "/api/tables/{}/rows/0/structure.svg",
+        "/tables/{}",
+    ],
+)
+@pytest.mark.parametrize("number", ["0" * 32, "..%2F..%2Fetc%2Fpasswd", "%00", "passwd.csv"])
+def test_unknown_tables(page, path, number):
+    assert page.get(path.format(number)).status_code == 404
+
+
+def test_rows_that_are_not_there(page):
+    number = predict(page, "C")["id"]
+    for row in ("1", "-1", "999999999999"):
+        assert page.get(f"/api/tables/{number}/rows/{row}/structure.svg").status_code == 404
+    assert page.get(f"/api/tables/{number}/rows/x/structure.svg").status_code == 422
+    assert page.get(f"/api/tables/{number}/rows?count=1001").status_code == 422
+    assert page.get(f"/api/tables/{number}/rows?start=-1").status_code == 422
+
+
+def test_too_large_a_request(page):
+    answer = upload(page, b"smiles\n" + b"C\n" * 100_000)
+    assert answer.status_code == 413 and "at most 0.1 MB" in answer.text
+
+
+def test_a_hundred_megabytes_are_refused_without_being_kept(desk):
+    page = TestClient(make_app(desk), base_url="http://127.0.0.1:8000")
+    seen = 0
+
+    def content():
+        nonlocal seen
+        while seen < 100_000_000:
+            seen += 100_000
+            yield b"x" * 100_000
+
+    answer = page.post("/api/tables", content=content(), headers={"content-type": "application/json"})
+    assert answer.status_code == 413 and "at most 0.1 MB" in answer.json()["detail"]
+
+
+def test_a_list_of_molecules_is_a_table_whatever_they_are(page):
+    smiles = ['"', "a,b", "C\nC", "=1+1", "", "smiles"]
+    with_quotes = list(csv.reader(io.StringIO(as_table(smiles).decode(), newline="")))
+    assert with_quotes == [["smiles"], *([text] for text in smiles)]
+    assert page.post("/api/tables", json={"smiles": []}).status_code == 422
+    assert page.post("/api/tables", json={"smiles": [1]}).json()["detail"].startswith("body.smiles.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("CCO", ".smi"),
+        ("CCO ethanol\nCC", ".smi"),
+        ("smiles name\nCC a", ".smi"),
+        ("SMILES\tname\nCC\ta", ".csv"),
+        ('\ufeffid,"smiles"\n1,CC', ".csv"),
+        ("id;smiles\n1;CC", ".csv"),
+        ("C(C,C)", ".smi"),
+        ("", ".smi"),
+    ],
+)
+def test_what_a_pasted_text_is(text, kind):
+    assert kind_of_text(text) == kind
+
+
+def test_the_page_without_javascript(page):
+    answer = page.post("/tables", data={"text": "smiles\nCC\nX"}, files={"file": ("", b"")})
+    assert answer.status_code == 303
+    address = answer.headers["location"]
+    for _ in range(3000):
+        shown = page.get(address).text
+        if "2 of 2 molecules computed" in shown:
+            break
+        time.sleep(0.02)
+    assert "1 of them without a prediction" in shown and "2 to" not in shown.partition("<tbody>")[0]
+    assert page.post(f"{address}/cancel").headers["location"] == address
+
+
+def test_nothing_to_predict_is_a_sentence(page):
+    answer = page.post("/tables", data={"text": " \n"}, headers=HTMX)
+    assert answer.status_code == 422 and answer.text.startswith('<p class="problem" role="alert"')
+    assert "There are no molecules" in page.post("/tables", data={"text": ""}).text
+
+
+def test_nothing_of_a_table_becomes_html(page):
+    hostile = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "javascript:alert(1)"]
+    number = predict(page, *hostile)["id"]
+    shown = page.get(f"/tables/{number}/rows").text
+    assert not re.search(r"<script|<img src=x|onerror=alert\(1\)>|href=.javascript|>49<", shown)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown and "{{ 7 * 7 }}" in shown
+    for row in range(4):
+        assert page.get(f"/tables/{number}/rows/{row}/atoms", headers=HTMX).text.count("<img") == 1
+
+
+def test_a_long_table_has_pages(page):
+    number = predict(page, *["C"] * 120)["id"]
+    first, last = (page.get(f"/tables/{number}/rows?page={place}").text for place in (1, 3))
+    assert first.count("<tr>") == 51 and last.count("<tr>") == 21
+    assert "Page 1 of 3" in first and "Next (2)" in first and "Previous (2)" in last and "Next" not in last
+    assert "Page 3 of 3" in page.get(f"/tables/{number}?page=3").text
+
+
+def test_the_page_is_told_when_there_are_more_rows(page):
+    number = predict(page, "C")["id"]
+    status = page.get(f"/tables/{number}/status?seen=0", headers=HTMX)
+    assert status.headers["hx-trigger"] == "rows-changed" and "every 1s" not in status.text
+
+
+def test_pictures(page):
+    number = predict(page, "CCO")["id"]
+    picture = page.get(f"/api/tables/{number}/rows/0/structure.svg")
+    assert picture.headers["content-type"].startswith("image/svg+xml") and picture.text == "<svg><!-- 3 --></svg>"
+    assert "sandbox" in picture.headers["content-security-policy"]
+    atoms = page.get(f"/api/tables/{number}/rows/0/atoms", params={"target": "length"}).json()
+    assert [atom["symbol"] for atom in atoms["atoms"]] == ["C", "C", "O"]
+    assert page.get(f"/api/tables/{number}/rows/0/atoms.svg").text == "<svg></svg>"
+    assert page.get(f"/api/tables/{number}/rows/0/atoms", params={"target": "b"}).status_code == 422
+
+
+def test_every_control_has_a_label(page):
+    text = page.get("/").text
+    for control in re.findall(r"<(?:input|textarea|select)\b[^>]*>", text):
+        name = re.search(r'id="(\w+)"', control)[1]
+        assert f'for="{name}"' in text, control
+    assert all("alt=" in image for image in re.findall(r"<img[^>]*>", text))
+
+
+def test_nothing_comes_from_elsewhere(page):
+    for path in ("/", "/about", "/static/page.css", "/static/page.js"):
+        assert not re.search(r"""(src|href|import|url)\W{1,3}(https?:)?//""", page.get(path).text), path
+
+
+def test_the_entrance(desk):
+    token = "a-token-of-16-or-more"
+    page = TestClient(make_app(desk, token), base_url="http://127.0.0.1:8000", follow_redirects=False)
+    assert page.get("/").headers["location"] == "/enter"
+    assert page.post("/enter", data={"token": "wrong"}).status_code == 401
+    assert "This is not the token" in page.post("/enter", data={"token": "wrong"}).text
+    assert page.post("/enter", data={"token": token}).headers["location"] == "/"
+    assert page.get("/").status_code == 200
