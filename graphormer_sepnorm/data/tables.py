@@ -6,6 +6,7 @@ bytes that are not UTF-8 pass through as they came. Only a table whose rows cann
 
 import contextlib
 import csv
+import glob
 import gzip
 import io
 import itertools
@@ -25,6 +26,7 @@ from graphormer_sepnorm.errors import InputError
 STANDARD_INPUT = "-"
 MAX_RECORD = 1_000_000
 TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf")
+PARQUET = ".parquet"
 DELIMITERS = ",\t;|"
 UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 SDF_NAME = re.compile(r">.*?<([^<>]*)>")
@@ -103,6 +105,17 @@ def kind_of(path: str | Path) -> str:
 def is_file(path: str | Path) -> bool:
     """Whether a table can be read again: not standard input, nor another pipe."""
     return str(path) != STANDARD_INPUT and Path(path).is_file()
+
+
+def is_library(path: str | Path) -> bool:
+    """Whether a name means partitions: a folder, a Parquet file, or a pattern with ``*``, ``?`` or ``[``."""
+    is_pattern = glob.has_magic(str(path)) and not Path(path).exists()
+    return Path(path).is_dir() or is_pattern or kind_of(path) == PARQUET
+
+
+def is_table_name(path: str | Path) -> bool:
+    """Whether the suffix says that a file is a table that some command reads."""
+    return kind_of(path) in (PARQUET, *TABLE_KINDS)
 
 
 def free_name(name: str, taken: Iterable[str], ending: str) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -11,6 +12,8 @@ from graphormer_sepnorm.interfaces.commands.options import Device, Precision, re
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
+OF_LIBRARY = ("--scheduler", "--workers", "--columns", "--keep-top", "--threshold", "--by", "--lowest")
+
 
 @in_first_process
 def predict(
@@ -18,13 +21,24 @@ def predict(
         list[str],
         typer.Argument(metavar="MODEL... INPUT", help="Models to average, then a table: CSV, .smi, SDF, .gz, or -."),
     ],
-    out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .csv, or .tsv for tabs.")],
+    out: Annotated[
+        Path, typer.Option("--output", "-o", help="File to write: .csv, or .tsv for tabs; of a library, a folder.")
+    ],
     smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",
+    scheduler: Annotated[str | None, typer.Option(help="Of a library: address of a Dask scheduler.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Of a library: processes here; by default one a core.")
+    ] = None,
+    columns: Annotated[list[str] | None, typer.Option(help="Of a library: columns to keep; by default all.")] = None,
+    keep_top: Annotated[int | None, typer.Option(min=1, help="Of a library: keep so many of the best rows.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Of a library: keep rows that reach it.")] = None,
+    by: Annotated[str | None, typer.Option(help="Of a library: target that rows are kept by.")] = None,
+    lowest: Annotated[bool, typer.Option("--lowest", help="Of a library: the lower, the better.")] = False,
 ) -> None:
     """Predict the targets of a model for every row of a table.
 
@@ -32,17 +46,58 @@ def predict(
     the rows and columns of the input, a column per target and "error", which says why a row could not be read; several
     models give their mean, and their standard deviation in columns that end in "_std".
 
+    A library is a folder, or a pattern in quotes such as "library/*.parquet": each of its files, Parquet or a table,
+    becomes a Parquet file in the folder -o, on all cores or on a Dask cluster; the same command goes on where it was
+    stopped.
+
     Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
     """
     *models, source = model_and_input
     if not models:
         raise InputError("name a model and an input: graphormer-sepnorm predict MODEL INPUT -o OUT.csv")
     with leaving_at_once():
+        from graphormer_sepnorm.data.tables import is_library
         from graphormer_sepnorm.inference.predict import load_predictor
         from graphormer_sepnorm.inference.predict_table import predict_table
         from graphormer_sepnorm.system.device import choose, computing
 
     started = time.perf_counter()
-    with computing(choose(device, precision)):
-        result = predict_table(load_predictor(models), source, out, smiles_column, delimiter, strict, resume)
+    if is_library(source):
+        refuse_tables(models)
+        with computing(choose("cpu")):
+            predictor = load_predictor(models)
+        library = import_library()
+        selection = library.choose_rows(predictor, by, keep_top, threshold, lowest)
+        options = library.Options(selection, columns and tuple(columns), smiles_column, delimiter, strict, precision)
+        result = library.predict_library(predictor, source, out, options, scheduler, workers, device)
+    else:
+        refuse_options_of_library(scheduler, workers, columns, keep_top, threshold, by, lowest or None)
+        with computing(choose(device, precision)):
+            result = predict_table(load_predictor(models), source, out, smiles_column, delimiter, strict, resume)
     report_rows(result, time.perf_counter() - started)
+
+
+def import_library() -> ModuleType:
+    """The module that predicts libraries; raises InputError where what it stands on is not installed."""
+    try:
+        with leaving_at_once():
+            from graphormer_sepnorm.inference import library
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"a library needs {error.name}, which is not installed: pip install 'graphormer_sepnorm[scale]'"
+        ) from None
+    return library
+
+
+def refuse_tables(models: list[str]) -> None:
+    """Raises InputError if a table stands where a model should: a pattern without quotes becomes all that it names."""
+    from graphormer_sepnorm.data.tables import is_table_name
+
+    if tables := [model for model in models if is_table_name(model)]:
+        raise InputError(f'{tables[0]} is no model: put a pattern of files in quotes, such as "library/*.parquet"')
+
+
+def refuse_options_of_library(*values: object) -> None:
+    """Raises InputError if an option is given that does nothing for one table."""
+    if any(value is not None for value in values):
+        raise InputError(f"{', '.join(OF_LIBRARY)} are for a library: a folder, a Parquet file or a pattern in quotes")
