@@ -1,6 +1,7 @@
 """Partitions on Dask: workers here or on a cluster, the models once in each, Dask's own scheduling and retries."""
 
 import contextlib
+import logging
 import sys
 from collections.abc import Iterator
 
@@ -64,11 +65,7 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
         InputError: no scheduler answers at the address.
     """
     if scheduler is None:
-        with (
-            dask.config.set(LOCAL),
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-            Client(cluster) as client,
-        ):
+        with dask.config.set(LOCAL), local_cluster(workers) as cluster, Client(cluster) as client:
             yield client
     else:
         try:
@@ -77,6 +74,22 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
             raise InputError(f"no Dask scheduler answers at {scheduler}: {error}") from None
         with client:
             yield client
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int) -> Iterator[LocalCluster]:
+    """Processes on this machine with a thread each; one that does not end in time ends with this process."""
+    cluster = LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,  # lost workers and failed partitions are named here
+    )
+    try:
+        yield cluster
+    finally:
+        with contextlib.suppress(TimeoutError):
+            cluster.close()
 
 
 def describe(client: Client) -> str:

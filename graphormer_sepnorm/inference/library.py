@@ -111,7 +111,7 @@ def predict_library(
         device: where each worker computes, as ``device.choose``.
 
     Returns:
-        ``rows, unreadable, kept, partitions, output``, ``seconds_of_work`` of all workers together, ``memory_mib``, the
+        ``rows, unreadable, kept, partitions, output``, ``cpu_seconds`` of all workers together, ``memory_mib``, the
         most that a worker needed, and ``top`` if the best rows are in one file.
 
     Raises:
@@ -290,7 +290,7 @@ def summarize(reports: dict[str, Report], out: Path) -> dict:
         "kept": sum(report.kept for report in found),
         "partitions": len(found),
         "output": str(out),
-        "seconds_of_work": round(sum(report.seconds for report in found), 1),
+        "cpu_seconds": round(sum(report.cpu_seconds for report in found), 1),
         "memory_mib": max(report.memory_mib for report in found),
     }
 

@@ -100,6 +100,7 @@ class Report:
         kept: rows of the part.
         compared: the column of the predictions that rows are compared by.
         seconds: how long it took.
+        cpu_seconds: of the processor, by the whole process meanwhile.
         memory_mib: the most that the process had in memory at the end of any batch.
     """
 
@@ -110,6 +111,7 @@ class Report:
     kept: Count
     compared: str
     seconds: float
+    cpu_seconds: float
     memory_mib: float
 
 
@@ -155,6 +157,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.started = time.monotonic()
+        self.cpu_started = time.process_time()
         self.process = psutil.Process()
         self.rows = 0
         self.unreadable = 0
@@ -174,6 +177,7 @@ class Tally:
             kept=kept,
             compared=compared,
             seconds=round(time.monotonic() - self.started, 3),
+            cpu_seconds=round(time.process_time() - self.cpu_started, 3),
             memory_mib=round(self.memory / 2**20, 1),
         )
 
