@@ -38,7 +38,7 @@ def test_workers_that_would_compute_otherwise_are_named(monkeypatch):
 def test_an_address_where_nobody_answers_is_named(monkeypatch):
     monkeypatch.setattr(engine, "SECONDS_TO_CONNECT", 0.2)
     with (
-        pytest.raises(InputError, match="no Dask scheduler answers at tcp://127.0.0.1:9"),
+        pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"),
         connected("tcp://127.0.0.1:9", 1),
     ):
         pass

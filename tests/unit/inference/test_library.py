@@ -1,4 +1,4 @@
-"""What surrounds the engine, which ``tests/robustness/test_library.py`` runs for real: here parts are written in turn."""
+"""What surrounds the engine, for which ``tests/robustness/test_library.py`` is; here parts are written in turn."""
 
 import contextlib
 import errno
