@@ -45,7 +45,7 @@ def test_what_fails_while_it_is_written_leaves_the_old_content(tmp_path):
 
 def test_a_lock_is_held_once_and_leaves_nothing(tmp_path):
     path = tmp_path / "folder" / "lock"
-    with locked(path, "busy"), pytest.raises(InputError, match="^busy$"), locked(path, "busy"):
+    with locked(path, "busy"), pytest.raises(InputError, match=r"^busy$"), locked(path, "busy"):
         pass
     assert list(path.parent.iterdir()) == []
     with locked(path, "busy"):
