@@ -4,9 +4,11 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 
 import dask
-from distributed import Client, Future, LocalCluster, WorkerPlugin, as_completed, get_worker
+from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker
+from distributed.utils import silence_logging_cmgr
 from distributed.worker import Worker
 from tqdm import tqdm
 
@@ -72,7 +74,7 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
             client = Client(scheduler, timeout=SECONDS_TO_CONNECT)
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {scheduler}: {error}") from None
-        with client:
+        with silence_logging_cmgr(logging.CRITICAL), client:  # a scheduler that is lost is named here
             yield client
 
 
@@ -117,25 +119,31 @@ def compute_parts(
             sources = ", ".join(names[key] for key in message["processing-tasks"] if key in names)
             tqdm.write(f"lost the worker {message['worker']}; to be computed again: {sources or 'nothing'}", sys.stderr)
 
-    client.register_plugin(models, name=models.name)
-    client.subscribe_topic("all", name_lost_worker)
+    with naming_lost_scheduler(client):
+        client.register_plugin(models, name=models.name)
+        client.subscribe_topic("all", name_lost_worker)
     futures = {
         client.submit(write_in_worker, models.name, assignment, key=assignment.part, retries=RETRIES): assignment
         for assignment in assignments
     }
     try:
         for future in as_completed(list(futures)):
-            if future.cancelled() or future.status == "lost":
-                raise InputError(f"the connection to the scheduler {client.scheduler.address} is lost")
-            yield futures.pop(future), outcome(future)
+            with naming_lost_scheduler(client):
+                found = future.exception() or future.result()
+            yield futures.pop(future), found
             future.release()
     finally:
         if client.status == "running":
-            client.cancel(list(futures))
-            client.unsubscribe_topic("all")
-            client.unregister_worker_plugin(models.name)
+            with contextlib.suppress(CancelledError, OSError):
+                client.cancel(list(futures))
+                client.unsubscribe_topic("all")
+                client.unregister_worker_plugin(models.name)
 
 
-def outcome(future: Future) -> Report | BaseException:
-    """The result of a finished future, or its exception."""
-    return future.exception() or future.result()
+@contextlib.contextmanager
+def naming_lost_scheduler(client: Client) -> Iterator[None]:
+    """Within it, what Dask raises when it cannot reach the scheduler is an InputError."""
+    try:
+        yield
+    except (CancelledError, OSError):
+        raise InputError(f"the connection to the scheduler {client.scheduler.address} is lost") from None
