@@ -51,7 +51,8 @@ class Models(WorkerPlugin):
                 "one per core"
             )
         self.compute = choose(self.device, self.options.precision)
-        self.predictor = Predictor([(model.to(self.compute.device), config) for model, config in self.predictor.models])
+        models = [(model.to(self.compute.device), config) for model, config in self.predictor.models]
+        self.predictor = Predictor(models, self.predictor.forest, self.predictor.trust)
 
 
 def write_in_worker(name: str, assignment: Assignment) -> Report:

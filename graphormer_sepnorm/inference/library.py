@@ -132,8 +132,9 @@ def predict_library(
             with advising(AGAIN):
                 reports |= compute(missing, plugin, scheduler, workers)
         summary = summarize(reports, out)
-        if options.selection.keep_top is not None:
-            summary["top"] = str(write_top(assignments, reports, options.selection, out / TOP))
+        selection = options.selection
+        if selection.keep_top is not None:
+            summary["top"] = str(write_top(assignments, reports, selection.keep_top, selection.lowest, out / TOP))
         write_atomically(out / SUCCESS, json.dumps(summary).encode())
     return summary
 
@@ -295,7 +296,9 @@ def summarize(reports: dict[str, Report], out: Path) -> dict:
     }
 
 
-def write_top(assignments: dict[str, Assignment], reports: dict[str, Report], selection: Selection, path: Path) -> Path:
+def write_top(
+    assignments: dict[str, Assignment], reports: dict[str, Report], count: int, lowest: bool, path: Path
+) -> Path:
     """Writes the best rows of all parts, best first, with the name of their partition.
 
     Raises:
@@ -313,7 +316,7 @@ def write_top(assignments: dict[str, Assignment], reports: dict[str, Report], se
     tables = (rows_of_part(name, assignment, schema) for name, assignment in assignments.items())
     try:
         with replacing(path) as file:
-            pq.write_table(best_rows(tables, compared, selection.keep_top, selection.lowest, schema), file)
+            pq.write_table(best_rows(tables, compared, count, lowest, schema), file)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     return path

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import psutil
@@ -70,7 +70,7 @@ class Options:
     smiles_column: str | None = None
     delimiter: str | None = None
     strict: bool = False
-    precision: str = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
 
 
 @dataclass(frozen=True, config=STRICT)

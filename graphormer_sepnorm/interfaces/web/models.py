@@ -24,6 +24,7 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 
 WIDTH, HEIGHT = 200, 140
+LOOK = {"clearBackground": False, "fixedBondLength": 26}
 MOST_ATOMS_DRAWN = 200
 SHOWN_OF_MODEL = (
     "architecture",
@@ -63,7 +64,7 @@ class Models:
         return Facts(
             model=self.name,
             targets=list(self.predictor.targets),
-            is_probability=self.predictor.models[0][1].task.kind == "classification",
+            is_probability=self.predictor.models[0][1].task.kind != "regression",
             models=len(self.predictor.models),
             confidence=self.confidence if self.trust and self.trust.intervals else None,
             knows_domain=self.trust is not None,
@@ -127,8 +128,9 @@ class Models:
     def add_domain(self, answers: list[Answer], smiles: list[str]) -> None:
         assert self.trust
         readable = [answer for answer in answers if not answer.error]
-        seen = self.trust.domain.look(text for text, answer in zip(smiles, answers, strict=True) if not answer.error)
-        for answer, similarity, warning in zip(readable, seen.similarity.tolist(), seen.warnings, strict=True):
+        known = [text for text, answer in zip(smiles, answers, strict=True) if not answer.error]
+        similarities, warnings = self.trust.domain.similarity(known), self.trust.domain.warnings(known)
+        for answer, similarity, warning in zip(readable, similarities.tolist(), warnings, strict=True):
             answer.similarity, answer.warning = similarity, warning
 
     def structure(self, smiles: str) -> str:
@@ -136,8 +138,9 @@ class Models:
         mol = read_small(smiles)
         with one_molecule(smiles):
             canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
-            canvas.drawOptions().clearBackground = False
-            canvas.drawOptions().fixedBondLength = 26
+            options = canvas.drawOptions()
+            for name, value in LOOK.items():
+                setattr(options, name, value)
             rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
             canvas.FinishDrawing()
             return canvas.GetDrawingText()
@@ -185,7 +188,7 @@ def load_models(
     with computing(compute):
         predictor = load_predictor(names)
         explained = Graphormer.from_pretrained(first).to(compute.device)
-    trust: Trust | None = getattr(predictor, "trust", None)
+    trust: Trust | None = predictor.trust
     if trust and trust.intervals:
         trust.intervals.half_widths(confidence, np.zeros((1, len(predictor.targets))))
     described = describe_model(first)
