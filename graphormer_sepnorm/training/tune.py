@@ -122,11 +122,18 @@ class Limits:
         trials: that end, by themselves or pruned.
         processes: trials at the same time.
         seconds: after which trials that run are given up; None: no limit.
+
+    Raises:
+        InputError: a limit that is not a number.
     """
 
     trials: int
     processes: int = 1
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not self.seconds >= 0:
+            raise InputError(f"--time-limit {self.seconds} is not a number of minutes")
 
 
 def tune(
@@ -404,7 +411,8 @@ class Search:
         self.bar.update()
         metric = "" if running.best is None else f", validation {self.config.task.metric} {running.best:.4f}"
         how = end.problem or ("pruned" if running.pruned else "complete")
-        tqdm.write(f"trial {trial.number}: {how} after {running.epochs} epochs{metric}")
+        with tqdm.external_write_mode():
+            print(f"trial {trial.number}: {how} after {running.epochs} epochs{metric}", flush=True)
         self.killed = self.killed + 1 if end.by_signal else 0
         if self.killed == MAX_KILLED:
             raise InputError(

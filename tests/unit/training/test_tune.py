@@ -5,6 +5,7 @@ import multiprocessing
 import sqlite3
 import sys
 from dataclasses import fields
+from types import SimpleNamespace
 
 import pytest
 
@@ -210,7 +211,7 @@ def test_the_time_limit_gives_up_what_is_running_and_it_is_begun_anew(search, tm
     """Time is over when the third trial runs, which never says a thing."""
     late = []
     monkeypatch.setattr(module, "WAKE_SECONDS", 0.01)
-    monkeypatch.setattr(module.time, "monotonic", lambda: 100.0 if late else 0.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 100.0 if late else 0.0))
 
     def silent(number, config):
         late.extend([True] * (number == 2))
