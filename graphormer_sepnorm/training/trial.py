@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
 
 import torch
 
@@ -58,9 +59,10 @@ class TrialProcess:
     """
 
     def __init__(self, table: str, config: Config, compute: Compute, threads: int):
-        context = multiprocessing.get_context(start_method())
+        context = starting()
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=run_trial, args=(theirs, table, config, compute, threads))
+        arguments = (theirs, table, config, compute, threads)
+        self.process = context.Process(target=run_trial, args=arguments, daemon=True)
         with sigint_blocked():
             self.process.start()
         theirs.close()
@@ -91,12 +93,13 @@ class TrialProcess:
         self.connection.close()
 
 
-def start_method() -> str:
-    """Forked from a server that has imported PyTorch once, where there is such a thing."""
+def starting() -> SpawnContext | ForkServerContext:
+    """How processes are started: forked from a server that has imported PyTorch once, where there is such a thing."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
-        return "spawn"
-    multiprocessing.set_forkserver_preload([__name__])
-    return "forkserver"
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from graphormer_sepnorm.config import ADAPTER, Config, config_to_json
 from graphormer_sepnorm.data.labels import LabelledTable, TableOptions, check_splits, read_labelled
+from graphormer_sepnorm.data.load import load_split
 from graphormer_sepnorm.data.prepared_table import TABLE, csv_bytes, write_labelled
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -187,6 +188,8 @@ def tune(
         folder.check_free(resume)
         folder.begin(facts)
         write_labelled(out, labelled, config, options)
+        for split in ("train", "val"):
+            load_split(str(out / TABLE), split, config.model.encodings)  # into the cache, once for all trials
         with storage_problems(folder.study):
             study = open_study(folder.study, config)
             if not compared(folder):
@@ -322,11 +325,12 @@ class Search:
         self.end = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
         self.running: dict[Connection, Running] = {}
         self.killed = 0
+        self.bar = tqdm(total=limits.trials, unit=" trials", disable=None)
 
     def run(self) -> None:
         """Trains until the limits are reached; raises InputError as ``listen``."""
-        done = len(ended(self.study))
-        with tqdm(total=self.limits.trials, initial=done, unit=" trials", disable=None) as self.bar:
+        self.bar.update(len(ended(self.study)))
+        with self.bar:
             try:
                 while self.start_trials() and not self.late():
                     for connection in wait(list(self.running), WAKE_SECONDS):
