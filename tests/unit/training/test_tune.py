@@ -261,6 +261,23 @@ def test_a_study_that_is_damaged_or_of_another_version_is_a_sentence(search, tmp
             search(trials=3, resume=True)
 
 
+def test_a_full_disk_is_a_sentence_and_the_search_goes_on_when_there_is_room(search, monkeypatch):
+    """SQLite itself says that the disk is full, for a file that may not grow."""
+    search(trials=2)
+    connect = sqlite3.connect
+
+    def on_full_disk(*arguments, **options):
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA max_page_count = 1")
+        return connection
+
+    with monkeypatch.context() as full:
+        full.setattr(sqlite3, "connect", on_full_disk)
+        with pytest.raises(InputError, match=r"cannot read or write .*study\.db: .*full"):
+            search(trials=60, resume=True)
+    assert search(trials=60, resume=True, seconds=0.0)["complete"] >= 2
+
+
 def test_a_folder_may_be_called_anything(search, tmp_path):
     search(trials=2, out="a?b#%41 c&d=é")
     assert (tmp_path / "a?b#%41 c&d=é" / "study.db").stat().st_size > 0
