@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from tqdm import tqdm
 
 from graphormer_sepnorm.config import ADAPTER, Config, config_to_json
@@ -31,7 +32,6 @@ from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.torchrun import num_processes
-from graphormer_sepnorm.system.workers import available_cores
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.optimizers import find_optimizer
@@ -321,7 +321,7 @@ class Search:
     ):
         self.study, self.folder, self.config, self.places, self.limits = study, folder, config, dict(places), limits
         self.metric = METRICS[config.task.metric]
-        self.threads = max(1, available_cores() // limits.processes)
+        self.threads = max(1, torch.get_num_threads() // limits.processes)
         self.end = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
         self.running: dict[Connection, Running] = {}
         self.killed = 0
