@@ -7,11 +7,12 @@ import sys
 from dataclasses import fields
 from types import SimpleNamespace
 
+import matplotlib
 import pytest
 
-pytest.importorskip("optuna")
+optuna = pytest.importorskip("optuna")
 
-from graphormer_sepnorm.config import Config, TrainConfig, read_config
+from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, read_config
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.labels import TableOptions, table_task
 from graphormer_sepnorm.data.prepared_table import TABLE
@@ -22,7 +23,7 @@ from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.training import tune as module
 from graphormer_sepnorm.training.search_space import SearchSpace, values_of
 from graphormer_sepnorm.training.trial import Ended, Reached, Refused
-from graphormer_sepnorm.training.tune import Limits, StudyFolder, tune, verdict
+from graphormer_sepnorm.training.tune import Limits, StudyFolder, draw, tune, verdict
 
 EPOCHS = 5
 
@@ -87,7 +88,8 @@ def path(tmp_path_factory) -> str:
 
 @pytest.fixture
 def search(path, tmp_path, monkeypatch):
-    """Searches with made-up trials; gives the result."""
+    """Searches with made-up trials, without pictures; gives the result."""
+    monkeypatch.setattr(module, "draw", lambda study, folder, config: None)
 
     def run(script=by_rate, trials=6, processes=1, seconds=None, target="penalized_logp", seed=0, out="study", **more):
         made_up = Trials(script)
@@ -121,9 +123,22 @@ def test_a_search_tries_the_recipe_first_and_keeps_the_best_as_a_recipe(search, 
     written = lines(study.path)
     assert [line["state"] for line in written[:5]] == ["complete"] * 5, "there is no median yet"
     assert [float(line["lr"]) for line in written] == [config.train.lr for config in search.configs]
-    for picture in (study.history, study.importance):
-        assert picture.read_bytes().startswith(b"\x89PNG")
     assert not study.best_run.path.exists() and not list(study.path.glob("*.lock"))
+
+
+def test_a_search_is_drawn_from_what_it_has(tmp_path):
+    """Without two different scores nothing can be said of importance."""
+    study = optuna.create_study()
+    folder = StudyFolder(tmp_path)
+    config = task_config(TABLE, "mol", TaskConfig("regression", "mae", ("y",)), TrainConfig(), architecture=slim)
+    places = {"lr": optuna.distributions.FloatDistribution(1e-4, 1e-2)}
+    style = matplotlib.rcParams["axes.facecolor"]
+    for score, pictures in ((1.0, {"history.png"}), (2.0, {"history.png", "importance.png"})):
+        study.tell(study.ask(places), score)
+        draw(study, folder, config)
+        assert {path.name for path in tmp_path.iterdir()} == pictures
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
+    assert matplotlib.rcParams["axes.facecolor"] == style
 
 
 def test_the_same_seed_draws_the_same_and_another_does_not(search):
