@@ -11,8 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytest.importorskip("optuna")
-
 from graphormer_sepnorm.data.benchmarks import sample_table
 from tests.robustness import processes
 

@@ -3,9 +3,6 @@
 from dataclasses import fields, replace
 
 import pytest
-
-pytest.importorskip("optuna")
-
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from graphormer_sepnorm.config import TaskConfig

@@ -8,9 +8,8 @@ from dataclasses import fields
 from types import SimpleNamespace
 
 import matplotlib
+import optuna
 import pytest
-
-optuna = pytest.importorskip("optuna")
 
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, read_config
 from graphormer_sepnorm.data.benchmarks import sample_table
