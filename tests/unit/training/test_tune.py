@@ -2,6 +2,7 @@
 
 import csv
 import multiprocessing
+import signal
 import sqlite3
 import sys
 from dataclasses import fields
@@ -25,12 +26,13 @@ from graphormer_sepnorm.training.trial import Ended, Reached, Refused
 from graphormer_sepnorm.training.tune import Limits, StudyFolder, draw, tune, verdict
 
 EPOCHS = 5
+STOP = "stop"
 
 
 class Trials:
     """Stands in for ``TrialProcess``: each trial says what ``script`` makes of its number and config.
 
-    A message None is silence, and an exception is raised.
+    A message None is silence, and at ``STOP`` the search is interrupted.
     """
 
     def __init__(self, script):
@@ -54,8 +56,8 @@ class Scripted:
 
     def receive(self):
         message = self.connection.recv()
-        if isinstance(message, BaseException):
-            raise message
+        if message == STOP:
+            raise Interrupted(signal.SIGINT)
         return message
 
     def answer(self, go_on):
@@ -162,7 +164,7 @@ def test_an_interrupted_search_goes_on_as_if_it_was_not(search, tmp_path, stoppe
     whole = [values_of(config) for config in search.configs]
 
     def interrupted(number, config):
-        return [Reached(1, 0.001), Interrupted(2)] if number == stopped_in else by_rate(number, config)
+        return [Reached(1, 0.001), STOP] if number == stopped_in else by_rate(number, config)
 
     with pytest.raises(Interrupted) as stop:
         search(interrupted, trials=14)
