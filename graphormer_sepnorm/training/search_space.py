@@ -1,10 +1,12 @@
 """What a search varies: fields of a config, and where each of them may lie."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.training.settings import with_settings
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -91,12 +93,11 @@ def values_of(config: Config) -> dict[str, Value]:
 
 def with_values(config: Config, values: Mapping[str, Value]) -> Config:
     """The config with other values of fields of ``SearchSpace``; an FFN keeps its proportion to the width."""
-    train = {name: value for name, value in values.items() if PARTS[name] == "train"}
-    model = {name: value for name, value in values.items() if PARTS[name] == "model"}
-    if "width" in model:
-        ffn_width = max(1, round(config.model.ffn_width * int(model["width"]) / config.model.width))
-        model["ffn_width"] = ffn_width
-    return replace(config, train=replace(config.train, **train), model=replace(config.model, **model))
+    changed: dict[str, Value] = {f"{PARTS[name]}.{name}": value for name, value in values.items()}
+    if "width" in values:
+        ffn_width = round(config.model.ffn_width * int(values["width"]) / config.model.width)
+        changed["model.ffn_width"] = max(1, ffn_width)
+    return with_settings(config, [f"{path}={json.dumps(value)}" for path, value in changed.items()])
 
 
 def distributions(places: Mapping[str, Range | tuple[Value, ...]], heads: int) -> dict[str, "BaseDistribution"]:
