@@ -333,8 +333,9 @@ class Search:
         with self.bar:
             try:
                 while self.start_trials() and not self.late():
-                    for connection in wait(list(self.running), WAKE_SECONDS):
-                        self.listen(self.running[connection])
+                    ready = wait(list(self.running), WAKE_SECONDS)
+                    for running in [self.running[connection] for connection in self.running if connection in ready]:
+                        self.listen(running)
             finally:
                 for running in self.running.values():
                     running.process.kill()
@@ -483,11 +484,12 @@ def draw(study: "Study", folder: StudyFolder, config: Config) -> None:
     name = f"validation {config.task.metric}"
     with warnings.catch_warnings(), matplotlib.rc_context():
         warnings.simplefilter("ignore", ExperimentalWarning)
-        kinds = {folder.history: pictures.plot_optimization_history}
+        axes = {folder.history: pictures.plot_optimization_history(study, target_name=name)}
         if len({trial.value for trial in complete(study)}) > 1:
-            kinds[folder.importance] = pictures.plot_param_importances
-        for path, kind in kinds.items():
-            figure = kind(study, target_name=name).figure
+            axes[folder.importance] = pictures.plot_param_importances(study, target_name=name)
+        for path, axis in axes.items():
+            figure = axis.get_figure(root=True)
+            assert figure is not None
             figure.set_layout_engine("constrained")
             save_png(figure, path)
             pyplot.close(figure)
@@ -497,13 +499,14 @@ def comparison(
     folder: StudyFolder, labelled: LabelledTable, options: TableOptions, config: Config, best: Config
 ) -> dict:
     """Trains with the best recipe and with the one that the search started from, and scores both on the test split."""
-    scores = {}
+    scores: dict[str, float] = {}
     runs = {"best": (folder.best_run, best), "recipe": (folder.recipe_run, config)}
     for name, (run, own) in runs.items():
-        if run.saved_score() is None:
+        score = run.saved_score()
+        if score is None:
             write_labelled(run.path, labelled, own, options)
-            train_run(own, run.path, resume=True)
-        scores[name] = run.saved_score()
+            score = train_run(own, run.path, resume=True)["value"]
+        scores[name] = score
     return {"test": scores, "better": METRICS[config.task.metric].improves(scores["best"], scores["recipe"])}
 
 
