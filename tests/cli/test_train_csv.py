@@ -467,3 +467,43 @@ def test_a_workbook_is_trained_on(train, molecules, tmp_path):
     assert code == 0 and result["metric"] == "rocauc", messages
     found = pd.read_csv(tmp_path / "run" / "table.csv")
     assert found["target rare"].tolist() == molecules.rare.dropna().tolist()
+
+
+def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molecules, tmp_path, few_trees):
+    arguments = ["--target-columns", "a", "--folds", 3, "--baseline", "--epochs", 1, "--split", "random"]
+    code, result, messages = train(molecules, *arguments)
+    assert code == 0, messages
+    run = tmp_path / "run"
+    tests = [pd.read_csv(run / f"fold-{fold}" / "table.csv").query("split == 'test'") for fold in range(3)]
+    assert sorted(pd.concat(tests).row) == list(range(1, len(molecules) + 1))
+    found = pd.read_csv(run / "predictions.csv")
+    assert found.row.tolist() == list(range(1, len(molecules) + 1))
+    assert {fold: set(part.row) for fold, part in found.groupby("split")} == {
+        f"fold-{fold}": set(part.row) for fold, part in enumerate(tests)
+    }
+    errors = [(part.a - part.a_predicted).abs().mean() for _, part in found.groupby("split")]
+    assert result["folds"] == pytest.approx(errors, rel=1e-5) and result["value"] == pytest.approx(np.mean(errors))
+    assert result["deviation"] == pytest.approx(np.std(errors, ddof=1), rel=1e-4)
+    assert set(result["baseline"]["random_forest"]) == {"mae", "deviation", "folds"}
+    assert json.loads((run / "test.json").read_text())["value"] == result["value"]
+
+
+def test_a_split_that_says_one_division_has_no_folds(train, molecules, tmp_path):
+    table = molecules.assign(part="train")
+    code, _, messages = train(
+        table, "--target-columns", "a", "--folds", 3, "--split", "column", "--split-column", "part"
+    )
+    assert code == 2 and "--folds goes with --split scaffold" in messages and not (tmp_path / "run").exists()
+
+
+def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, molecules, tmp_path, few_trees):
+    molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
+    arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--out", tmp_path / "run"]
+    code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *arguments)
+    assert code == 0 and 0 <= result["forest_weight"] <= 1, messages
+    for member in range(3):
+        _, config, _ = load_model(tmp_path / "run" / f"model-{member}")
+        assert (config.train.start_from, config.train.frozen_epochs, config.train.seed) == ("foundation", 2, member)
+        assert (config.train.epochs, config.model.dropout, config.model.num_tasks) == (1, 0.1, 1)
+    code, _, messages = command("train", "--recipe", "foundation", "--out", tmp_path / "sample")
+    assert code == 2 and "reads 'mol' features" in messages
