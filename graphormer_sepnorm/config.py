@@ -119,6 +119,7 @@ class TrainConfig:
 
     Attributes:
         epochs: passes over the training split.
+        min_updates: of a small split, there are as many epochs as it takes for so many updates.
         batch_size: molecules per update, over all processes.
         lr: peak learning rate, reached after ``warmup``.
         warmup: fraction of all updates in which the rate rises linearly.
@@ -129,12 +130,15 @@ class TrainConfig:
         averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: none.
         seed: of split, initialisation, order and dropout.
         precision: Lightning Fabric's name of the precision.
-        start_from: run folder or weights file whose weights, all but the head's, training starts from; None: random.
+        start_from: run folder, weights file or name of shipped weights, all but whose head training starts from; None:
+            random weights.
         frozen_layers: first blocks of ``start_from`` that keep their weights, with the embeddings before them.
+        frozen_epochs: first epochs in which all weights of ``start_from`` are kept and the head alone learns.
         patience: epochs without a better validation metric after which training stops; 0: it never stops early.
     """
 
     epochs: Count = 20
+    min_updates: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
     batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
     lr: Rate = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
@@ -147,11 +151,12 @@ class TrainConfig:
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
     start_from: str | None = None
     frozen_layers: Annotated[int, Field(ge=0, le=1000)] = 0
+    frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     patience: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
     def __post_init__(self) -> None:
-        if self.frozen_layers and self.start_from is None:
-            raise ValueError("layers can be frozen only when training starts from a checkpoint")
+        if (self.frozen_layers or self.frozen_epochs) and self.start_from is None:
+            raise ValueError("weights can be frozen only when training starts from a checkpoint")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -159,16 +164,18 @@ class TaskConfig:
     """What is predicted and how it is scored.
 
     Attributes:
-        kind: "regression" or "classification" (binary cross-entropy).
+        kind: "regression", "classification" (binary cross-entropy per target), or "multiclass" (softmax
+            cross-entropy; the targets are the classes of one column, with labels of 0 and a single 1).
         metric: a name in ``METRICS``.
         targets: names of the target columns.
         mean, std: per target, the scale that training puts regression targets on; undone in predictions.
         balance: whether the positives of a classification count as much as its negatives.
         pos_weight: per target, the weight of its positives that training found for that.
         loss: of a regression, "l1" or "mse", on scaled targets.
+        weights: per target, what its labels count in the loss; none: all the same.
     """
 
-    kind: Literal["regression", "classification"]
+    kind: Literal["regression", "classification", "multiclass"]
     metric: str
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
     mean: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] = ()
@@ -176,10 +183,17 @@ class TaskConfig:
     balance: bool = False
     pos_weight: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
     loss: Literal["l1", "mse"] = "l1"
+    weights: tuple[Rate, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind == "classification" and self.loss != "l1":
+        if self.kind != "regression" and self.loss != "l1":
             raise ValueError(f"loss {self.loss} is for regression; classification has its own")
+        if self.kind == "multiclass" and self.weights:
+            raise ValueError("weights are for several targets; the classes of one column have none")
+        if self.weights and len(self.weights) != len(self.targets):
+            raise ValueError(
+                f"{len(self.targets)} targets ({', '.join(self.targets)}), but {len(self.weights)} weights"
+            )
 
 
 @dataclass(frozen=True, config=STRICT)

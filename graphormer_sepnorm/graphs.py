@@ -35,6 +35,8 @@ class Graphs:
         edge_ptr: [M + 1], molecule m has the bonds edge_ptr[m] to edge_ptr[m + 1].
         bond: uint8 [E] bond type, one number for all of a bond's features, from 1 on.
         y: float32 [M, tasks] targets, NaN where a label is missing; None where there are none.
+        bounds: float32 [M, tasks, 2], between which numbers a target lies whose label says no more; infinite where
+            nothing is known, None where that is everywhere.
         arrays: what encodings precomputed, by name.
         levels: what the rows of each of ``arrays`` belong to.
     """
@@ -45,6 +47,7 @@ class Graphs:
     edge_ptr: np.ndarray
     bond: np.ndarray
     y: np.ndarray | None = None
+    bounds: np.ndarray | None = None
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     levels: dict[str, Level] = field(default_factory=dict)
 
@@ -77,9 +80,9 @@ class Graphs:
         ptr = self.ptr(level)
         return slice(ptr[molecule], ptr[molecule + 1])
 
-    def with_targets(self, y: np.ndarray) -> "Graphs":
-        """The same molecules with targets [M, tasks]."""
-        return replace(self, y=y)
+    def with_targets(self, y: np.ndarray, bounds: np.ndarray | None = None) -> "Graphs":
+        """The same molecules with targets [M, tasks] and bounds [M, tasks, 2]."""
+        return replace(self, y=y, bounds=bounds)
 
     def take(self, molecules: np.ndarray) -> "Graphs":
         """The molecules with these numbers, in this order."""
@@ -93,6 +96,7 @@ class Graphs:
             edge_ptr=pointers(np.diff(self.edge_ptr)[molecules]),
             bond=self.bond[rows["edge"]],
             y=None if self.y is None else self.y[molecules],
+            bounds=None if self.bounds is None else self.bounds[molecules],
             arrays={name: array[rows[self.levels[name]]] for name, array in self.arrays.items()},
         )
 
@@ -237,6 +241,7 @@ class GraphBatch:
         arrays: what the encodings precomputed, by name; [T, ...] per atom, [P, ...] per ordered pair of atoms or
             [E, ...] per bond.
         y: float32 [B, tasks] targets, NaN where a label is missing; None where there are none.
+        bounds: float32 [B, tasks, 2] as in ``Graphs``, or None.
     """
 
     x: Tensor
@@ -245,6 +250,7 @@ class GraphBatch:
     bond: Tensor
     arrays: dict[str, Tensor] = field(default_factory=dict)
     y: Tensor | None = None
+    bounds: Tensor | None = None
 
     @property
     def num_graphs(self) -> int:
@@ -274,6 +280,7 @@ class GraphBatch:
             bond=move(self.bond),
             arrays={name: move(array) for name, array in self.arrays.items()},
             y=None if self.y is None else move(self.y),
+            bounds=None if self.bounds is None else move(self.bounds),
         )
 
     @classmethod

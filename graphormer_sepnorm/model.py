@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu
+from torch.nn.functional import gelu, linear
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import Sizes, Terms
@@ -62,16 +62,21 @@ class SelfAttention(nn.Module):
         self.out = nn.Linear(config.width, config.width)
         self.dropout = config.attention_dropout
 
-    def forward(self, x: Tensor, attend: Attention) -> Tensor:
-        qkv_t = torch.addmm(self.qkv.bias.unsqueeze(1), self.qkv.weight, x.t())  # [3 D, N]
-        out_t = attend(qkv_t, self.dropout if self.training else 0.0)  # [D, N]
-        return self.out(out_t.t())
+    def forward(self, x: Tensor, read: int, attend: Attention) -> Tensor:
+        """What the first ``read`` rows, all N or the B CLS rows alone, get from all rows x [N, D]: [read, D]."""
+        dropout = self.dropout if self.training else 0.0
+        if read == x.shape[0]:
+            return self.out(attend(self.qkv(x), dropout))
+        parts = [x.shape[1], 2 * x.shape[1]]
+        weights, biases = self.qkv.weight.split(parts), self.qkv.bias.split(parts)
+        q, kv = (linear(rows, *part) for rows, *part in zip((x[:read], x), weights, biases, strict=True))
+        return self.out(attend.of_cls(q, kv, dropout))
 
 
 class BondMessages(nn.Module):
     """What atoms receive along their bonds: the sum of relu(atom + bond) over the neighbours, through a linear map.
 
-    They reach the CLS one block later, so the last block has none where only the CLS is read.
+    They reach the CLS one block later, so the last block has none where the CLS alone is read.
     Source: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020 (GINE), without the atom itself.
     """
 
@@ -134,9 +139,11 @@ class Block(nn.Module):
     Where the config has them, messages along bonds add to what atoms receive by attention, and degrees scale the sum.
 
     Args:
-        atoms_count: whether the atoms that leave this block change the prediction; those that do not receive by
-            attention alone.
+        atoms_count: whether the atoms that leave this block change the prediction; if not, it has nothing that acts on
+            them beside attention, and what norms learn of them is not trained.
     """
+
+    norms_of_read_rows: tuple[str, ...]
 
     def __init__(self, config: ModelConfig, atoms_count: bool):
         super().__init__()
@@ -148,11 +155,14 @@ class Block(nn.Module):
         self.ffn = FeedForward(config)
         self.ffn_norm = NORMS[config.norm](config.width)
         self.dropout = nn.Dropout(config.dropout)
+        if not atoms_count:
+            for name in self.norms_of_read_rows:
+                getattr(self, name).see_cls_alone()
 
-    def receive(self, x: Tensor, num_cls: int, structure: Structure) -> Tensor:
-        """What each row of x [N, D] gets from the others."""
-        received = self.attention(x, structure.attend)
-        if self.messages is None and self.degree_scaler is None:
+    def receive(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
+        """What each of the first ``read`` rows of x [N, D] gets from all."""
+        received = self.attention(x, read, structure.attend)
+        if read == num_cls or (self.messages is None and self.degree_scaler is None):
             return received
         cls, atoms = received.split([num_cls, x.shape[0] - num_cls])
         if self.messages is not None:
@@ -163,14 +173,22 @@ class Block(nn.Module):
 
 
 class PostNormBlock(Block):
-    def forward(self, x: Tensor, num_cls: int, structure: Structure) -> Tensor:
-        x = self.attention_norm.packed(x + self.dropout(self.receive(x, num_cls, structure)), num_cls)
+    norms_of_read_rows = ("attention_norm", "ffn_norm")
+
+    def forward(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
+        """From rows [N, D] to the first ``read`` of the next ones: all N, or the CLS rows alone."""
+        x = x[:read] + self.dropout(self.receive(x, read, num_cls, structure))
+        x = self.attention_norm.packed(x, num_cls)
         return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
 
 
 class PreNormBlock(Block):
-    def forward(self, x: Tensor, num_cls: int, structure: Structure) -> Tensor:
-        x = x + self.dropout(self.receive(self.attention_norm.packed(x, num_cls), num_cls, structure))
+    norms_of_read_rows = ("ffn_norm",)
+
+    def forward(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
+        """As ``PostNormBlock.forward``."""
+        normed = self.attention_norm.packed(x, num_cls)
+        x = x[:read] + self.dropout(self.receive(normed, read, num_cls, structure))
         return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls)))
 
 
@@ -205,6 +223,9 @@ class Network(nn.Module):
             BLOCKS[config.norm_position](config, config.atoms_count_after(layer)) for layer in range(config.layers)
         )
         self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
+        self.atoms_count = config.atoms_count_after(config.layers - 1)
+        if self.last_norm is not None and not self.atoms_count:
+            self.last_norm.see_cls_alone()
         self.readout = READOUTS[config.readout]
         self.head = nn.Sequential(
             nn.Linear(self.readout.parts * config.width, config.width),
@@ -244,19 +265,40 @@ class Network(nn.Module):
             ValueError: one molecule in training with a BatchNorm on the CLS; in a batch of PyG's, what the transform
                 adds is missing, or atom features are outside the vocabularies.
         """
+        return self.run_blocks(*self.embedded(self.packed(batch)))
+
+    def encode_cls(self, batch: "Batch | GraphBatch") -> Tensor:
+        """The final embeddings of the CLS tokens [B, D], without those of the atoms; as ``encode``.
+
+        Not for training with a BatchNorm that all tokens share, whose statistics need the atoms.
+        """
+        return self.run_blocks(*self.embedded(self.packed(batch)), atoms=False)[0]
+
+    def packed(self, batch: "Batch | GraphBatch") -> GraphBatch:
+        """The batch as the encodings read it; raises as ``encode`` for one of PyG's."""
         if not isinstance(batch, GraphBatch):
             batch = GraphBatch.from_pyg(batch, [name for e in self.config.encodings for name in e.arrays])
             check_features("x", batch.x, self.config.atom_sizes, batch.ptr)
+        return batch
+
+    def embedded(self, batch: GraphBatch) -> tuple[Tensor, int, Structure]:
+        """What ``run_blocks`` starts from."""
         terms = [encoding(batch) for encoding in self.encodings]
         num_cls = batch.num_graphs
         x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
         attend = make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias, find_factor(terms))
-        return self.run_blocks(x, num_cls, Structure(attend, batch.edge_index, batch.bond, batch.in_degree))
+        return x, num_cls, Structure(attend, batch.edge_index, batch.bond, batch.in_degree)
 
-    def run_blocks(self, x: Tensor, num_cls: int, structure: Structure) -> tuple[Tensor, Tensor]:
-        """From embedded rows [N, D] to the final embeddings of the CLS tokens [B, D] and of the atoms [T, D]."""
-        for block in self.blocks:
-            x = block(x, num_cls, structure)
+    def run_blocks(self, x: Tensor, num_cls: int, structure: Structure, atoms: bool = True) -> tuple[Tensor, Tensor]:
+        """From embedded rows [N, D] to the final embeddings of the CLS tokens [B, D] and of the atoms [T, D].
+
+        The blocks compute for every row, but for the last one: without ``atoms`` it does so for the CLS rows alone,
+        and there are no rows of atoms.
+        """
+        *blocks, last = self.blocks
+        for block in blocks:
+            x = block(x, x.shape[0], num_cls, structure)
+        x = last(x, x.shape[0] if atoms else num_cls, num_cls, structure)
         if self.last_norm is not None:
             x = self.last_norm.packed(x, num_cls)
         return x[:num_cls], x[num_cls:]
@@ -274,4 +316,6 @@ class Network(nn.Module):
 
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode``."""
-        return self.head(self.readout.read(*self.encode(batch), batch.ptr))
+        batch = self.packed(batch)
+        cls, atoms = self.run_blocks(*self.embedded(batch), atoms=self.atoms_count)
+        return self.head(self.readout.read(cls, atoms, batch.ptr))

@@ -85,11 +85,39 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
     )
 
 
+def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """``best`` with 8 layers of width 128, about a million parameters, to be pre-trained."""
+    shape = best(atom_sizes, bond_sizes, num_tasks)
+    return replace(shape, layers=8, width=128, ffn_width=128, attention_dropout=0.1)
+
+
+def fine_tuned(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """``foundation_small`` as it is trained further on small tables, with more dropout."""
+    return replace(foundation_small(atom_sizes, bond_sizes, num_tasks), dropout=0.1)
+
+
+def foundation_base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """``best`` of width 192, about three million parameters, to be pre-trained."""
+    return replace(best(atom_sizes, bond_sizes, num_tasks), width=192, ffn_width=192, attention_dropout=0.1)
+
+
+FINE_TUNING = TrainConfig(
+    epochs=8,
+    min_updates=400,
+    batch_size=32,
+    lr=1e-3,
+    weight_decay=0.05,
+    clip_norm=1.0,
+    averaging=0.98,
+    start_from="foundation",
+    frozen_epochs=2,
+)
 RECIPES = {
     "slim": Recipe(slim, TrainConfig()),
     "base": Recipe(base, TrainConfig(lr=2e-4)),
     "paper": Recipe(paper, TrainConfig(epochs=400, batch_size=256, lr=2e-4, schedule="linear")),
     "best": Recipe(best, TrainConfig(epochs=50, clip_norm=1.0, optimizer="muon", weight_decay=0.15)),
+    "foundation": Recipe(fine_tuned, FINE_TUNING),
 }
 
 
@@ -117,17 +145,6 @@ def find_recipe(name: str) -> Recipe:
 def paper_encodings(*, max_hops: int = 5) -> tuple[Encoding, ...]:
     """Graphormer's own three encodings, for paths of ``max_hops`` bonds."""
     return Centrality(), Spatial(), EdgePath(max_hops=max_hops)
-
-
-def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` with 8 layers of width 128, about a million parameters, to be pre-trained."""
-    shape = best(atom_sizes, bond_sizes, num_tasks)
-    return replace(shape, layers=8, width=128, ffn_width=128, attention_dropout=0.1)
-
-
-def foundation_base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` of width 192, about three million parameters, to be pre-trained."""
-    return replace(best(atom_sizes, bond_sizes, num_tasks), width=192, ffn_width=192, attention_dropout=0.1)
 
 
 def dataset_config(

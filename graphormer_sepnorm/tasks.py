@@ -30,27 +30,65 @@ class Metric:
     higher_is_better: bool
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        """The mean over targets of the score over labelled molecules.
+        """The mean over targets of the score over labelled molecules; targets that ``undefined`` names are left out.
 
         Args:
             y: [M, tasks], NaN where a label is missing.
             prediction: [M, tasks].
 
         Raises:
-            InputError: a target has no labels, or its score is undefined for them.
+            InputError: no target has a score; the reason is that of the first.
         """
-        scores = []
+        scores, reasons = [], []
         for column, predicted in zip(y.T, prediction.T, strict=True):
-            labelled = ~np.isnan(column)
-            if not labelled.any():
-                raise InputError("a target has no labels in this split, so it cannot be scored")
-            scores.append(self.score(column[labelled], predicted[labelled]))
+            try:
+                scores.append(self.of_target(column, predicted))
+            except InputError as error:
+                reasons.append(error)
+        if not scores:
+            raise reasons[0]
         return float(np.mean(scores))
+
+    def of_target(self, y: np.ndarray, prediction: np.ndarray) -> float:
+        """The score of one target, labels [M] with NaN where missing; raises InputError where it is undefined."""
+        labelled = ~np.isnan(y)
+        if not labelled.any():
+            raise InputError("a target has no labels in this split, so it cannot be scored")
+        return self.score(y[labelled], prediction[labelled])
+
+    def undefined(self, y: np.ndarray) -> dict[int, str]:
+        """The targets, by their column in ``y`` [M, tasks], that have no score, with the reason."""
+        reasons = {}
+        for place, column in enumerate(y.T):
+            try:
+                self.of_target(column, np.nan_to_num(column))
+            except InputError as error:
+                reasons[place] = str(error)
+        return reasons
 
     def improves(self, value: float, best: float | None) -> bool:
         if best is None:
             return True
         return value > best if self.higher_is_better else value < best
+
+
+@dataclass(frozen=True)
+class ClassesMetric(Metric):
+    """A score of a whole split that looks at all classes of a molecule together.
+
+    Attributes:
+        score: labels [M, K] of 0 and a single 1 per row and probabilities [M, K] to a number.
+        higher_is_better: its direction.
+    """
+
+    def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
+        labelled = ~np.isnan(y).any(axis=1)
+        if not labelled.any():
+            raise InputError("no molecule of this split has a class, so it cannot be scored")
+        return self.score(y[labelled], prediction[labelled])
+
+    def undefined(self, y: np.ndarray) -> dict[int, str]:
+        return {}
 
 
 def mean_absolute_error(y: np.ndarray, prediction: np.ndarray) -> float:
@@ -104,6 +142,20 @@ def accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
     return float(np.mean((prediction > 0.5) == (y > 0.5)))
 
 
+def classes_accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Share of the molecules whose class is the most probable one."""
+    return float(np.mean(prediction.argmax(axis=1) == y.argmax(axis=1)))
+
+
+def classes_log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Mean cross-entropy of the probabilities, which are made to add up to 1, by scikit-learn."""
+    from sklearn import metrics
+
+    probabilities = prediction.astype(np.float64)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return float(metrics.log_loss(y.argmax(axis=1), probabilities, labels=np.arange(y.shape[1])))
+
+
 METRICS = {
     "mae": Metric(mean_absolute_error, higher_is_better=False),
     "rmse": Metric(root_mean_squared_error, higher_is_better=False),
@@ -112,8 +164,29 @@ METRICS = {
     "prauc": Metric(pr_auc, higher_is_better=True),
     "accuracy": Metric(accuracy, higher_is_better=True),
     "logloss": Metric(log_loss, higher_is_better=False),
+    "multiclass-accuracy": ClassesMetric(classes_accuracy, higher_is_better=True),
+    "multiclass-logloss": ClassesMetric(classes_log_loss, higher_is_better=False),
 }
-REPORTED = {"regression": ("mae", "rmse", "r2"), "classification": ("rocauc", "prauc", "accuracy")}
+# The first one chooses the epoch if nothing else is said.
+METRICS_OF = {
+    "regression": ("mae", "rmse", "r2"),
+    "classification": ("rocauc", "prauc", "accuracy", "logloss"),
+    "multiclass": ("rocauc", "prauc", "multiclass-accuracy", "multiclass-logloss"),
+}
+REPORTED = {
+    "regression": ("mae", "rmse", "r2"),
+    "classification": ("rocauc", "prauc", "accuracy"),
+    "multiclass": ("rocauc", "multiclass-accuracy", "multiclass-logloss"),
+}
+
+
+def find_metric(kind: str, name: str | None) -> str:
+    """The name of a metric that suits a kind of task, None for the usual one; raises InputError for another kind's."""
+    if name is None:
+        return METRICS_OF[kind][0]
+    if name not in METRICS_OF[kind]:
+        raise InputError(f"metric {name!r} does not score a {kind}: choose one of {', '.join(METRICS_OF[kind])}")
+    return name
 
 
 def all_scores(kind: str, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
@@ -140,7 +213,7 @@ def fit_scale(task: TaskConfig, y: np.ndarray) -> TaskConfig:
         raise InputError("a training target is infinite")
     if np.isnan(y).all(axis=0).any():
         raise InputError("a target has no labels in the training split")
-    if task.kind == "classification":
+    if task.kind != "regression":
         return replace(task, pos_weight=positive_weights(y) if task.balance else ())
     std = np.nanstd(y, axis=0)
     return replace(task, mean=tuple(np.nanmean(y, axis=0).tolist()), std=tuple(np.where(std > 0, std, 1.0).tolist()))
@@ -154,7 +227,7 @@ def positive_weights(y: np.ndarray) -> tuple[float, ...]:
 
 
 def check_targets(task: TaskConfig, y: np.ndarray, split: str) -> None:
-    """Raises InputError unless each target has a label, and all labels are finite and, for classification, 0 or 1.
+    """Raises InputError unless there are molecules, and all labels are finite and, for classification, 0 or 1.
 
     Args:
         task: names the targets.
@@ -167,15 +240,19 @@ def check_targets(task: TaskConfig, y: np.ndarray, split: str) -> None:
         infinite = np.flatnonzero(np.isinf(column))
         if len(infinite):
             raise InputError(f"target {name} of {split} molecule {infinite[0]} (counted from 0) is infinite")
-        if task.kind == "classification" and not np.isin(column[~np.isnan(column)], (0, 1)).all():
+        if task.kind != "regression" and not np.isin(column[~np.isnan(column)], (0, 1)).all():
             raise InputError(f"target {name} has labels other than 0 and 1 in the {split} split")
-        if np.isnan(column).all():
-            raise InputError(f"target {name} has no labels in the {split} split")
 
 
 def check_learnable(task: TaskConfig, y: np.ndarray) -> None:
-    """Raises InputError unless training targets [M, tasks] can be learnt from: as ``check_targets``, or constant."""
+    """Raises InputError unless training targets [M, tasks] can be learnt from.
+
+    As ``check_targets``, and if a target has no label, or all are constant.
+    """
     check_targets(task, y, "training")
+    for name, column in zip(task.targets, y.T, strict=True):
+        if np.isnan(column).all():
+            raise InputError(f"target {name} has no labels in the training split")
     lowest, highest = np.nanmin(y, axis=0), np.nanmax(y, axis=0)
     if np.all(lowest == highest):
         raise InputError(
@@ -186,12 +263,19 @@ def check_learnable(task: TaskConfig, y: np.ndarray) -> None:
 
 
 def check_scorable(task: TaskConfig, y: np.ndarray, split: str) -> None:
-    """Raises InputError unless predictions can be scored against the targets [M, tasks] of a split."""
+    """Raises InputError unless predictions of some target can be scored against the targets [M, tasks] of a split."""
     check_targets(task, y, split)
+    if np.isnan(y).all():
+        raise InputError(f"target {task.targets[0]} has no labels in the {split} split")
     try:
         METRICS[task.metric](y, np.nan_to_num(y))
     except InputError as error:
         raise InputError(f"{split} split: {error}") from None
+
+
+def left_out(task: TaskConfig, y: np.ndarray) -> dict[str, str]:
+    """The targets that the mean of the scores leaves out for the labels [M, tasks] of a split, with the reason."""
+    return {task.targets[place]: reason for place, reason in METRICS[task.metric].undefined(y).items()}
 
 
 class Task:
@@ -201,26 +285,47 @@ class Task:
         self.config = config
         self.metric = METRICS[config.metric]
 
-    def loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Mean loss over the labels that are there: L1 or squared on scaled targets, or binary cross-entropy.
+    def loss(self, output: Tensor, y: Tensor, bounds: Tensor | None = None) -> Tensor:
+        """Mean loss over the labels that are there, each counting what its target weighs.
+
+        L1 or squared on scaled targets, binary cross-entropy, or that of the softmax over classes.
 
         Args:
             output: [B, tasks] of the model.
             y: [B, tasks], NaN where a label is missing.
+            bounds: [B, tasks, 2] of a regression; between them a target whose label is missing costs nothing.
         """
+        counts = self.counts(y, bounds)
+        total = counts.sum()
+        return (self.losses(output, y, bounds) * counts).sum() / total.masked_fill(total == 0, 1)
+
+    def counts(self, y: Tensor, bounds: Tensor | None = None) -> Tensor:
+        """How much each label counts in the mean: [B, tasks], 0 or False where there is none."""
         labelled = ~y.isnan()
+        if bounds is not None:
+            labelled = labelled | bounds.isfinite().any(dim=2)
+        return labelled * y.new_tensor(self.config.weights) if self.config.weights else labelled
+
+    def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:
+        """The loss of each label [B, tasks]; anything where there is none."""
+        if self.config.kind == "multiclass":
+            return -y.shape[1] * y.nan_to_num() * output.log_softmax(dim=1)
         if self.config.kind == "classification":
             weight = y.new_tensor(self.config.pos_weight) if self.config.pos_weight else None
-            losses = binary_cross_entropy_with_logits(output, y.nan_to_num(), pos_weight=weight, reduction="none")
-        else:
-            losses = LOSSES[self.config.loss](output, self.scale(y).nan_to_num(), reduction="none")
-        return (losses * labelled).sum() / labelled.sum().clamp(min=1)
+            return binary_cross_entropy_with_logits(output, y.nan_to_num(), pos_weight=weight, reduction="none")
+        target = self.scale(y)
+        if bounds is not None:
+            lower, upper = (self.scale(bound) for bound in bounds.unbind(dim=2))
+            target = target.where(~y.isnan(), output.detach().clamp(lower, upper))
+        return LOSSES[self.config.loss](output, target.nan_to_num(), reduction="none")
 
     def scale(self, y: Tensor) -> Tensor:
         return (y - y.new_tensor(self.config.mean)) / y.new_tensor(self.config.std)
 
     def predict(self, output: Tensor) -> Tensor:
         """Model output [B, tasks] to values on the targets' own scale, or to probabilities."""
+        if self.config.kind == "multiclass":
+            return output.softmax(dim=1)
         if self.config.kind == "classification":
             return output.sigmoid()
         return output * output.new_tensor(self.config.std) + output.new_tensor(self.config.mean)

@@ -15,6 +15,8 @@ ODDITIES = {
     "wildcard": "*CC",
     "200 atoms": "C" * 200,
     "spaces around": " CCO ",
+    "with a name": "CCO spirit of wine",
+    "CXSMILES": "CCO |^1:0|",
 }
 # Of ogbg-molhiv; RDKit's strict parser refuses their metals and metalloids.
 REFUSED_BY_STRICT_RDKIT = [
@@ -31,7 +33,9 @@ UNREADABLE = {
     "": "empty",
     "   ": "empty",
     "C[C": "not a valid SMILES",
-    "hello world": "space inside",
+    "hello world": "not a valid SMILES",
+    "C C": "space inside",
+    "CC>>CO": "is a reaction",
     "C(C)(C)(C)(C)C": "impossible molecule",
     "c1cccc1": "impossible molecule",
     "C" * 1001: "at most 1,000",

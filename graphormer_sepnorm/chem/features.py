@@ -4,7 +4,7 @@ Axis letters: T atoms and E directed bonds of all molecules.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from ogb.utils.features import (
@@ -15,7 +15,7 @@ from ogb.utils.features import (
 )
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule, read_smiles
 from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
@@ -95,6 +95,7 @@ class Featurizer:
         atom_rows, bond_rows: give the rows of ``x`` and ``edge_attr``; raise InputError for an atom or a bond outside
             the vocabulary.
         prepare: changes a molecule in place before it is looked at.
+        strips_salts: whether only the ``largest_fragment`` of a SMILES is looked at.
     """
 
     atom_sizes: tuple[int, ...]
@@ -102,6 +103,7 @@ class Featurizer:
     atom_rows: FeatureRows
     bond_rows: FeatureRows
     prepare: Callable[[Chem.Mol], None] = as_read
+    strips_salts: bool = False
 
     def graph(self, smiles: str | None) -> MoleculeGraph:
         """Reads a SMILES.
@@ -110,9 +112,14 @@ class Featurizer:
             InputError: the SMILES cannot be read, has more than ``MAX_ATOMS`` atoms, has an atom or a bond outside the
                 vocabulary, or RDKit fails on it; the message says which.
         """
-        mol = read_sized(smiles)
+        mol = self.molecule(smiles)
         with one_molecule(smiles or ""):
             return self.features(mol)
+
+    def molecule(self, smiles: str | None) -> Chem.Mol:
+        """The molecule that is looked at; raises InputError as ``read_sized``."""
+        mol = read_sized(smiles)
+        return largest_fragment(mol) if self.strips_salts else mol
 
     def features(self, mol: Chem.Mol) -> MoleculeGraph:
         """The features of a molecule, which is brought into the form that they are read from."""
@@ -237,12 +244,21 @@ MOL_ATOMS = FeatureRows(
 MOL_BONDS = FeatureRows(
     len(MOL_BOND_SIZES), (Chem.Bond.GetBondType, label, Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing), mol_bond
 )
-FEATURIZERS = {
+AS_WRITTEN = {
     "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, kekulize),
     "ogb": Featurizer(tuple(get_atom_feature_dims()), tuple(get_bond_feature_dims()), OGB_ATOMS, OGB_BONDS),
     "mol": Featurizer(MOL_ATOM_SIZES, MOL_BOND_SIZES, MOL_ATOMS, MOL_BONDS, label_stereo),
 }
+WITHOUT_SALTS = "-without-salts"
+FEATURIZERS = AS_WRITTEN | {
+    f"{name}{WITHOUT_SALTS}": replace(found, strips_salts=True) for name, found in AS_WRITTEN.items()
+}
 FOR_TABLES = "mol"  # tables of one's own spell molecules as they like
+
+
+def without_salts(featurizer: str) -> str:
+    """The name of the featurizer that reads the same of a molecule, but strips salts first."""
+    return featurizer if FEATURIZERS[featurizer].strips_salts else f"{featurizer}{WITHOUT_SALTS}"
 
 
 @dataclass(frozen=True)
@@ -253,11 +269,13 @@ class Molecules:
         graphs: the molecules that could be read.
         rows: int64 [len(graphs)], the number of each one's SMILES.
         errors: one text per SMILES, why it could not be read; "" where it could.
+        smiles: what was read.
     """
 
     graphs: Graphs
     rows: np.ndarray
     errors: list[str]
+    smiles: Sequence[str | None]
 
 
 def read_sized(smiles: str | None) -> Chem.Mol:
@@ -292,4 +310,4 @@ def read_molecules(
             if strict:
                 raise InputError(f"row {first_row + row} (counted from 0): {error}") from None
             errors[row] = str(error)
-    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors)
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, smiles)

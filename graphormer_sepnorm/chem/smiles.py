@@ -1,6 +1,7 @@
-"""Reading SMILES, and the two molecular properties computed here: penalized logP and the Murcko scaffold."""
+"""Reading SMILES: what RDKit makes of them, or one sentence that says why not."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 from rdkit import Chem, rdBase
@@ -48,11 +49,13 @@ def read_smiles(smiles: str | None) -> Chem.Mol:
     molecule is read without that check, as older releases of RDKit read it: seven molecules of ogbg-molhiv, with
     aluminium, boron or germanium, need it.  A wrong valence of carbon, nitrogen and the like remains an error.
 
+    A name behind a space is ignored, unless it is a SMILES itself; a CXSMILES extension there is read by RDKit.
+
     Raises:
-        InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with spaces or with characters that are
-            not printable ASCII, not a SMILES, a SMILES of an impossible molecule, of one with more than ``MAX_RINGS``
-            rings, in which RDKit would look for the smallest for minutes, or one that RDKit fails on; the message says
-            which.
+        InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with a space or with characters that are
+            not printable ASCII, a reaction, not a SMILES, a SMILES of an impossible molecule, of one with more than
+            ``MAX_RINGS`` rings, in which RDKit would look for the smallest for minutes, or one that RDKit fails on; the
+            message says which.
     """
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
@@ -60,16 +63,60 @@ def read_smiles(smiles: str | None) -> Chem.Mol:
         raise InputError(f"The SMILES has {len(smiles):,} characters; at most {MAX_SMILES_LENGTH:,} are read.")
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
-    text = smiles.strip(" ")
+    text = without_name(smiles.strip(" "))
     shown = shortened(text)
     if not (text.isascii() and text.isprintable()):
         raise InputError(f"The SMILES {shown} has characters that are not printable ASCII.")
-    if " " in text:
-        raise InputError(f"The SMILES {shown} has a space inside.")
+    if text.replace("->", "").partition(" ")[0].count(">") == 2:
+        raise InputError(f"{shown} is a reaction: give the SMILES of one molecule.")
     with one_molecule(text):
         if len(text) > LONG_SMILES:
             _limit_rings(text, shown)
         return _read_strictly(text) or _read_leniently(text, shown)
+
+
+def without_name(text: str) -> str:
+    """A SMILES, with its CXSMILES extension if it has one, without the name that follows it.
+
+    Raises:
+        InputError: the name is a SMILES itself, so the space may have come into the middle of one.
+    """
+    smiles, *rest = re.split("[ \t]+", text, maxsplit=1)
+    if not rest or not rest[0]:
+        return smiles
+    if rest[0].startswith("|"):
+        return f"{smiles} |{rest[0][1:].partition('|')[0]}|"
+    first = rest[0].split()[0]
+    with one_molecule(first):
+        if first.isascii() and Chem.MolFromSmiles(first, sanitize=False) is not None:
+            raise InputError(f"The SMILES {shortened(text)} has a space inside.")
+    return smiles
+
+
+def largest_fragment(mol: Chem.Mol) -> Chem.Mol:
+    """The largest of the parts of a molecule that are not bonded to each other, an organic one if there is one.
+
+    Sizes are numbers of atoms with hydrogens.  Charges stay: of sodium acetate the acetate is left.
+
+    Raises:
+        InputError: RDKit fails on the molecule.
+    """
+    if len(Chem.GetMolFrags(mol)) == 1:
+        return mol
+    from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
+
+    with one_molecule():
+        return rdMolStandardize.LargestFragmentChooser().choose(mol)
+
+
+def strip_salts(smiles: str) -> str:
+    """The SMILES of the ``largest_fragment``; a SMILES of one part, or one that cannot be read, as it is."""
+    if "." not in smiles:
+        return smiles
+    try:
+        return Chem.MolToSmiles(largest_fragment(read_smiles(smiles)))
+    except InputError:
+        return smiles
 
 
 def _read_strictly(text: str) -> Chem.Mol | None:

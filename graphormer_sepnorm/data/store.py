@@ -33,7 +33,7 @@ from graphormer_sepnorm.system.files import write_atomically
 SHARD_MOLECULES = 8192
 INDEX = "index.json"
 PREPARE_THREADS = 2
-FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", "y")
+FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", "y", "bounds")
 
 
 class MoleculeDataset:
@@ -59,6 +59,17 @@ class MoleculeDataset:
             raise ValueError("the molecules have no targets")
         return np.concatenate(targets)
 
+    @cached_property
+    def bounds(self) -> np.ndarray | None:
+        """float32 [M, tasks, 2] as in ``Graphs``, or None."""
+        known = [shard.bounds for shard in self.shards if shard.bounds is not None]
+        return np.concatenate(known) if known else None
+
+    def labels(self, molecules: np.ndarray) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """The targets [B, tasks] and the bounds [B, tasks, 2] of the molecules with these numbers."""
+        bounds = None if self.bounds is None else torch.from_numpy(self.bounds[molecules])
+        return torch.from_numpy(self.y[molecules]), bounds
+
     def batch(self, molecules: Sequence[int] | np.ndarray) -> GraphBatch:
         """Packs the molecules with these numbers, in this order."""
         molecules = np.asarray(molecules)
@@ -72,6 +83,7 @@ class MoleculeDataset:
         ptr = torch.from_numpy(pointers(self.num_atoms[molecules]))
         ends = [shard.edge_index[:, shard.rows("edge", m)] for shard, m in places]
         first_atom = ptr[:-1].repeat_interleave(torch.tensor([pair.shape[1] for pair in ends]))
+        y, bounds = (None, None) if self.shards[0].y is None else self.labels(molecules)
         return GraphBatch(
             x=gather("atom", (shard.x for shard, _ in places)),
             ptr=ptr,
@@ -81,7 +93,8 @@ class MoleculeDataset:
                 name: gather(level, [shard.arrays[name] for shard, _ in places])
                 for name, level in self.shards[0].levels.items()
             },
-            y=None if self.shards[0].y is None else torch.from_numpy(self.y[molecules]),
+            y=y,
+            bounds=bounds,
         )
 
 

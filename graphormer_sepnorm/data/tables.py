@@ -1,4 +1,4 @@
-"""Tables of molecules: CSV, TSV, .smi and SDF, also gzipped, and standard input, streamed row by row.
+"""Tables of molecules: CSV, TSV, .smi, SDF and .xlsx, also gzipped, and standard input, streamed row by row.
 
 Every record of the input becomes one ``Row``, in order, readable or not, and its fields stay the text that they were:
 bytes that are not UTF-8 pass through as they came. Only a table whose rows cannot be told apart raises ``InputError``.
@@ -12,7 +12,7 @@ import itertools
 import re
 import sys
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -20,11 +20,17 @@ from typing import BinaryIO
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.smiles import one_molecule
+from graphormer_sepnorm.data.spreadsheet import MAX_UNPACKED, SPREADSHEET_KINDS, sheet_records
 from graphormer_sepnorm.errors import InputError
 
 STANDARD_INPUT = "-"
 MAX_RECORD = 1_000_000
-TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf")
+TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf", *SPREADSHEET_KINDS)
+NO_TEXT = {
+    "PK\x03\x04": "a zip archive or a workbook",
+    "\udcd0\udccf\x11\udce0": "an old Excel file",
+    "PAR1": "Parquet",
+}
 DELIMITERS = ",\t;|"
 UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 SDF_NAME = re.compile(r">.*?<([^<>]*)>")
@@ -52,10 +58,12 @@ class Table:
     Attributes:
         columns: their names as the file has them.
         rows: the records, read as they are asked for.
+        delimiter: between the columns of a CSV; "" in other files.
     """
 
     columns: list[str]
     rows: Iterator[Row]
+    delimiter: str = ""
 
     def chunks(self, size: int) -> Iterator[list[Row]]:
         """The rows in lists of ``size``, the last one shorter."""
@@ -67,22 +75,31 @@ def smiles_of_rows(rows: list[Row]) -> list[str]:
     return [row.smiles for row in rows]
 
 
+def table_of_smiles(smiles: Sequence[str]) -> Table:
+    """A table of one column, ``smiles``."""
+    return Table(["smiles"], (Row([text], text) for text in smiles))
+
+
 @contextlib.contextmanager
 def open_table(path: str | Path, smiles_column: str | None = None, delimiter: str | None = None) -> Iterator[Table]:
     """Opens a table of molecules.
 
     Args:
-        path: a file, whose suffix says what it is: ``.smi``, ``.sdf`` or else CSV, each also with ``.gz``; or "-" for
-            CSV on standard input.
-        smiles_column: of a CSV; by default the one named smiles, in capitals or not.
+        path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (its first sheet) or else CSV, each
+            also with ``.gz``; or "-" for CSV on standard input.
+        smiles_column: of a CSV or a sheet; by default the one named smiles, in capitals or not.
         delimiter: of a CSV; by default tab for ``.tsv``, else the one that splits the header into most columns.
 
     Raises:
-        InputError: no such file, a closed standard input, a damaged gzip file, UTF-16, no header, no such column, a
-            line of more than ``MAX_RECORD`` characters, a record of more, or a quote that is not closed; also while
-            rows are read.
+        InputError: no such file, a closed standard input, a damaged gzip file or workbook, one without openpyxl, what
+            is no text, UTF-16, no header, no such column, a line of more than ``MAX_RECORD`` characters, a record of
+            more, or a quote that is not closed; also while rows are read.
     """
     kind = kind_of(path)
+    if kind in SPREADSHEET_KINDS:
+        with contextlib.closing(sheet_of(path)) as records:
+            yield table_of_records(records, str(path), smiles_column)
+        return
     with contextlib.closing(text_lines(path)) as lines:
         if kind == ".sdf":
             if Path(path).exists() and not is_file(path):
@@ -114,8 +131,11 @@ def free_name(name: str, taken: Iterable[str], ending: str) -> str:
 
 
 def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
-    """Names of columns to add to those that are ``taken``; one that is among them is made another."""
-    return [free_name(name, taken, "_predicted") for name in names]
+    """Names of columns to add to those that are ``taken``; one that is among them, or twice, is made another."""
+    found: list[str] = []
+    for name in names:
+        found.append(free_name(name, [*taken, *found], "_predicted"))
+    return found
 
 
 @contextlib.contextmanager
@@ -130,23 +150,44 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO | gzip.GzipFile | io.Buff
             yield file
 
 
-def text_lines(path: str | Path) -> Generator[str, None, None]:
-    """The lines of a text file or of standard input with their ends; raises InputError as ``open_table`` says."""
+@contextlib.contextmanager
+def readable(path: str | Path) -> Iterator[None]:
+    """Turns what reading a file raises into one sentence."""
     try:
-        with open_binary(path) as binary:
-            text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")
-            number = 0
-            while line := text.readline(MAX_RECORD + 1):
-                number += 1
-                if len(line) > MAX_RECORD:
-                    raise InputError(f"line {number} of {path} has more than {MAX_RECORD:,} characters: is it a table?")
-                if number == 1 and line.startswith(UTF16_MARKS):
-                    raise InputError(f"{path} is UTF-16: save it as UTF-8")
-                yield line
+        yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path} is not a whole gzip file: {error}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def sheet_of(path: str | Path) -> Generator[list[str], None, None]:
+    """The records of a workbook; raises InputError as ``open_table`` says."""
+    with readable(path), open_binary(path) as file:
+        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), str(path))
+
+
+def text_lines(path: str | Path) -> Generator[str, None, None]:
+    """The lines of a text file or of standard input with their ends; raises InputError as ``open_table`` says."""
+    with readable(path), open_binary(path) as binary:
+        text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        number = 0
+        while line := text.readline(MAX_RECORD + 1):
+            number += 1
+            if number == 1:
+                check_text(line, path)
+            if len(line) > MAX_RECORD:
+                raise InputError(f"line {number} of {path} has more than {MAX_RECORD:,} characters: is it a table?")
+            yield line
+
+
+def check_text(first: str, path: str | Path) -> None:
+    """Raises InputError for the first line of what is no text in UTF-8."""
+    if first.startswith(UTF16_MARKS):
+        raise InputError(f"{path} is UTF-16: save it as UTF-8")
+    for mark, kind in NO_TEXT.items():
+        if first.startswith(mark):
+            raise InputError(f"{path} is {kind}: save the table as CSV")
 
 
 def read_csv(lines: Iterator[str], source: str, smiles_column: str | None, delimiter: str | None) -> Table:
@@ -154,12 +195,26 @@ def read_csv(lines: Iterator[str], source: str, smiles_column: str | None, delim
     first = next(lines, None)
     if first is None:
         raise InputError(f"{source} is empty: it should begin with a line of column names")
-    records = csv_records(itertools.chain([first], lines), source, delimiter or likely_delimiter(first))
-    columns = next(records)
+    delimiter = delimiter or likely_delimiter(first)
+    records = csv_records(itertools.chain([first], lines), source, delimiter)
+    return table_of_records(records, source, smiles_column, delimiter)
+
+
+def table_of_records(
+    records: Iterator[list[str]], source: str, smiles_column: str | None, delimiter: str = ""
+) -> Table:
+    """A table of records of which the first has the names; without a delimiter, empty fields at their ends are missing.
+
+    Arguments and errors as ``open_table``.
+    """
+    columns = next(records, [])
     if isinstance(columns, BrokenLine):
         raise InputError(f"line 1 of {source}: {columns.reason}")
     place = find_column(columns, smiles_column, source)
-    return Table(columns, (csv_row(record, len(columns), place) for record in without_last_blanks(records)))
+    rest = without_last_blanks(records)
+    if not delimiter:
+        rest = (record and record + [""] * (len(columns) - len(record)) for record in rest)
+    return Table(columns, (csv_row(record, len(columns), place) for record in rest), delimiter)
 
 
 def likely_delimiter(header: str) -> str:

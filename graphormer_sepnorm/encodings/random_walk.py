@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
@@ -33,7 +34,7 @@ class RandomWalk:
         walks = graph_algorithms.random_walks(
             graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.steps
         )
-        walks = walks.astype(np.float16)
+        walks = torch.from_numpy(walks).half().numpy()  # the same bits as NumPy's conversion, several times as fast
         return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
 
     def module(self, sizes: Sizes) -> nn.Module:

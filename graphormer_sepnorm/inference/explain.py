@@ -14,6 +14,7 @@ from captum.attr import IntegratedGradients
 from torch import Tensor
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, read_molecules
+from graphormer_sepnorm.chem.smiles import strip_salts
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding
@@ -71,7 +72,7 @@ class Target:
         if self.name not in names:
             raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}")
         self.column = names.index(self.name)
-        self.is_probability = self.task.config.kind == "classification"
+        self.is_probability = self.task.config.kind != "regression"
 
     @property
     def scale(self) -> str:
@@ -200,12 +201,12 @@ class RecordedAttention(DenseAttention):
         super().__init__(ptr, pair_bias, cls_bias, pair_factor)
         self.weights: list[Tensor] = []
 
-    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
         _, heads, length, _ = self.bias.shape
-        q, k, _ = qkv_t.view(3, heads, -1, length)  # [H, D / H, L]
-        scores = q.transpose(1, 2) @ k / math.sqrt(q.shape[1]) + self.bias[0]
+        q, k, _ = qkv.view(length, 3, heads, -1).permute(1, 2, 0, 3)  # [H, L, D / H]
+        scores = q @ k.mT / math.sqrt(q.shape[2]) + self.bias[0]
         self.weights.append(scores.softmax(dim=-1).mean(dim=0))
-        return super().__call__(qkv_t, dropout)
+        return super().__call__(qkv, dropout)
 
 
 def attention_rollout(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
@@ -267,10 +268,11 @@ def explain_rows(
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
     Target(model, target)
+    strips_salts = FEATURIZERS[model.known_run().featurizer].strips_salts
     results: dict[int, Explanation | InputError] = {}
     for row, text in enumerate(smiles):
         try:
-            results[row] = METHODS[method](model, text, target)
+            results[row] = METHODS[method](model, strip_salts(text) if strips_salts else text, target)
         except InputError as error:
             results[row] = error
     return results

@@ -47,7 +47,7 @@ def predict_batches(model: Network, dataset: MoleculeDataset, task: Task, batche
 def embed_dataset(model: Network, dataset: MoleculeDataset) -> np.ndarray:
     """Final embeddings of the CLS tokens [M, D] in the dataset's order, by a model in evaluation mode."""
     batches = size_sorted_batches(dataset.num_atoms)
-    return rows_of_molecules(model, dataset, model.config.width, lambda batch: model.encode(batch)[0].float(), batches)
+    return rows_of_molecules(model, dataset, model.config.width, lambda batch: model.encode_cls(batch).float(), batches)
 
 
 @torch.inference_mode()

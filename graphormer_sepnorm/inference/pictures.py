@@ -21,6 +21,7 @@ from graphormer_sepnorm.runs.plots import new_figure, save_png
 from graphormer_sepnorm.system.files import write_atomically
 
 PANEL_WIDTH, PANEL_HEIGHT = 460, 440
+PLAIN_WIDTH, PLAIN_HEIGHT = 280, 200
 CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 96, 50
 COLUMNS = 4
 MOST_PANELS = 100
@@ -85,6 +86,17 @@ def draw(explanations: Sequence[Explanation], kind: str, columns: int = COLUMNS)
     canvas.FinishDrawing()
     picture = canvas.GetDrawingText()
     return picture.encode() if isinstance(picture, str) else picture
+
+
+def draw_plain(smiles: str) -> bytes:
+    """A molecule without colours, as SVG; raises InputError if it cannot be read or drawn."""
+    mol = read_smiles(smiles)
+    canvas = rdMolDraw2D.MolDraw2DSVG(PLAIN_WIDTH, PLAIN_HEIGHT)
+    with one_molecule(smiles):
+        rdDepictor.Compute2DCoords(mol)
+        rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
+        canvas.FinishDrawing()
+    return canvas.GetDrawingText().encode()
 
 
 def check_output(out: Path, panels: int) -> None:

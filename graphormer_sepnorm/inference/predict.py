@@ -6,28 +6,36 @@ Axis letters: M SMILES, R of them that could be read, D width.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
 
-from graphormer_sepnorm.chem.features import Molecules, read_molecules
+from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.inference.forest import Forest, blended, forest_arrays, load_forest
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
+from graphormer_sepnorm.inference.trust import Trust, load_trust, trust_arrays
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import member_paths
+from graphormer_sepnorm.runs.arrays import array_digest
+from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import Chunk, Smiles, map_chunks
 from graphormer_sepnorm.tasks import Task
 
 PAIRS_PER_PIECE = 8_000_000
+NO_TRUST = (
+    "nothing is known of the molecules that the model was trained on; train --csv keeps that in its run folder: "
+    "name one such folder as the model"
+)
 
 
 class Results(Protocol):
@@ -46,15 +54,33 @@ class Predictions:
     """What a predictor says of some SMILES.
 
     Attributes:
-        values: float32 [M, tasks], the mean over the models, on the targets' own scale or as probabilities; NaN where
-            the SMILES could not be read.
+        values: float32 [M, tasks], the mean over the models, blended with a forest and calibrated if these are there,
+            on the targets' own scale or as probabilities; NaN where the SMILES could not be read.
         spread: float32 [M, tasks], the standard deviation over the models, 0 for one model; NaN as ``values``.
         errors: one text per SMILES, why it could not be read; "" where it could.
+        warnings: one text per SMILES, what no training molecule has; "" where there is nothing to warn of, or where
+            nothing is known of the training molecules.
+        nearness: to the training molecules, if it was asked for.
     """
 
     values: np.ndarray
     spread: np.ndarray
     errors: list[str]
+    warnings: list[str]
+    nearness: "Nearness | None" = None
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How near some molecules are to the training molecules; NaN where the SMILES could not be read.
+
+    Attributes:
+        similarity: float64 [M], the largest Tanimoto similarity.
+        distance: float64 [M], the smallest distance between embeddings of the CLS by the first model.
+    """
+
+    similarity: np.ndarray
+    distance: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -86,31 +112,93 @@ class Predictor:
 
     Args:
         models: each in evaluation mode, with the config of its run; all on one device.
+        forest: takes part in the predictions by its weight.
+        trust: calibrates probabilities, warns of molecules, and makes intervals.
 
     Attributes:
         targets: names of what is predicted.
 
     Raises:
-        InputError: the models differ in targets or features.
+        InputError: the models differ in targets or features, or the forest or the trust is not of such models.
     """
 
-    def __init__(self, models: list[tuple[Network, Config]]):
+    def __init__(self, models: list[tuple[Network, Config]], forest: Forest | None = None, trust: Trust | None = None):
         faces = {(config.task.kind, config.task.targets, config.featurizer) for _, config in models}
         if len(faces) > 1:
             shown = " and ".join(
                 sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
             )
             raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
-        self.models = models
-        _, self.targets, self.featurizer = faces.pop()
+        self.models, self.forest, self.trust = models, forest, trust
+        self.kind, self.targets, self.featurizer = faces.pop()
         self.device = models[0][0].cls.device
+        shape = models[0][0].config
+        if (forest and forest.targets != shape.num_tasks) or (trust and not trust.fits(shape.num_tasks, shape.width)):
+            raise InputError("the forest or the trust file in the run folder was made for models of another shape")
+
+    @property
+    def digest(self) -> str:
+        """Of what predictions depend on apart from the models."""
+        forest = {} if self.forest is None else forest_arrays(self.forest)
+        trust = {} if self.trust is None else trust_arrays(self.trust)
+        return array_digest(forest | trust, {"weight": self.forest.weight if self.forest else 0})
+
+    def predict(self, smiles: Smiles) -> Predictions:
+        """Predictions for some SMILES, those of the command ``predict``; what cannot be read costs its row alone."""
+        return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
         by_model = np.stack([self.predict_with(model, Task(config.task), molecules) for model, config in self.models])
-        return Predictions(by_model.mean(axis=0), by_model.std(axis=0), molecules.errors)
+        values = combined(by_model, molecules.smiles, self.forest, self.trust)
+        warnings = self.trust.domain.warnings(molecules.smiles) if self.trust else [""] * len(molecules.errors)
+        return Predictions(values, by_model.std(axis=0), molecules.errors, warnings)
 
     def predict_with(self, model: Network, task: Task, molecules: Molecules) -> np.ndarray:
         return rows_of_smiles(molecules, model, len(self.targets), lambda data: predict_dataset(model, data, task))
+
+
+def combined(by_model: np.ndarray, smiles: Smiles, forest: Forest | None, trust: Trust | None) -> np.ndarray:
+    """The predictions of a run folder: the mean over its models, blended with its forest, then calibrated.
+
+    Args:
+        by_model: float32 [models, M, tasks].
+        smiles: M SMILES; not looked at without a forest that has a weight.
+
+    Returns:
+        float32 [M, tasks]; without a forest and a calibration the plain mean.
+    """
+    values = by_model.mean(axis=0)
+    if forest is not None and forest.weight > 0:
+        values = blended(values, smiles, forest)
+    return calibrated(values, trust)
+
+
+def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
+    """Probabilities [M, tasks] after calibration; as they are without one."""
+    if trust is None or trust.calibration is None:
+        return values
+    return trust.calibration(values).astype(np.float32)
+
+
+class Comparer:
+    """A predictor that also says how near molecules are to those that it was trained on.
+
+    Raises:
+        InputError: that is not known of them.
+    """
+
+    def __init__(self, predictor: Predictor):
+        if predictor.trust is None or not len(predictor.trust.domain.embeddings):
+            raise InputError(f"--domain: {NO_TRUST}")
+        self.predictor = predictor
+        self.domain = predictor.trust.domain
+        self.embedder = Embedder(*predictor.models[0])
+        self.models, self.featurizer, self.device = predictor.models, predictor.featurizer, predictor.device
+
+    def compute(self, molecules: Molecules) -> Predictions:
+        distance = self.domain.distance(self.embedder.compute(molecules).values)
+        nearness = Nearness(self.domain.similarity(molecules.smiles), distance)
+        return replace(self.predictor.compute(molecules), nearness=nearness)
 
 
 class Embedder:
@@ -126,6 +214,11 @@ class Embedder:
         width = self.model.config.width
         values = rows_of_smiles(molecules, self.model, width, lambda data: embed_dataset(self.model, data))
         return Embeddings(values, molecules.errors)
+
+
+def stripping_salts(reader: Predictor | Embedder) -> None:
+    """Lets a reader look at the largest organic part of each SMILES alone."""
+    reader.featurizer = without_salts(reader.featurizer)
 
 
 def rows_of_smiles(
@@ -177,14 +270,31 @@ def load_predictor(names: list[str]) -> Predictor:
 
     Args:
         names: run folders, weights files, names of shipped weights, or folders of an ensemble with a run folder
-            ``model-0``, ``model-1``, ... for each of its models.
+            ``model-0``, ``model-1``, ... for each of its models.  A single folder comes with its forest and what is
+            known of its training molecules, if it has them; a weights file never does.
 
     Raises:
         InputError: a name means no model, a file is damaged, or the models differ in targets or features.
     """
-    paths = [path for name in names for path in member_paths(resolve_model(name))]
-    loaded = map(checkpoint.load_model, paths)
-    return Predictor([(model.to(current().device), config) for model, config, _ in loaded])
+    places = [resolve_model(name) for name in names]
+    loaded = map(checkpoint.load_model, [path for place in places for path in member_paths(place)])
+    models = [(model.to(current().device), config) for model, config, _ in loaded]
+    return Predictor(models, *load_beside(places[0])) if len(places) == 1 else Predictor(models)
+
+
+def load_beside(path: Path) -> tuple[Forest | None, Trust | None]:
+    """The forest and the trust that lie in a run folder, None for each that does not; none beside a weights file.
+
+    Raises:
+        InputError: one of them is damaged.
+    """
+    run = RunFolder(path)
+    return kept_forest(run), load_trust(run.trust) if run.trust.exists() else None
+
+
+def kept_forest(run: RunFolder) -> Forest | None:
+    """The forest in a run folder, None if there is none; raises InputError for a damaged one."""
+    return load_forest(run.forest) if run.forest.exists() else None
 
 
 def load_embedder(name: str) -> Embedder:

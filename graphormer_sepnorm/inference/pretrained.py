@@ -121,7 +121,8 @@ class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not r
     def predict(self, smiles: Sequence[str]) -> np.ndarray:
         """Predictions float32 [M, tasks]: values on the targets' own scale, or probabilities.
 
-        The model is put into evaluation mode.
+        Those of this network alone: the command ``predict`` and ``load_predictor`` also use the forest, the calibration
+        and the other models that may lie in a run folder.  The model is put into evaluation mode.
 
         Raises:
             InputError: a SMILES cannot be read, the message names its row; or ``run_config`` is not set.

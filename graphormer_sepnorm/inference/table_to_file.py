@@ -4,13 +4,15 @@ While it runs, the output grows in ``OUT.partial``, and ``OUT.partial.json`` say
 moment, the same command with ``resume`` gives the same bytes.
 """
 
+import contextlib
 import csv
 import hashlib
 import io
 import json
 import os
+import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -20,16 +22,19 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from tqdm import tqdm
 
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.smiles import strip_salts
 from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.data.store import sha256_of_file
-from graphormer_sepnorm.data.tables import Row, Table, is_file, open_table, smiles_of_rows
+from graphormer_sepnorm.data.tables import Row, Table, is_file, open_table, smiles_of_rows, table_of_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Reader, Results, compute_chunks
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import behind_link, check_output, remove_leftovers, rename_durably, replace_content
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.workers import CHUNK
+from graphormer_sepnorm.system.workers import CHUNK, Smiles
 
+STANDARD_OUTPUT = "-"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Result = TypeVar("Result", bound=Results, contravariant=True)
 
@@ -63,6 +68,32 @@ class Progress:
     unreadable: Count = 0
     bytes: Count = 0
     complete: bool = False
+
+
+class StandardOutput:
+    """An output that goes on as it is computed, and cannot be resumed.
+
+    Attributes:
+        progress: how much went.
+    """
+
+    def __init__(self) -> None:
+        self.progress = Progress(job="")
+
+    def append(self, content: bytes, rows: int = 0, unreadable: int = 0) -> None:
+        """Passes on finished rows; raises OSError, such as for a pipe that nobody reads any more."""
+        try:
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the end does not fail again
+            raise
+        self.progress.bytes += len(content)
+        self.progress.rows += rows
+        self.progress.unreadable += unreadable
+
+    def discard(self) -> None:
+        """Leaves what went as it is."""
 
 
 class PartialFile:
@@ -147,22 +178,25 @@ class PartialFile:
 def write_table(
     reader: Reader[Result],
     layout: Callable[[list[str]], Layout[Result]],
-    source: str,
+    source: str | Sequence[str],
     out: Path,
     smiles_column: str | None = None,
     delimiter: str | None = None,
     strict: bool = False,
     resume: bool = False,
+    options: tuple[str, ...] = (),
 ) -> dict:
     """Writes what a reader makes of every row of a table.
 
     Args:
         reader: the models.
         layout: from the columns of the input.
-        source, smiles_column, delimiter: as ``open_table``.
-        out: file to write; behind a symbolic link, the file that it points at.
+        source: as ``open_table``, or some SMILES.
+        smiles_column, delimiter: as ``open_table``.
+        out: file to write; behind a symbolic link, the file that it points at; "-" for standard output.
         strict: stop at the first row that cannot be read.
         resume: go on with what an interrupted call left.
+        options: whatever else the output depends on.
 
     Returns:
         ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
@@ -171,32 +205,64 @@ def write_table(
         InputError: an unusable table or an unreadable row if ``strict``, nothing is left then; an output that cannot be
             written, what is done is kept then; or nothing that fits to resume.
     """
-    check_output(out, source)
-    if resume and not is_file(source):
+    if resume and is_standard_output(out):
+        raise InputError("what goes to standard output cannot be resumed: name a file with -o")
+    if resume and not (isinstance(source, str) and is_file(source)):
         raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
-    with open_table(source, smiles_column, delimiter) as table:
+    if isinstance(source, str):
+        check_output(out, source)
+    with opened(source, smiles_column, delimiter) as table:
         laid_out = layout(table.columns)
-        settings = (type(laid_out).__name__, smiles_column, delimiter, out.suffix, current().precision)
-        job = job_digest(reader, source, *settings)
+        settings = (
+            type(laid_out).__name__,
+            smiles_column,
+            delimiter,
+            out.suffix,
+            current().precision,
+            reader.featurizer,
+            *options,
+        )
         try:
-            partial = PartialFile(behind_link(out), job, resume)
+            if is_standard_output(out):
+                output = StandardOutput()
+                errors = fill(output, reader, laid_out, table, strict)
+                return outcome(output.progress, out, errors)
+            partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
             with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):
                 errors = Counter() if partial.is_named else fill(partial, reader, laid_out, table, strict)
                 partial.finish(laid_out.complete)
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror}") from None
+    return outcome(partial.progress, out, errors)
+
+
+def is_standard_output(out: Path) -> bool:
+    return str(out) == STANDARD_OUTPUT
+
+
+def opened(
+    source: str | Sequence[str], smiles_column: str | None, delimiter: str | None
+) -> contextlib.AbstractContextManager[Table]:
+    """The table that ``source`` names, or that of some SMILES."""
+    if isinstance(source, str):
+        return open_table(source, smiles_column, delimiter)
+    return contextlib.nullcontext(table_of_smiles(source))
+
+
+def outcome(progress: Progress, out: Path, errors: Counter[str]) -> dict:
+    """What ``write_table`` returns."""
     return {
-        "rows": partial.progress.rows,
-        "unreadable": partial.progress.unreadable,
+        "rows": progress.rows,
+        "unreadable": progress.unreadable,
         "output": str(out),
         "errors": dict(errors.most_common(5)),
     }
 
 
-def job_digest(reader: Reader, source: str, *settings: str | None) -> str:
+def job_digest(reader: Reader, source: str | Sequence[str], *settings: str | None) -> str:
     """A digest of weights, configs, input and settings; a pipe is not read for it."""
     digest = hashlib.sha256(json.dumps(settings).encode())
-    if is_file(source):
+    if isinstance(source, str) and is_file(source):
         digest.update(sha256_of_file(Path(source)).encode())
     for model, config in reader.models:
         digest.update(config_to_json(config).encode())
@@ -206,7 +272,11 @@ def job_digest(reader: Reader, source: str, *settings: str | None) -> str:
 
 
 def fill(
-    partial: PartialFile, reader: Reader[Result], layout: Layout[Result], table: Table, strict: bool
+    partial: PartialFile | StandardOutput,
+    reader: Reader[Result],
+    layout: Layout[Result],
+    table: Table,
+    strict: bool,
 ) -> Counter[str]:
     """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
     errors: Counter[str] = Counter()
@@ -215,7 +285,7 @@ def fill(
             partial.append(layout.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
         with tqdm(initial=partial.progress.rows, unit=" molecules", disable=None) as bar:
-            for rows, result in compute_chunks(reader, table.chunks(CHUNK), smiles_of_rows):
+            for rows, result in compute_chunks(reader, table.chunks(CHUNK), smiles_for(reader)):
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
                     refuse_errors(reasons, partial.progress.rows)
@@ -226,6 +296,16 @@ def fill(
         partial.discard()
         raise
     return errors
+
+
+def smiles_for(reader: Reader) -> Callable[[list[Row]], Smiles]:
+    """What gives a reader the SMILES of some rows: without salts if its featurizer strips them.
+
+    So everything that looks at the SMILES of a row sees the same molecule.
+    """
+    if not FEATURIZERS[reader.featurizer].strips_salts:
+        return smiles_of_rows
+    return lambda rows: [strip_salts(row.smiles) for row in rows]
 
 
 def refuse_errors(reasons: list[str], rows_before: int) -> None:

@@ -7,12 +7,13 @@ Axis letters: M molecules, K molecules of calibration, N training molecules, T t
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from rdkit import Chem
-from rdkit.DataStructs import BulkTanimotoSimilarity
+from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 from scipy.special import expit, logit
 
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed, unpacked
@@ -20,7 +21,6 @@ from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 
-TRUST = "trust.safetensors"
 FORMAT = 1
 MAX_REFERENCES = 100_000
 LARGEST_LOGIT = 13.8  # of a probability of one in a million
@@ -104,14 +104,6 @@ def coverage(y: np.ndarray, prediction: np.ndarray, half_widths: np.ndarray) -> 
     return np.where(counts > 0, (inside & labelled).sum(axis=0) / np.maximum(counts, 1), np.nan)
 
 
-def interval_columns(targets: tuple[str, ...], values: np.ndarray, half_widths: np.ndarray) -> dict[str, np.ndarray]:
-    """The lower and upper ends of intervals by the names of their columns, ``NAME_low`` and ``NAME_high``."""
-    columns = {}
-    for name, value, half_width in zip(targets, values.T, half_widths.T, strict=True):
-        columns[f"{name}_low"], columns[f"{name}_high"] = value - half_width, value + half_width
-    return columns
-
-
 @dataclass(frozen=True)
 class Calibration:
     """Probabilities that mean what they say, by Platt's scaling: the logit is stretched and shifted.
@@ -163,6 +155,32 @@ def fit_calibration(y: np.ndarray, probability: np.ndarray) -> Calibration:
     return Calibration(slope, intercept)
 
 
+def calibration_error(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
+    """By how much probabilities miss the share of class 1, the mean over molecules in ten bins of probability [T].
+
+    Source: Guo et al., "On calibration of modern neural networks", ICML 2017, there of the more probable class.
+
+    Args:
+        y: [M, T] labels 0 and 1, NaN where missing; NaN is given for a target without labels.
+        probability: [M, T] of class 1.
+    """
+    errors = np.full(y.shape[1], np.nan)
+    for target, (column, predicted) in enumerate(zip(y.T, probability.T, strict=True)):
+        labelled = ~np.isnan(column)
+        if labelled.any():
+            bins = np.minimum((10 * predicted[labelled]).astype(int), 9)
+            excess = np.bincount(bins, predicted[labelled] - column[labelled])
+            errors[target] = np.abs(excess).sum() / labelled.sum()
+    return errors
+
+
+def brier_score(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
+    """The mean squared error of probabilities [T]; arguments as ``calibration_error``."""
+    labelled = ~np.isnan(y)
+    squares = np.where(labelled, (np.nan_to_num(y) - probability) ** 2, 0).sum(axis=0)
+    return np.where(labelled.any(axis=0), squares / np.maximum(labelled.sum(axis=0), 1), np.nan)
+
+
 @dataclass(frozen=True)
 class Domain:
     """What the training molecules were like.
@@ -182,24 +200,34 @@ class Domain:
     charges: np.ndarray
     embeddings: np.ndarray
 
-    def look(self, smiles: Iterable[str | None]) -> "Seen":
-        """How molecules look to one who knows the training molecules alone."""
-        references = [unpacked(row) for row in self.bits]
-        known = {(int(number), int(charge)) for number, charge in self.kinds}
-        similarity, warnings = [], []
+    @cached_property
+    def references(self) -> list[ExplicitBitVect]:
+        """The fingerprints of the training molecules."""
+        return [unpacked(row) for row in self.bits]
+
+    def similarity(self, smiles: Iterable[str | None]) -> np.ndarray:
+        """The largest Tanimoto similarity to a training molecule: float64 [M]; NaN for an unreadable SMILES."""
+        found = []
         for text in smiles:
             try:
-                mol = read_smiles(text or "")
-                similarity.append(max(BulkTanimotoSimilarity(morgan_bits(mol), references)))
-                warnings.append("; ".join(self.strange(mol, known)))
+                found.append(max(BulkTanimotoSimilarity(morgan_bits(read_smiles(text)), self.references)))
             except InputError:
-                similarity.append(np.nan)
-                warnings.append("")
-        return Seen(np.array(similarity, np.float64), warnings)
+                found.append(np.nan)
+        return np.array(found, np.float64)
 
-    def strange(self, mol: Chem.Mol, known: set[tuple[int, int]]) -> list[str]:
+    def warnings(self, smiles: Iterable[str | None]) -> list[str]:
+        """What no training molecule has, as M texts; "" where there is nothing to warn of, or nothing can be read."""
+        found = []
+        for text in smiles:
+            try:
+                found.append("; ".join(self.strange(read_smiles(text))))
+            except InputError:
+                found.append("")
+        return found
+
+    def strange(self, mol: Chem.Mol) -> list[str]:
         """What no training molecule has: an element, an element with such a charge, so many atoms, such a charge."""
-        kinds = atom_kinds(mol)
+        kinds, known = atom_kinds(mol), {(int(number), int(charge)) for number, charge in self.kinds}
         found = [f"{chemical_symbol(number)} was never seen" for number in sorted(elements(kinds) - elements(known))]
         found += [
             f"{chemical_symbol(number)} of charge {charge:+d} was never seen"
@@ -229,19 +257,6 @@ class Domain:
         if readable.any():
             distances[readable] = pairwise_distances_argmin_min(embeddings[readable], self.embeddings)[1]
         return distances
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What ``Domain`` says of some SMILES.
-
-    Attributes:
-        similarity: float64 [M], the largest Tanimoto similarity to a training molecule; NaN for an unreadable SMILES.
-        warnings: M texts; "" where there is nothing to warn of.
-    """
-
-    similarity: np.ndarray
-    warnings: list[str]
 
 
 def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
@@ -297,15 +312,28 @@ class Trust:
     intervals: Intervals | None = None
     calibration: Calibration | None = None
 
+    def fits(self, num_tasks: int, width: int) -> bool:
+        """Whether it can be that of models of so many targets, the first of which has embeddings of this width."""
+        of_targets = [self.intervals.offset] if self.intervals else []
+        of_targets += [self.calibration.slope] if self.calibration else []
+        embeddings = self.domain.embeddings
+        return all(len(array) == num_tasks for array in of_targets) and embeddings.shape[1] in (0, width)
+
+
+def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:
+    """All that is kept, by name."""
+    parts = {"domain": trust.domain, "intervals": trust.intervals, "calibration": trust.calibration}
+    return {
+        f"{part}.{field.name}": getattr(kept, field.name)
+        for part, kept in parts.items()
+        if kept is not None
+        for field in fields(kept)
+    }
+
 
 def save_trust(path: Path, trust: Trust) -> None:
     """Writes it; raises InputError if it cannot be written."""
-    arrays = {f"domain.{name}": values for name, values in vars(trust.domain).items()}
-    if trust.intervals:
-        arrays |= {f"intervals.{name}": values for name, values in vars(trust.intervals).items()}
-    if trust.calibration:
-        arrays |= {f"calibration.{name}": values for name, values in vars(trust.calibration).items()}
-    save_arrays(path, arrays, {"format": FORMAT})
+    save_arrays(path, trust_arrays(trust), {"format": FORMAT})
 
 
 def load_trust(path: Path) -> Trust:

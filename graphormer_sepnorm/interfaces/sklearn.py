@@ -33,7 +33,6 @@ from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.recipes import slim
-from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.training.finetune import starting_from
 from graphormer_sepnorm.training.recorder import words
 from graphormer_sepnorm.training.trainer import Trainer
@@ -163,7 +162,7 @@ class TrainedEstimator(SmilesEstimator):
             raise InputError(first_problem(error)) from None
         if self.pretrained is None:
             return config
-        return starting_from(config, resolve_model(self.pretrained), int(self.frozen_layers))
+        return starting_from(config, str(self.pretrained), int(self.frozen_layers))
 
     def make_architecture(self, num_tasks: int) -> ModelConfig:
         if self.featurizer not in FEATURIZERS:

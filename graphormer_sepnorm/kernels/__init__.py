@@ -29,15 +29,27 @@ __all__ = [
 class Attention(Protocol):
     """Attention within each molecule of a batch, with the bias that all layers share already laid out."""
 
-    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
         """factor * softmax(q k^T / sqrt(d) + bias) v for each head.
 
         Args:
-            qkv_t: [3 D, N] queries, keys and values of the rows.
+            qkv: [N, 3 D] queries, keys and values of the rows.
             dropout: probability that an attention weight is dropped.
 
         Returns:
-            [D, N].
+            [N, D].
+        """
+
+    def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
+        """The same for the CLS rows alone.
+
+        Args:
+            q: [B, D] queries of the CLS rows.
+            kv: [N, 2 D] keys and values of all rows.
+            dropout: as above.
+
+        Returns:
+            [B, D].
         """
 
 

@@ -19,8 +19,11 @@ class FusedAttention:
         if pair_factor is not None:
             self.factor = lay_out(pair_factor, torch.ones_like(cls_bias), self.layout)
 
-    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
-        return attention(qkv_t, self.bias, self.layout, dropout, self.factor)
+    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
+        return attention(qkv, self.bias, self.layout, dropout, self.factor)
+
+    def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
+        return attention(kv, self.bias, self.layout, dropout, self.factor, cls=q)
 
 
 make_attention = FusedAttention

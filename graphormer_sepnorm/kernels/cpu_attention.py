@@ -26,6 +26,8 @@ from graphormer_sepnorm.kernels.threads import Loop, check_tensor, claim
 _KEYS_AT_ONCE = 4
 _COLUMNS = 6
 _LOG2_E = np.float32(math.log2(math.e))
+_COMMON = dict.fromkeys(("molecules", "heads", "longest", "most_queries", "query_stride", "stride"), "q")
+_COMMON |= {"scale": "f", "kept_scale": "f"}
 
 
 @dataclass(frozen=True)
@@ -112,39 +114,40 @@ def _aligned(scratch):
 
 
 @njit(forceinline=True)
-def _place(token, rows):
-    """Where a token lies in a scratch of tiles of [rows, LANES]."""
-    return token // LANES * (rows * LANES) + token % LANES
+def _row(molecule, token):
+    """The row of a molecule's token."""
+    return molecule[1] - 1 + token if token else molecule[0]
 
 
 @njit(forceinline=True)
-def _tile(molecule, start):
-    """Column of the first lane, of the other lanes, and the number of lanes in use, of the tile from token `start`."""
-    others = molecule[1] - 1 + start
-    return (others if start else molecule[0]), others, min(LANES, molecule[2] - start)
+def _gather(like, source, stride, molecule, count, target, width):
+    """Copy the rows of the first `count` tokens to [count, width], with rows of zeros up to full tiles."""
+    for token in range(count):
+        simd.store_rows(target, token * width, LANES, simd.load_span(like, source, _row(molecule, token) * stride))
+    for token in range(count, simd.padded(count)):
+        simd.store_rows(target, token * width, LANES, like)
 
 
 @njit(forceinline=True)
-def _copy_tiles(like, source, stride, molecule, target, rows):
-    for start in range(0, molecule[2], LANES):
-        first, others, count = _tile(molecule, start)
-        tile = simd.load_tokens(like, source, stride, first, others, count)
-        simd.store_rows(target, start * rows, LANES, tile)
+def _scatter(like, source, width, molecule, count, target, stride):
+    """The inverse of `_gather`."""
+    for token in range(count):
+        simd.store_span(target, _row(molecule, token) * stride, simd.load_rows(like, source, token * width, LANES))
 
 
 @njit(forceinline=True)
-def _write_scores(q, keys, bias, scores, length, d):
+def _write_scores(q, keys, bias, scores, length, width):
     """Write q . k + bias of a tile in units of log 2 to scores [L, LANES]; returns the largest of every query."""
     top = simd.spread(np.float32(-3e38))
     for j in range(length):
-        s = simd.dot(simd.load(bias, j * LANES) * _LOG2_E, keys, _place(j, d), LANES, q)
+        s = simd.dot(simd.load(bias, j * LANES) * _LOG2_E, keys, j * width, 1, q)
         simd.store(scores, j * LANES, s)
         top = simd.larger(top, s)
     return top
 
 
 @njit(forceinline=True)
-def _weigh_values(a, top, values, scores, length, like, d, position):
+def _weigh_values(a, top, values, scores, length, like, width, position):
     """Turn a tile's scores [L, LANES] into unscaled probabilities, negative where dropped.
 
     Returns one over the sum of the probabilities, and the sum of the values that the kept ones, times their factors,
@@ -161,50 +164,52 @@ def _weigh_values(a, top, values, scores, length, like, d, position):
         weight = simd.larger(p, simd.spread(np.float32(0)))
         if a.factor != 0:
             weight = weight * simd.load(factors, j * LANES)
-        out = simd.add_outer(out, values, _place(j, d), LANES, weight)
+        out = simd.add_outer(out, values, j * width, 1, weight)
     return simd.inverse(total), out
 
 
 @lru_cache
 def _attention_forward(d: int) -> Loop:
+    width = simd.padded(d)
+
     def body(arguments):
         a = carray(arguments, 1)[0]
         molecules = carray(simd.integers(a.molecules), (a.items // a.heads, _COLUMNS))
-        stride, heads, room = a.stride, a.heads, a.longest + LANES
-        scratch = np.empty(2 * room * d + LANES, np.float32)
+        heads, room = a.heads, width * (a.longest + LANES)
+        scratch = np.empty(3 * room + LANES, np.float32)
         keys = _aligned(scratch)
-        values = simd.shifted(keys, d * room)
-        like = simd.zero_rows(d)
+        values = simd.shifted(keys, room)
+        queries = simd.shifted(values, room)
+        like, span = simd.zero_rows(d), simd.zero_span(d)
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
             molecule, head = molecules[item // heads], item % heads
-            length, lanes = molecule[2], simd.padded(molecule[2])
-            row, third = head * d * stride, heads * d * stride
-            query, target = simd.shifted(simd.pointer(a.qkv), row), simd.shifted(simd.pointer(a.out), row)
+            length, lanes, column = molecule[2], simd.padded(molecule[2]), head * d
+            count = min(length, a.most_queries)
             block = molecule[4] * heads + head * lanes * length
-            _copy_tiles(like, simd.shifted(query, third), stride, molecule, keys, d)
-            _copy_tiles(like, simd.shifted(query, 2 * third), stride, molecule, values, d)
-            for start in range(0, length, LANES):
-                first, others, count = _tile(molecule, start)
+            _gather(span, simd.shifted(simd.pointer(a.keys), column), a.stride, molecule, length, keys, width)
+            _gather(span, simd.shifted(simd.pointer(a.values), column), a.stride, molecule, length, values, width)
+            source = simd.shifted(simd.pointer(a.queries), column)
+            _gather(span, source, a.query_stride, molecule, count, queries, width)
+            for start in range(0, count, LANES):
                 position = block + start * length
                 scores = simd.shifted(simd.pointer(a.scores), position)
                 bias = simd.shifted(simd.pointer(a.bias), position)
-                q = simd.load_tokens(like, query, stride, first, others, count) * (a.scale * _LOG2_E)
-                top = _write_scores(q, keys, bias, scores, length, d)
-                inverse, out = _weigh_values(a, top, values, scores, length, like, d, position)
+                q = simd.load_transposed(like, queries, start * width, width) * (a.scale * _LOG2_E)
+                top = _write_scores(q, keys, bias, scores, length, width)
+                inverse, out = _weigh_values(a, top, values, scores, length, like, width, position)
                 simd.store(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start, inverse)
-                simd.store_tokens(target, stride, first, others, count, out * (inverse * a.kept_scale))
+                simd.store_transposed(queries, start * width, width, out * (inverse * a.kept_scale))
+            _scatter(span, queries, width, molecule, count, simd.shifted(simd.pointer(a.out), column), heads * d)
 
-    fields = dict.fromkeys(("qkv", "bias", "factor", "scores", "inverses", "out"), "q")
-    fields |= dict.fromkeys(("molecules", "heads", "longest", "stride"), "q")
-    fields |= {"scale": "f", "kept_scale": "f", "key": "I", "salt": "I", "threshold": "I"}
-    return Loop(body, fields)
+    fields = dict.fromkeys(("queries", "keys", "values", "bias", "factor", "scores", "inverses", "out"), "q")
+    return Loop(body, fields | _COMMON | {"key": "I", "salt": "I", "threshold": "I"})
 
 
 @njit(forceinline=True)
-def _change_scores(a, g, mean, values, keys, kept, changes, length, like, d, position):
+def _change_scores(a, g, mean, values, keys, kept, changes, length, like, width, position):
     """Write a tile's weights of the values and score gradients, both [L, LANES].
 
     Adds to the gradients of bias and factor. Returns the sum of the keys that the score gradients weigh, the gradient
@@ -219,7 +224,7 @@ def _change_scores(a, g, mean, values, keys, kept, changes, length, like, d, pos
         cell = j * LANES
         p = simd.load(scores, cell)
         weight = simd.larger(p, zero)
-        change = simd.where_positive(p, simd.dot(zero, values, _place(j, d), LANES, g), zero)
+        change = simd.where_positive(p, simd.dot(zero, values, j * width, 1, g), zero)
         if a.factor != 0:
             factor = simd.load(factors, cell)
             if a.factor_gradient != 0:
@@ -230,7 +235,7 @@ def _change_scores(a, g, mean, values, keys, kept, changes, length, like, d, pos
         simd.store(changes, cell, change)
         if a.bias_gradient != 0:
             simd.store(bias_gradient, cell, simd.load(bias_gradient, cell) + change)
-        out = simd.add_outer(out, keys, _place(j, d), LANES, change)
+        out = simd.add_outer(out, keys, j * width, 1, change)
     return out
 
 
@@ -262,105 +267,130 @@ def _attention_backward(d: int) -> Loop:
     def body(arguments):
         a = carray(arguments, 1)[0]
         molecules = carray(simd.integers(a.molecules), (a.items // a.heads, _COLUMNS))
-        stride, heads, room = a.stride, a.heads, a.longest + LANES
-        scratch = np.zeros(2 * room * (d + width + LANES) + (2 * width + 1) * LANES, np.float32)
+        heads, room = a.heads, width * (a.longest + LANES)
+        scratch = np.zeros(7 * room + 2 * LANES * (a.longest + LANES) + LANES, np.float32)
         keys = _aligned(scratch)
-        values = simd.shifted(keys, d * room)
-        key_gradients = simd.shifted(values, d * room)
-        value_gradients = simd.shifted(key_gradients, width * room)
-        kept = simd.shifted(value_gradients, width * room)
-        changes = simd.shifted(kept, LANES * room)
-        outs = simd.shifted(changes, LANES * room)
-        queries = simd.shifted(outs, LANES * width)
-        like = simd.zero_rows(d)
+        values = simd.shifted(keys, room)
+        queries = simd.shifted(values, room)
+        outs = simd.shifted(queries, room)
+        out_gradients = simd.shifted(outs, room)
+        key_gradients = simd.shifted(out_gradients, room)
+        value_gradients = simd.shifted(key_gradients, room)
+        kept = simd.shifted(value_gradients, room)
+        changes = simd.shifted(kept, LANES * (a.longest + LANES))
+        like, span = simd.zero_rows(d), simd.zero_span(d)
         while True:
             item = claim(arguments)
             if item >= a.items:
                 break
             molecule, head = molecules[item // heads], item % heads
-            length, lanes = molecule[2], simd.padded(molecule[2])
-            row, third = head * d * stride, heads * d * stride
-            query, query_gradient = simd.shifted(simd.pointer(a.qkv), row), simd.shifted(simd.pointer(a.gradient), row)
-            out, out_gradient = simd.shifted(simd.pointer(a.out), row), simd.shifted(simd.pointer(a.out_gradient), row)
+            length, lanes, column, narrow = molecule[2], simd.padded(molecule[2]), head * d, heads * d
+            count = min(length, a.most_queries)
             block = molecule[4] * heads + head * lanes * length
-            _copy_tiles(like, simd.shifted(query, third), stride, molecule, keys, d)
-            _copy_tiles(like, simd.shifted(query, 2 * third), stride, molecule, values, d)
+            _gather(span, simd.shifted(simd.pointer(a.keys), column), a.stride, molecule, length, keys, width)
+            _gather(span, simd.shifted(simd.pointer(a.values), column), a.stride, molecule, length, values, width)
+            source = simd.shifted(simd.pointer(a.queries), column)
+            _gather(span, source, a.query_stride, molecule, count, queries, width)
+            _gather(span, simd.shifted(simd.pointer(a.out), column), narrow, molecule, count, outs, width)
+            source = simd.shifted(simd.pointer(a.out_gradient), column)
+            _gather(span, source, narrow, molecule, count, out_gradients, width)
             for place in range(0, lanes * width, LANES):
                 simd.store(key_gradients, place, simd.spread(np.float32(0)))
                 simd.store(value_gradients, place, simd.spread(np.float32(0)))
-            for start in range(0, length, LANES):
-                first, others, count = _tile(molecule, start)
+            for start in range(0, count, LANES):
+                tile, position = start * width, block + start * length
                 inverse = simd.load(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start)
-                g = simd.load_tokens(like, out_gradient, stride, first, others, count) * inverse
-                mean = simd.column_sums(g, simd.load_tokens(like, out, stride, first, others, count))
+                g = simd.load_transposed(like, out_gradients, tile, width) * inverse
+                mean = simd.column_sums(g, simd.load_transposed(like, outs, tile, width))
                 g = g * a.kept_scale
-                q = simd.load_tokens(like, query, stride, first, others, count) * a.scale
-                simd.store_transposed(outs, 0, width, g)
-                simd.store_transposed(queries, 0, width, q)
-                position = block + start * length
-                change = _change_scores(a, g, mean, values, keys, kept, changes, length, like, d, position)
-                simd.store_tokens(query_gradient, stride, first, others, count, change * a.scale)
-                _add_key_gradients(kept, changes, outs, queries, value_gradients, key_gradients, length, count, width)
-            for start in range(0, length, LANES):
-                first, others, count = _tile(molecule, start)
-                tile = simd.load_transposed(like, key_gradients, start * width, width)
-                simd.store_tokens(simd.shifted(query_gradient, third), stride, first, others, count, tile)
-                tile = simd.load_transposed(like, value_gradients, start * width, width)
-                simd.store_tokens(simd.shifted(query_gradient, 2 * third), stride, first, others, count, tile)
+                simd.store_transposed(out_gradients, tile, width, g)
+                change = _change_scores(a, g, mean, values, keys, kept, changes, length, like, width, position)
+                simd.store_transposed(outs, tile, width, change * a.scale)
+                gradients, queried = simd.shifted(out_gradients, tile), simd.shifted(queries, tile)
+                used = min(LANES, count - start)
+                _add_key_gradients(
+                    kept, changes, gradients, queried, value_gradients, key_gradients, length, used, width
+                )
+            target = simd.shifted(simd.pointer(a.query_gradient), column)
+            _scatter(span, outs, width, molecule, count, target, a.query_stride)
+            for place in range(0, lanes * width, LANES):
+                simd.store(key_gradients, place, simd.load(key_gradients, place) * a.scale)
+            target = simd.shifted(simd.pointer(a.key_gradient), column)
+            _scatter(span, key_gradients, width, molecule, length, target, a.stride)
+            target = simd.shifted(simd.pointer(a.value_gradient), column)
+            _scatter(span, value_gradients, width, molecule, length, target, a.stride)
 
-    names = ("qkv", "factor", "scores", "inverses", "out", "out_gradient")
-    gradients = ("gradient", "bias_gradient", "factor_gradient")
-    fields = dict.fromkeys((*names, *gradients, "molecules", "heads", "longest", "stride"), "q")
-    return Loop(body, fields | {"scale": "f", "kept_scale": "f"})
+    names = ("queries", "keys", "values", "factor", "scores", "inverses", "out", "out_gradient")
+    gradients = ("query_gradient", "key_gradient", "value_gradient", "bias_gradient", "factor_gradient")
+    return Loop(body, dict.fromkeys((*names, *gradients), "q") | _COMMON)
+
+
+def projections(rows: Tensor, cls: Tensor | None) -> tuple[Tensor, ...]:
+    """Queries, keys and values, as views of `rows` [N, 3 * D], or of `cls` [B, D] and `rows` [N, 2 * D]."""
+    return rows.chunk(3, dim=1) if cls is None else (cls, *rows.chunk(2, dim=1))
 
 
 def attention_forward(
-    qkv_t: Tensor, bias: Tensor, factor: Tensor | None, layout: Layout, dropout: float, seed: int
+    rows: Tensor,
+    cls: Tensor | None,
+    bias: Tensor,
+    factor: Tensor | None,
+    layout: Layout,
+    dropout: float,
+    seed: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What `attention` returns, the unscaled probabilities of all scores, and one over their sums for all queries."""
-    rows = qkv_t.shape[0]
-    if rows % (3 * layout.heads):
-        raise ValueError(f"qkv_t must have 3 * D rows with D a multiple of {layout.heads} heads, got {rows}")
+    width = rows.shape[1] // (3 if cls is None else 2)
+    if width % layout.heads or rows.shape[1] % width:
+        raise ValueError(f"rows must hold columns of D each, a multiple of {layout.heads} heads, got {rows.shape[1]}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-    check_tensor("qkv_t", qkv_t, (rows, layout.tokens))
+    check_tensor("rows", rows, (layout.tokens, rows.shape[1]))
     check_tensor("bias", bias, (layout.scores,))
+    if cls is not None:
+        check_tensor("cls", cls, (layout.batch, width))
     if factor is not None:
         check_tensor("factor", factor, (layout.scores,))
-    d = rows // 3 // layout.heads
-    out = qkv_t.new_empty(rows // 3, layout.tokens)
-    scores, inverses = qkv_t.new_empty(layout.scores), qkv_t.new_empty(layout.queries)
+    d = width // layout.heads
+    out = rows.new_empty(layout.tokens if cls is None else layout.batch, width)
+    scores, inverses = rows.new_empty(layout.scores), rows.new_empty(layout.queries)
     random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
-    tensors = (qkv_t, bias, _or_null(factor), scores, inverses, out)
-    _attention_forward(d)(layout.batch * layout.heads, *tensors, *_common(layout, d, dropout), *random)
+    parts = projections(rows, cls)
+    tensors = (*parts, bias, _or_null(factor), scores, inverses, out)
+    _attention_forward(d)(layout.batch * layout.heads, *tensors, *_common(parts, layout, d, dropout), *random)
     return out, scores, inverses
 
 
 def attention_backward(
     out_gradient: Tensor,
-    saved: tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor],
+    saved: tuple[Tensor, Tensor | None, Tensor | None, Tensor, Tensor, Tensor],
     sums: tuple[Tensor | None, Tensor | None],
     layout: Layout,
     dropout: float,
-) -> Tensor:
-    """The gradient of qkv_t; those of the bias and of the factor are added to their sums, where these are wanted.
+) -> tuple[Tensor, Tensor | None]:
+    """The gradients of rows and cls; those of the bias and of the factor are added to their sums, where wanted.
 
     Args:
-        out_gradient: [D, N].
-        saved: qkv_t, the factor, and the output, probabilities and inverses that `attention_forward` gave.
+        out_gradient: as the output.
+        saved: rows, cls, the factor, and the output, probabilities and inverses that `attention_forward` gave.
         sums: of the gradients of bias and factor, of all scores.
     """
-    qkv_t, factor, out, scores, inverses = saved
-    d = qkv_t.shape[0] // 3 // layout.heads
-    gradient = torch.empty_like(qkv_t)
-    tensors = (qkv_t, _or_null(factor), scores, inverses, out, out_gradient.contiguous(), gradient)
+    rows, cls, factor, out, scores, inverses = saved
+    d = out.shape[1] // layout.heads
+    gradients = torch.empty_like(rows), None if cls is None else torch.empty_like(cls)
+    parts = projections(rows, cls)
+    tensors = (*parts, _or_null(factor), scores, inverses, out, out_gradient.contiguous(), *projections(*gradients))
     totals = (_or_null(total) for total in sums)
-    _attention_backward(d)(layout.batch * layout.heads, *tensors, *totals, *_common(layout, d, dropout))
-    return gradient
+    common = _common(parts, layout, d, dropout)
+    _attention_backward(d)(layout.batch * layout.heads, *tensors, *totals, *common)
+    return gradients
 
 
-def _common(layout: Layout, d: int, dropout: float) -> tuple[float, ...]:
-    places = (layout.molecules.ctypes.data, layout.heads, layout.longest, layout.tokens)
+def _common(parts: tuple[Tensor, ...], layout: Layout, d: int, dropout: float) -> tuple[float, ...]:
+    """The values of the fields `_COMMON`."""
+    queries, keys, _ = parts
+    most = layout.longest if len(queries) == layout.tokens else 1
+    places = (layout.molecules.ctypes.data, layout.heads, layout.longest, most, queries.stride(0), keys.stride(0))
     return (*places, 1 / math.sqrt(d), 1 / (1 - dropout))
 
 
@@ -370,36 +400,42 @@ def _or_null(tensor: Tensor | None) -> Tensor | int:
 
 class _Attention(Function):
     @staticmethod
-    def forward(ctx, qkv_t, bias, factor, bias_sum, factor_sum, layout, dropout):
+    def forward(ctx, rows, cls, bias, factor, bias_sum, factor_sum, layout, dropout):
         seed = int(torch.randint(2**63 - 1, ())) if dropout > 0 else 0
-        out, scores, inverses = attention_forward(qkv_t, bias, factor, layout, dropout, seed)
-        ctx.save_for_backward(qkv_t, bias, factor, out, scores, inverses)
+        out, scores, inverses = attention_forward(rows, cls, bias, factor, layout, dropout, seed)
+        ctx.save_for_backward(bias, rows, cls, factor, out, scores, inverses)
         ctx.sums, ctx.layout, ctx.dropout = (bias_sum, factor_sum), layout, dropout
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, out_gradient):
-        qkv_t, bias, *saved = ctx.saved_tensors
-        wanted = zip(ctx.sums, ctx.needs_input_grad[1:3], strict=True)
+        bias, *saved = ctx.saved_tensors
+        wanted = zip(ctx.sums, ctx.needs_input_grad[2:4], strict=True)
         bias_sum, factor_sum = (total.buffer(bias) if needed else None for total, needed in wanted)
-        sums = (bias_sum, factor_sum)
-        gradient = attention_backward(out_gradient, (qkv_t, *saved), sums, ctx.layout, ctx.dropout)
-        return gradient, None, None, None, None, None, None
+        gradients = attention_backward(out_gradient, tuple(saved), (bias_sum, factor_sum), ctx.layout, ctx.dropout)
+        return *gradients, None, None, None, None, None, None
 
 
 def attention(
-    qkv_t: Tensor, bias: ScoreValues, layout: Layout, dropout: float = 0.0, factor: ScoreValues | None = None
+    rows: Tensor,
+    bias: ScoreValues,
+    layout: Layout,
+    dropout: float = 0.0,
+    factor: ScoreValues | None = None,
+    cls: Tensor | None = None,
 ) -> Tensor:
-    """Multi-head attention within each molecule, out_t [D, N].
+    """Multi-head attention within each molecule: what every token reads [N, D], or the CLS tokens alone [B, D].
 
-    qkv_t [3 * D, N] holds the queries, keys and values, D rows each, head h in rows h * d .. (h + 1) * d - 1. The
-    probabilities softmax_j(q_i . k_j / sqrt(d) + bias_hij) are dropped with probability `dropout`, by a hash seeded
-    from PyTorch's default generator, and the kept ones scaled by 1 / (1 - dropout); then they are multiplied by
-    factor_hij, where there is one.
+    rows [N, 3 * D] holds the queries, keys and values, D columns each, head h in columns h * d .. (h + 1) * d - 1 of
+    each; or rows [N, 2 * D] the keys and values, and cls [B, D] the queries of the CLS tokens. The probabilities
+    softmax_j(q_i . k_j / sqrt(d) + bias_hij) are dropped with probability `dropout`, by a hash seeded from PyTorch's
+    default generator, and the kept ones scaled by 1 / (1 - dropout); then they are multiplied by factor_hij, where
+    there is one.
     """
     factors, factor_sum = (None, None) if factor is None else (factor.values, factor.gradient)
-    return _Attention.apply(qkv_t.contiguous(), bias.values, factors, bias.gradient, factor_sum, layout, dropout)
+    cls = None if cls is None else cls.contiguous()
+    return _Attention.apply(rows.contiguous(), cls, bias.values, factors, bias.gradient, factor_sum, layout, dropout)
 
 
 # ------------------------------------------------------------------------------------------------------------ lay out

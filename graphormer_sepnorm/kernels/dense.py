@@ -30,20 +30,29 @@ class DenseAttention:
         if pair_factor is not None:
             self.factor = lay_out_densely(real, pair_factor, torch.ones_like(cls_bias))
 
-    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
+        q, k, v = self.pad(qkv, 3)
+        return self.mix(q, k, v, dropout).transpose(1, 2).flatten(0, 1)[self.slot].flatten(1)
+
+    def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
+        k, v = self.pad(kv, 2)
+        cls = q.view(len(q), 1, self.shape[2], -1).transpose(1, 2)  # [B, H, 1, d]
+        return self.mix(cls, k, v, dropout).flatten(1)
+
+    def pad(self, rows: Tensor, kinds: int) -> Tensor:
+        """From packed rows [N, kinds * D] to [kinds, B, H, L, d], with zeros for what is not there."""
         num_graphs, length, heads = self.shape
-        padded = qkv_t.new_zeros(num_graphs * length, len(qkv_t)).index_copy(0, self.slot, qkv_t.t())
-        q, k, v = padded.view(num_graphs, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-        out = self.mix(q, k, v, dropout)
-        return out.transpose(1, 2).reshape(num_graphs * length, -1)[self.slot].t()
+        padded = rows.new_zeros(num_graphs * length, rows.shape[1]).index_copy(0, self.slot, rows)
+        return padded.view(num_graphs, length, kinds, heads, -1).permute(2, 0, 3, 1, 4)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, dropped: float) -> Tensor:
-        """What the queries read, [B, H, L, d] as all arguments."""
-        bias = self.bias.to(q.dtype)
+        """What the queries read [B, H, n, d], of the first n tokens of each molecule; k and v are [B, H, L, d]."""
+        bias = self.bias[:, :, : q.shape[2]]
         if self.factor is None:
-            return scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropped)
-        weights = (q @ k.mT / math.sqrt(q.shape[-1]) + bias).softmax(dim=-1)
-        return (dropout(weights, dropped) * self.factor.to(q.dtype)) @ v
+            return scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype), dropout_p=dropped)
+        exact = torch.promote_types(q.dtype, torch.float32)
+        weights = (q @ k.mT / math.sqrt(q.shape[-1]) + bias).softmax(dim=-1, dtype=exact)
+        return (dropout(weights, dropped) * self.factor[:, :, : q.shape[2]]).to(v.dtype) @ v
 
 
 make_attention = DenseAttention

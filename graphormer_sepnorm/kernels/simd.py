@@ -122,11 +122,6 @@ def _spread(builder, scalar):
     return builder.shuffle_vector(first, undefined, ir.Constant(_INTS, [0] * LANES))
 
 
-def _below(builder, count):
-    lanes = ir.Constant(_INTS, [ir.Constant(_INT, lane) for lane in range(LANES)])
-    return builder.icmp_signed("<", lanes, _spread(builder, builder.trunc(count, _INT)))
-
-
 def _first_lanes(count):
     return ir.Constant(_BITS, [ir.Constant(ir.IntType(1), int(lane < count)) for lane in range(LANES)])
 
@@ -160,6 +155,20 @@ def _load_lanes(builder, pointer, offset, mask):
 def _store_lanes(builder, pointer, offset, mask, value):
     address = _at(builder, pointer, offset)
     _call(builder, f"llvm.masked.store.v{LANES}f32.p0", ir.VoidType(), value, address, ir.Constant(_INT, 4), mask)
+
+
+def _load_first(builder, pointer, offset, count):
+    """The first `count` floats of a vector, a number fixed at compile time, and zeros behind them."""
+    few = builder.load(_at(builder, pointer, offset, ir.VectorType(_FLOAT, count)), align=4)
+    lanes = [lane if lane < count else count for lane in range(LANES)]
+    return builder.shuffle_vector(few, ir.Constant(few.type, None), ir.Constant(_INTS, lanes))
+
+
+def _store_first(builder, pointer, offset, count, vector):
+    """The first `count` floats; a masked store would do, at ten times the cost on some processors."""
+    kind = ir.VectorType(_INT, count)
+    few = builder.shuffle_vector(vector, _ZERO, ir.Constant(kind, [ir.Constant(_INT, lane) for lane in range(count)]))
+    builder.store(few, _at(builder, pointer, offset, few.type), align=4)
 
 
 def _steps(builder, start, stride, count):
@@ -333,32 +342,6 @@ def store_rows(builder, target, offset, stride, rows):
         _store(builder, target, start, vector)
 
 
-@_simd(None, None, POINTER, types.int64, types.int64, types.int64, types.int64)
-def load_tokens(builder, like, source, stride, first, others, count):
-    """Rows of `count` columns: lane 0 from column `first`, lane i from column `others + i`; further lanes are zero.
-
-    Lane 0 of column `others` must be readable too.
-    """
-    mask = _below(builder, count)
-    vectors = []
-    for row in _steps(builder, ir.Constant(stride.type, 0), stride, like.type.count):
-        vector = _load_lanes(builder, source, builder.add(row, others), mask)
-        scalar = builder.load(_at(builder, source, builder.add(row, first), _FLOAT))
-        vectors.append(builder.insert_element(vector, scalar, ir.Constant(_INT, 0)))
-    return _join(builder, vectors)
-
-
-@_simd(types.void, POINTER, types.int64, types.int64, types.int64, types.int64, None)
-def store_tokens(builder, target, stride, first, others, count, rows):
-    """The inverse of `load_tokens`."""
-    zero = ir.Constant(_INT, 0)
-    mask = builder.insert_element(_below(builder, count), ir.Constant(ir.IntType(1), 0), zero)
-    starts = _steps(builder, ir.Constant(stride.type, 0), stride, rows.type.count)
-    for start, vector in zip(starts, _split(builder, rows), strict=True):
-        _store_lanes(builder, target, builder.add(start, others), mask, vector)
-        builder.store(builder.extract_element(vector, zero), _at(builder, target, builder.add(start, first), _FLOAT))
-
-
 @_simd(None, None, POINTER, types.int64, types.int64)
 def load_transposed(builder, like, source, offset, stride):
     """Rows whose lane l comes from `source[offset + l * stride + row]`; the stride is a multiple of LANES."""
@@ -416,7 +399,7 @@ def load_span(builder, like, source, offset, tail):
     """Consecutive floats from `source[offset]`, as many as `like` has in use."""
     starts = _steps(builder, offset, ir.Constant(offset.type, LANES), like.type.count)
     vectors = [_load(builder, source, start) for start in starts[:-1]]
-    return _join(builder, [*vectors, _load_lanes(builder, source, starts[-1], _first_lanes(tail))])
+    return _join(builder, [*vectors, _load_first(builder, source, starts[-1], tail)])
 
 
 @_simd(types.void, POINTER, types.int64, None)
@@ -426,7 +409,7 @@ def store_span(builder, target, offset, rows, tail):
     *vectors, last = _split(builder, rows)
     for start, vector in zip(starts, vectors, strict=False):
         _store(builder, target, start, vector)
-    _store_lanes(builder, target, starts[-1], _first_lanes(tail), last)
+    _store_first(builder, target, starts[-1], tail, last)
 
 
 @_simd(None, None, POINTER, types.int64, types.int64, types.int64)

@@ -111,12 +111,20 @@ lay_out.register_autograd(_lay_out_gradient, setup_context=_keep_ptr)
 
 @custom_op("graphormer_sepnorm::attention", mutates_args=(), device_types="cpu")
 def attention(
-    qkv_t: Tensor, bias: Tensor, factor: Tensor | None, ptr: Tensor, seed: Tensor | None, heads: int, dropout: float
+    rows: Tensor,
+    cls: Tensor | None,
+    bias: Tensor,
+    factor: Tensor | None,
+    ptr: Tensor,
+    seed: Tensor | None,
+    heads: int,
+    dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `cpu_attention.attention_forward` returns: the output [D, N], and what its gradient needs.
+    """What `cpu_attention.attention_forward` returns: the output, and what its gradient needs.
 
     Args:
-        qkv_t: [3 D, N] queries, keys and values.
+        rows: [N, 3 D] queries, keys and values, or [N, 2 D] keys and values where `cls` has the queries.
+        cls: [B, D] queries of the CLS rows, which then alone read; None: all rows do.
         bias: of all scores, from `lay_out`.
         factor: of all attention weights, from `lay_out`.
         ptr: int64 [B + 1] atom offsets.
@@ -128,21 +136,30 @@ def attention(
 
     layout = cpu_attention.Layout.from_ptr(ptr, heads)
     drawn = 0 if seed is None else int(seed)
-    return cpu_attention.attention_forward(qkv_t.contiguous(), bias, factor, layout, dropout, drawn)
+    cls = None if cls is None else cls.contiguous()
+    return cpu_attention.attention_forward(rows.contiguous(), cls, bias, factor, layout, dropout, drawn)
 
 
 @attention.register_fake
 def _(
-    qkv_t: Tensor, bias: Tensor, factor: Tensor | None, ptr: Tensor, seed: Tensor | None, heads: int, dropout: float
+    rows: Tensor,
+    cls: Tensor | None,
+    bias: Tensor,
+    factor: Tensor | None,
+    ptr: Tensor,
+    seed: Tensor | None,
+    heads: int,
+    dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    out = qkv_t.new_empty(qkv_t.shape[0] // 3, qkv_t.shape[1])
+    out = rows.new_empty(rows.shape[0], rows.shape[1] // 3) if cls is None else cls.new_empty(cls.shape)
     return out, bias.new_empty(bias.shape), bias.new_empty(get_ctx().new_dynamic_size())
 
 
 @custom_op("graphormer_sepnorm::attention_backward", mutates_args=(), device_types="cpu")
 def attention_backward(
     out_gradient: Tensor,
-    qkv_t: Tensor,
+    rows: Tensor,
+    cls: Tensor | None,
     factor: Tensor | None,
     out: Tensor,
     scores: Tensor,
@@ -150,22 +167,24 @@ def attention_backward(
     ptr: Tensor,
     heads: int,
     dropout: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of qkv_t, of the bias and of the factor; the last is empty where there is no factor."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of rows, cls, bias and factor; of cls and factor they are empty where there is none."""
     from graphormer_sepnorm.kernels import cpu_attention
 
     layout = cpu_attention.Layout.from_ptr(ptr, heads)
     of_bias = torch.zeros_like(scores)
     of_factor = None if factor is None else torch.zeros_like(scores)
-    saved = (qkv_t.contiguous(), factor, out, scores, inverses)
-    of_qkv = cpu_attention.attention_backward(out_gradient, saved, (of_bias, of_factor), layout, dropout)
-    return of_qkv, of_bias, scores.new_empty(0) if of_factor is None else of_factor
+    saved = (rows.contiguous(), None if cls is None else cls.contiguous(), factor, out, scores, inverses)
+    of_rows, of_cls = cpu_attention.attention_backward(out_gradient, saved, (of_bias, of_factor), layout, dropout)
+    nothing = scores.new_empty(0)
+    return of_rows, nothing if of_cls is None else of_cls, of_bias, nothing.clone() if of_factor is None else of_factor
 
 
 @attention_backward.register_fake
 def _(
     out_gradient: Tensor,
-    qkv_t: Tensor,
+    rows: Tensor,
+    cls: Tensor | None,
     factor: Tensor | None,
     out: Tensor,
     scores: Tensor,
@@ -173,22 +192,26 @@ def _(
     ptr: Tensor,
     heads: int,
     dropout: float,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    of_cls = scores.new_empty(0 if cls is None else cls.shape)
     of_factor = scores.new_empty(0 if factor is None else scores.shape)
-    return qkv_t.new_empty(qkv_t.shape), scores.new_empty(scores.shape), of_factor
+    return rows.new_empty(rows.shape), of_cls, scores.new_empty(scores.shape), of_factor
 
 
 def _keep_weights(ctx: _Context, inputs: tuple, output: tuple[Tensor, Tensor, Tensor]) -> None:
-    qkv_t, _, factor, ptr, _, ctx.heads, ctx.dropout = inputs
+    rows, cls, _, factor, ptr, _, ctx.heads, ctx.dropout = inputs
     out, scores, inverses = output
     ctx.mark_non_differentiable(scores, inverses)
-    ctx.save_for_backward(qkv_t, factor, out, scores, inverses, ptr)
+    ctx.save_for_backward(rows, cls, factor, out, scores, inverses, ptr)
 
 
 def _attention_gradient(ctx: _Context, out_gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    of_qkv, of_bias, of_factor = attention_backward(out_gradient, *ctx.saved_tensors, ctx.heads, ctx.dropout)
-    has_factor = ctx.saved_tensors[1] is not None
-    return of_qkv, of_bias, of_factor if has_factor else None, None, None, None, None
+    saved = ctx.saved_tensors
+    cls, factor = saved[1], saved[2]
+    gradients = attention_backward(out_gradient, *saved, ctx.heads, ctx.dropout)
+    of_rows, of_cls, of_bias, of_factor = gradients
+    wanted = (of_rows, None if cls is None else of_cls, of_bias, None if factor is None else of_factor)
+    return *wanted, None, None, None, None
 
 
 attention.register_autograd(_attention_gradient, setup_context=_keep_weights)
@@ -204,9 +227,15 @@ class TracedAttention:
         if pair_factor is not None:
             self.factor = lay_out(pair_factor, torch.ones_like(cls_bias), ptr)
 
-    def __call__(self, qkv_t: Tensor, dropout: float) -> Tensor:
+    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
+        return self.read(qkv, None, dropout)
+
+    def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
+        return self.read(kv, q, dropout)
+
+    def read(self, rows: Tensor, cls: Tensor | None, dropout: float) -> Tensor:
         seed = torch.randint(2**63 - 1, ()) if dropout > 0 else None
-        return attention(qkv_t, self.bias, self.factor, self.ptr, seed, self.heads, dropout)[0]
+        return attention(rows, cls, self.bias, self.factor, self.ptr, seed, self.heads, dropout)[0]
 
 
 make_attention = TracedAttention

@@ -1,13 +1,13 @@
 """BatchNorm over several processes, and its statistics estimated anew before an evaluation."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.system.distributed import num_processes
+from graphormer_sepnorm.system.distributed import all_reduce, gather, num_processes
 
 
 def synchronize_batch_norms(model: nn.Module) -> None:
@@ -19,20 +19,38 @@ def synchronize_batch_norms(model: nn.Module) -> None:
                     setattr(module, name, SyncedBatchNorm.like(norm))
 
 
-class SumOverProcesses(torch.autograd.Function):
-    """The sum of a tensor over all processes; so is its gradient."""
+def statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Number, mean [d] and variance [d] without Bessel's correction of the rows x [n, d] of all processes.
+
+    From those of each process, which lose no digits to a mean far above the spread, as a sum of squares does.
+    Source: Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983.
+    """
+    variance, mean = torch.var_mean(x, dim=0, correction=0)
+    each = gather(torch.cat([x.new_tensor([len(x)]), mean, variance]))  # [processes, 1 + 2 d]
+    counts, means, variances = each.split([1, x.shape[1], x.shape[1]], dim=1)
+    count = counts.sum()
+    mean = (counts * means).sum(dim=0) / count
+    variance = (counts * (variances + (means - mean).square())).sum(dim=0) / count
+    return count, mean, variance
+
+
+class Normalize(torch.autograd.Function):
+    """Rows x [n, d] in units of their spread, for statistics that are those of the rows of all processes."""
 
     @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
-        total = x.clone()
-        dist.all_reduce(total)
-        return total
+    def forward(ctx: FunctionCtx, x: Tensor, count: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
+        normal = (x - mean).mul_(scale)
+        ctx.save_for_backward(normal, count, scale)
+        return normal
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
-        total = gradient.clone()
-        dist.all_reduce(total)
-        return total
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        normal, count, scale = ctx.saved_tensors
+        sums = torch.stack([gradient.sum(dim=0), (gradient * normal).sum(dim=0)])  # [2, d]
+        all_reduce(sums)
+        constant, slope = sums / count
+        return (gradient - constant).addcmul_(normal, slope, value=-1).mul_(scale), None, None, None
 
 
 class SyncedBatchNorm(nn.BatchNorm1d):
@@ -53,39 +71,37 @@ class SyncedBatchNorm(nn.BatchNorm1d):
         copy.load_state_dict(norm.state_dict())
         return copy
 
-    def statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Variance and mean [d], the former without Bessel's correction, of the rows x [n, d] of all processes."""
-        count = self.count(x)
-        mean = SumOverProcesses.apply(x.sum(dim=0)) / count
-        return SumOverProcesses.apply((x - mean).square().sum(dim=0)) / count, mean
-
-    def count(self, x: Tensor) -> Tensor:
-        """The number of rows of all processes."""
-        return SumOverProcesses.apply(x.new_tensor(len(x)))
-
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return super().forward(x)
         x = x.to(self.running_mean.dtype)  # bfloat16 cannot count the rows
-        variance, mean = self.statistics(x)
         with torch.no_grad():
-            count = self.count(x)
+            count, mean, variance = statistics(x)
             self.num_batches_tracked += 1
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * count / (count - 1), self.momentum)
-        return (x - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
+        normal = Normalize.apply(x, count, mean, (variance + self.eps).rsqrt())
+        return torch.addcmul(self.bias, normal, self.weight)
 
 
 def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     """The variance and the mean [d] that a BatchNorm divides by and subtracts in training, for rows x [n, d]."""
     if isinstance(norm, SyncedBatchNorm):
-        return norm.statistics(x)
+        _, mean, variance = statistics(x)
+        return variance, mean
     return torch.var_mean(x, dim=0, correction=0)
 
 
 @torch.no_grad()
-def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> None:
+def reestimate_batch_norm(
+    model: nn.Module, encode: Callable[[GraphBatch], object], batches: Iterable[GraphBatch]
+) -> None:
     """Replaces the running statistics of BatchNorms by averages over ``batches`` with today's weights.
+
+    Args:
+        model: has the norms.
+        encode: passes a batch through all of them, ``Network.encode``.
+        batches: at least one.
 
     The CLS starts as one constant vector, so in early layers small changes of the weights move its statistics by many
     standard deviations, and running averages from before those changes mislead the evaluation. The variance is the
@@ -106,7 +122,7 @@ def reestimate_batch_norm(model: nn.Module, batches: Iterable[GraphBatch]) -> No
     for norm in norms:
         norm.train()
     for batch in batches:
-        model(batch)
+        encode(batch)
     for hook in hooks:
         hook.remove()
     for module, statistics in seen.items():

@@ -69,10 +69,19 @@ class SepNorm(nn.Module):
         return torch.cat([cls.unsqueeze(1), tok], dim=1)
 
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
-        """Normalizes packed rows x [N, d] whose first ``num_cls`` rows are the CLS tokens; raises as ``forward``."""
+        """Normalizes packed rows x [N, d] whose first ``num_cls`` rows are the CLS tokens, perhaps all of them.
+
+        Raises as ``forward``.
+        """
         forbid_single_row(self.cls_norm_layer, num_cls)
+        if x.shape[0] == num_cls:
+            return self.cls_norm_layer(x)
         cls, tok = x.split([num_cls, x.shape[0] - num_cls])
         return torch.cat([self.cls_norm_layer(cls), self.tok_norm_layer(tok)])
+
+    def see_cls_alone(self) -> None:
+        """Ends the training of the other tokens' norm: no gradient will reach it."""
+        self.tok_norm_layer.requires_grad_(False)
 
 
 class ShareNorm(nn.Module):
@@ -89,6 +98,9 @@ class ShareNorm(nn.Module):
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
         """Normalizes packed rows x [N, d]; ``num_cls`` is not needed, there is one norm for all."""
         return self.norm_layer(x)
+
+    def see_cls_alone(self) -> None:
+        """Nothing to end: the norm of the CLS is that of all tokens."""
 
 
 NORMS: dict[str, Callable[[int], SepNorm | ShareNorm]] = {

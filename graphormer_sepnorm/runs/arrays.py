@@ -18,9 +18,18 @@ def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    tensors = {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}
+    tensors = as_tensors(arrays)
     texts = {"facts": json.dumps(facts, sort_keys=True)}
     write_atomically(path, with_sorted_metadata(save(tensors, {**texts, CHECKSUM: checksum(tensors, texts)})))
+
+
+def as_tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(np.array(array, order="C")) for name, array in arrays.items()}
+
+
+def array_digest(arrays: dict[str, np.ndarray], facts: dict) -> str:
+    """A digest of arrays with JSON facts."""
+    return checksum(as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)})
 
 
 def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from graphormer_sepnorm.config import Config, config_to_json, read_config
-from graphormer_sepnorm.data.prepared_table import TABLE
+from graphormer_sepnorm.data.prepared_table import TABLE, csv_bytes
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import remove_leftovers, write_atomically
 
@@ -17,10 +17,17 @@ WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
 CONFIG = "config.json"
 MEMBER = "model-"
+FOLD = "fold-"
 METRICS_FILE = "metrics.jsonl"
 CURVES = "curves.png"
 TEST = "test.json"
-PICTURES = {"regression": "parity.png", "classification": "roc.png"}
+PREDICTIONS = "predictions.csv"
+FOREST = "forest.safetensors"
+TRUST = "trust.safetensors"
+CALIBRATION = "calibration.png"
+DISTANCE = "distance.png"
+REPORT = "report.html"
+PICTURES = {"regression": "parity.png", "classification": "roc.png", "multiclass": "roc.png"}
 LOCK = "run.lock"
 
 
@@ -72,9 +79,39 @@ class RunFolder:
         """The test scores."""
         return self.path / TEST
 
+    @property
+    def predictions(self) -> Path:
+        """The test predictions, a line per molecule."""
+        return self.path / PREDICTIONS
+
     def predictions_picture(self, kind: str) -> Path:
         """The picture of the test predictions of a kind of task."""
         return self.path / PICTURES[kind]
+
+    @property
+    def forest(self) -> Path:
+        """The forest that takes part in predictions."""
+        return self.path / FOREST
+
+    @property
+    def trust(self) -> Path:
+        """Intervals or calibration, and what the training molecules were like."""
+        return self.path / TRUST
+
+    @property
+    def calibration_picture(self) -> Path:
+        """The picture of how far intervals or probabilities hold on the test molecules."""
+        return self.path / CALIBRATION
+
+    @property
+    def distance_picture(self) -> Path:
+        """The picture of test errors against the distance to the training molecules."""
+        return self.path / DISTANCE
+
+    @property
+    def report(self) -> Path:
+        """All about a run on a table, as one page."""
+        return self.path / REPORT
 
     @property
     def holds_run(self) -> bool:
@@ -83,6 +120,10 @@ class RunFolder:
     def member(self, number: int) -> "RunFolder":
         """The run folder of a model of an ensemble."""
         return RunFolder(self.path / f"{MEMBER}{number}")
+
+    def fold(self, number: int) -> "RunFolder":
+        """The run folder of a fold."""
+        return RunFolder(self.path / f"{FOLD}{number}")
 
     def members(self) -> list["RunFolder"]:
         """The run folders of the models of an ensemble in order, none of a single run."""
@@ -156,6 +197,10 @@ class RunFolder:
     def write_test(self, result: dict) -> None:
         """Keeps the test scores."""
         write_atomically(self.test, (json.dumps(result) + "\n").encode())
+
+    def write_predictions(self, lines: list[list]) -> None:
+        """Keeps the test predictions: a header and a line per molecule."""
+        write_atomically(self.predictions, csv_bytes(lines))
 
     def saved_score(self) -> float | None:
         """The test score; None where there is none, InputError for one that cannot be read."""

@@ -2,16 +2,20 @@
 
 from pathlib import Path
 
-from graphormer_sepnorm.chem.features import MAX_ATOMS, ZINC_ATOM_TYPES
+from graphormer_sepnorm.chem.features import MAX_ATOMS, ZINC_ATOM_TYPES, without_salts
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import RunFolder
 
-VOCABULARIES = {
+AS_WRITTEN = {
     "zinc": f"the ZINC benchmark's {len(ZINC_ATOM_TYPES)} atom types ({', '.join(ZINC_ATOM_TYPES)}), "
     "single, double and triple bonds",
     "ogb": "all elements, by OGB's nine atom and three bond features",
     "mol": "all elements and bonds, with charges, hydrogens, rings and CIP labels, however a SMILES is written",
+}
+VOCABULARIES = AS_WRITTEN | {
+    without_salts(name): f"{words}; of several parts of a SMILES the largest organic one"
+    for name, words in AS_WRITTEN.items()
 }
 
 

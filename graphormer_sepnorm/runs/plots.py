@@ -1,6 +1,7 @@
 """Pictures of runs."""
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_PANELS = 9
+BINS = 8
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -47,9 +49,13 @@ def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> No
 
 
 def save_png(figure: "Figure", picture: Path) -> None:
+    write_atomically(picture, as_png(figure))
+
+
+def as_png(figure: "Figure") -> bytes:
     content = io.BytesIO()
     figure.savefig(content, dpi=120, format="png")
-    write_atomically(picture, content.getvalue())
+    return content.getvalue()
 
 
 def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, picture: Path) -> None:
@@ -62,19 +68,37 @@ def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, pi
         picture: PNG to write.
     """
     draw = draw_parity if task.kind == "regression" else draw_roc
-    panels = min(len(task.targets), MAX_PANELS)
+    save_png(panels_of_targets(task.targets, y, prediction, draw), picture)
+
+
+def panels_of_targets(
+    targets: tuple[str, ...],
+    y: np.ndarray,
+    prediction: np.ndarray,
+    draw: Callable[["Axes", np.ndarray, np.ndarray], None],
+) -> "Figure":
+    """A panel for each of the first ``MAX_PANELS`` targets, drawn from its labels that are there and the predictions.
+
+    Args:
+        targets: their names.
+        y: [M, tasks] labels, NaN where missing.
+        prediction: [M, tasks].
+        draw: draws a panel.
+    """
+    panels = min(len(targets), MAX_PANELS)
     columns = min(panels, 3)
     rows = -(-panels // columns)
     figure = new_figure(4 * columns, 4 * rows)
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for axis, target, label, predicted in zip(axes, task.targets, y.T, prediction.T, strict=False):
+    for axis, target, label, predicted in zip(axes, targets, y.T, prediction.T, strict=False):
         labelled = ~np.isnan(label)
-        draw(axis, label[labelled], predicted[labelled])
-        axis.set_title(target)
+        if labelled.any():
+            draw(axis, label[labelled], predicted[labelled])
+        axis.set_title(target, parse_math=False)
         axis.set_aspect("equal", adjustable="datalim")
     for axis in axes[panels:]:
         axis.set_visible(False)
-    save_png(figure, picture)
+    return figure
 
 
 def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
@@ -88,8 +112,102 @@ def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
 def draw_roc(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
     from sklearn.metrics import roc_curve  # its import takes seconds
 
+    if len(np.unique(y)) < 2:
+        return
     false_positive, true_positive, _ = roc_curve(y, prediction)
     axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
     axis.plot(false_positive, true_positive)
     axis.set_xlabel("false positive rate")
     axis.set_ylabel("true positive rate")
+
+
+def draw_precision_recall(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
+    from sklearn.metrics import precision_recall_curve  # its import takes seconds
+
+    precision, recall, _ = precision_recall_curve(y, prediction)
+    axis.axhline(y.mean(), color="tab:gray", linewidth=1)
+    axis.plot(recall, precision)
+    axis.set_xlabel("recall")
+    axis.set_ylabel("precision")
+
+
+def plot_coverage(targets: tuple[str, ...], confidences: np.ndarray, covered: np.ndarray, picture: Path) -> None:
+    """Draws which share of the labels lies in its interval.
+
+    Args:
+        targets: names, of which the first ``MAX_PANELS`` are drawn.
+        confidences: [C].
+        covered: [C, tasks], the share at each confidence; NaN where there is none.
+        picture: PNG to write.
+    """
+    figure = new_figure(5, 5)
+    axis = figure.subplots()
+    axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
+    for shares in covered.T[:MAX_PANELS]:
+        axis.plot(confidences, shares, marker="o", markersize=3)
+    if len(targets) > 1:
+        for text in axis.legend(axis.lines[1:], targets, frameon=False).get_texts():
+            text.set_parse_math(False)
+    axis.set_xlabel("confidence asked for")
+    axis.set_ylabel("share of the test labels in their interval")
+    save_png(figure, picture)
+
+
+def plot_reliability(
+    targets: tuple[str, ...], y: np.ndarray, before: np.ndarray, after: np.ndarray, picture: Path
+) -> None:
+    """Draws how often a class occurs where it has some probability, before and after calibration.
+
+    Args:
+        targets: names, of which the first ``MAX_PANELS`` are drawn.
+        y: [M, tasks] labels, NaN where missing.
+        before, after: [M, tasks] probabilities.
+        picture: PNG to write.
+    """
+    figure = panels_of_targets(targets, y, after, draw_reliability)
+    for axis, label, predicted in zip(figure.axes, y.T, before.T, strict=False):
+        labelled = ~np.isnan(label)
+        if labelled.any() and axis.get_visible():
+            axis.plot(*binned(predicted[labelled], label[labelled]), color="tab:orange", alpha=0.6, marker=".")
+            axis.legend(axis.lines[1:], ["calibrated", "before"], frameon=False)
+    save_png(figure, picture)
+
+
+def draw_reliability(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
+    axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
+    axis.plot(*binned(prediction, y), color="tab:blue", marker="o", markersize=4)
+    axis.set_xlabel("probability, mean of a bin")
+    axis.set_ylabel("share of class 1")
+
+
+def binned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The means of ``x`` [M] and ``y`` [M] in up to ``BINS`` bins of equally many, by rising ``x``."""
+    parts = np.array_split(np.argsort(x, kind="stable"), min(BINS, len(x)))
+    return np.array([x[part].mean() for part in parts]), np.array([y[part].mean() for part in parts])
+
+
+def plot_errors_by_distance(
+    error: np.ndarray, similarity: np.ndarray, distance: np.ndarray, of: str, picture: Path
+) -> None:
+    """Draws errors against similarity and distance to the training molecules, and their mean along both.
+
+    Args:
+        error, similarity, distance: [M]; what is not finite is left out.
+        of: what the error is, for the axis.
+        picture: PNG to write.
+    """
+    figure = new_figure(9, 4)
+    for axis, x, label in zip(
+        figure.subplots(1, 2, sharey=True),
+        (similarity, distance),
+        ("largest Tanimoto similarity to a training molecule", "smallest distance of the CLS to a training molecule's"),
+        strict=True,
+    ):
+        known = np.isfinite(x) & np.isfinite(error)
+        axis.scatter(x[known], error[known], s=9, alpha=0.4, linewidths=0)
+        if known.any():
+            axis.plot(*binned(x[known], error[known]), color="tab:red", marker="o", markersize=4, label="mean")
+            axis.legend(frameon=False)
+        axis.set_xlabel(label)
+    figure.axes[0].set_ylabel(of, parse_math=False)
+    save_png(figure, picture)

@@ -1,4 +1,4 @@
-"""Several processes, started by torchrun; on its own a process is rank 0 of 1 and nothing here has an effect.
+"""Several processes, started by torchrun or as replicas; on its own a process is rank 0 of 1, and nothing here acts.
 
 Training gives each process its share of every batch, evaluation its share of the molecules. Gradients, losses and the
 statistics of BatchNorm are put together so that all processes do what one process would do alone.
@@ -6,15 +6,18 @@ statistics of BatchNorm are put together so that all processes do what one proce
 
 import atexit
 import datetime
-from typing import TYPE_CHECKING, TypeVar
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system import replicas, torchrun
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.system.torchrun import num_local_processes, num_processes, rank
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -22,11 +25,54 @@ if TYPE_CHECKING:
 Items = TypeVar("Items", list, np.ndarray)
 TIMEOUT = datetime.timedelta(seconds=60)
 PREPARATION_TIMEOUT = datetime.timedelta(days=1)
+SMALLEST_SHARE = 8
+
+
+def rank() -> int:
+    """The number of this process among all."""
+    replica = replicas.current()
+    return torchrun.rank() if replica is None else replica.rank
+
+
+def num_processes() -> int:
+    """The number of processes on all machines."""
+    replica = replicas.current()
+    return torchrun.num_processes() if replica is None else replica.size
+
+
+def num_replicas(asked: int | None, smallest_batch: int) -> int:
+    """How many replicas of this process are to train together.
+
+    Args:
+        asked: as many, which ``check_replicas`` allows; None: as many as PyTorch would use threads where replicas can
+            be, if each has ``SMALLEST_SHARE`` molecules of a batch: with fewer it takes as long as with these.
+        smallest_batch: molecules of the smallest batch.
+    """
+    if asked is not None:
+        return asked
+    return 1 if why_alone() else max(1, min(torch.get_num_threads(), smallest_batch // SMALLEST_SHARE))
+
+
+def check_replicas(asked: int | None) -> None:
+    """Raises InputError if several replicas are asked for where there can be none."""
+    if asked is not None and asked > 1 and why_alone():
+        raise InputError(f"--processes {asked} {why_alone()}")
+
+
+def why_alone() -> str:
+    """What keeps this process from having replicas; "" if nothing does."""
+    if torchrun.num_processes() > 1:
+        return "is for a run without torchrun, which has started its own: leave --processes out"
+    if current().device.type != "cpu" or torch.cuda.is_available():
+        return "is for machines without a GPU: start a process for each GPU with torchrun"
+    if sys.platform != "linux":
+        return "is for Linux: start several processes with torchrun"
+    return ""
 
 
 def join() -> None:
     """Connects this process to the others, once; afterwards a lost one ends the rest within ``TIMEOUT``."""
-    if num_processes() > 1 and not dist.is_initialized():
+    if torchrun.num_processes() > 1 and not dist.is_initialized():
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, timeout=TIMEOUT)
         atexit.register(dist.destroy_process_group)
@@ -34,7 +80,10 @@ def join() -> None:
 
 def wait_for_all() -> None:
     """Returns when all processes have come here, however long their preparation of molecules takes."""
-    if num_processes() > 1:
+    replica = replicas.current()
+    if replica is not None:
+        replica.meet()
+    elif torchrun.num_processes() > 1:
         join()
         patient = dist.new_group(backend="gloo", timeout=PREPARATION_TIMEOUT)
         dist.barrier(patient)
@@ -51,14 +100,14 @@ def make_fabric() -> "Fabric":
     from lightning_fabric.strategies import DDPStrategy
 
     device = current().device
-    if num_processes() == 1:
+    if torchrun.num_processes() == 1:
         return Fabric(accelerator=device.type, devices=[device.index] if device.type == "cuda" else 1)
     join()
-    devices = num_local_processes()
+    devices = torchrun.num_local_processes()
     fabric = Fabric(
         accelerator=device.type,
         devices=devices,
-        num_nodes=num_processes() // devices,
+        num_nodes=torchrun.num_processes() // devices,
         strategy=DDPStrategy(timeout=TIMEOUT, broadcast_buffers=False),
     )
     fabric.launch()
@@ -70,13 +119,22 @@ def share(items: Items) -> Items:
     return items[rank() :: num_processes()]
 
 
+def all_reduce(x: Tensor) -> None:
+    """Replaces a contiguous tensor by its sum over all processes."""
+    replica = replicas.current()
+    if replica is not None:
+        replica.add_up(x)
+    elif torchrun.num_processes() > 1:
+        join()
+        dist.all_reduce(x)
+
+
 def add_up(rows: np.ndarray) -> np.ndarray:
     """The sum of an array over all processes."""
     if num_processes() == 1:
         return rows
-    join()
     total = torch.from_numpy(rows)
-    dist.all_reduce(total)
+    all_reduce(total)
     return total.numpy()
 
 
@@ -85,5 +143,40 @@ def mean(value: Tensor) -> Tensor:
     if num_processes() == 1:
         return value
     value = value.detach().clone()
-    dist.all_reduce(value)
+    all_reduce(value)
     return value / num_processes()
+
+
+def gather(row: Tensor) -> Tensor:
+    """The rows [n] of all processes: [processes, n], the same in each."""
+    rows = row.new_zeros(num_processes(), len(row))
+    rows[rank()] = row
+    all_reduce(rows)
+    return rows
+
+
+def average_gradients(model: nn.Module) -> None:
+    """Gives the parameters of a model the mean of the gradients of all replicas, put together in one tensor.
+
+    Between processes of torchrun Fabric does that, in the backward pass.
+    """
+    replica = replicas.current()
+    if replica is None:
+        return
+    parameters = [parameter for parameter in model.parameters() if parameter.grad is not None]
+    whole = torch.cat([cast(Tensor, parameter.grad).flatten() for parameter in parameters])
+    replica.add_up(whole)
+    whole /= replica.size
+    for parameter, part in zip(parameters, whole.split([p.numel() for p in parameters]), strict=True):
+        parameter.grad = part.view_as(parameter)
+
+
+def map_shares(function: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+    """What ``function`` makes of rows [M, ...], each for itself, in the same shape; each replica computes its share."""
+    replica = replicas.current()
+    if replica is None:
+        return function(rows)
+    whole = torch.zeros_like(rows)
+    whole[replica.rank :: replica.size] = function(rows[replica.rank :: replica.size])
+    replica.add_up(whole)
+    return whole

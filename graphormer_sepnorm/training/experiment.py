@@ -1,7 +1,8 @@
 """Whole runs: from a config and a data folder to a run folder, and from a run folder to a score."""
 
 import os
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,21 +10,34 @@ import numpy as np
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS
 from graphormer_sepnorm.data.load import find_dataset, load_split
+from graphormer_sepnorm.data.prepared_table import TABLE, read_rows, rows_of_split
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.forest import Forest
 from graphormer_sepnorm.inference.forward import predict_together
+from graphormer_sepnorm.inference.predict import combined, load_beside
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
+from graphormer_sepnorm.system.replicas import run_together
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable
+from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable, left_out
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.recorder import Recorder, training_alone
+from graphormer_sepnorm.training.schedule import smallest_batch_size
 from graphormer_sepnorm.training.trainer import Trainer
 
 
-def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, resume: bool = False) -> dict:
+def train_run(
+    config: Config,
+    out: Path,
+    root: str | os.PathLike | None = None,
+    resume: bool = False,
+    alone: AbstractContextManager | None = None,
+    processes: int | None = 1,
+) -> dict:
     """Trains on a named dataset, or on the table in the run folder, and scores the best checkpoint on the test split.
 
     Args:
@@ -31,6 +45,8 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         out: run folder; must be new unless ``resume``.
         root: folder of the downloaded datasets.
         resume: go on from the last completed epoch of ``out``.
+        alone: keeps other runs out of the folder while training writes there; None: ``training_alone``.
+        processes: number of replicas of this process that train together, each on one thread; None: as many as serve.
 
     Returns:
         the result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
@@ -40,6 +56,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
     """
     run = RunFolder(out)
     run.check_free(resume)
+    distributed.check_replicas(processes)
     find_optimizer(config.train.optimizer)
     dataset = run.dataset(config)
     if config.featurizer != find_dataset(dataset).featurizer:
@@ -51,15 +68,20 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
         check_scorable(config.task, test.y, "test")
         distributed.wait_for_all()
-        recorder = Recorder(Trainer(config, train, val, verbose=True), run)
-        with training_alone(run, resume):
-            if resume:
-                recorder.resume()
-            recorder.train()
-            scores = score_runs([out], "test", root)
-            if distributed.rank() == 0:
-                scores.write(run)
-        return scores.result
+
+        def train_and_score() -> dict:
+            recorder = Recorder(Trainer(config, train, val, verbose=True), run)
+            with alone or training_alone(run, resume):
+                if resume:
+                    recorder.resume()
+                recorder.train()
+                scores = score_runs([out], "test", root)
+                if distributed.rank() == 0:
+                    scores.write(run)
+            return scores.result
+
+        smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
+        return run_together(distributed.num_replicas(processes, smallest_batch), train_and_score)
 
 
 @dataclass(frozen=True)
@@ -71,31 +93,82 @@ class Scores:
         task: of the first run.
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
+        by_network: [models, M, tasks], what each of the networks predicts.
+        table: that the molecules stand in, of a run on a table of one's own.
     """
 
     result: dict
     task: TaskConfig
     y: np.ndarray
     prediction: np.ndarray
+    by_network: np.ndarray
+    table: Path | None = None
+
+    def of(self, prediction: np.ndarray) -> "Scores":
+        """The scores of another prediction [M, tasks] for the same molecules."""
+        scores = {
+            "value": METRICS[self.task.metric](self.y, prediction),
+            "scores": all_scores(self.task.kind, self.y, prediction),
+        }
+        return replace(self, result={**self.result, **scores}, prediction=prediction)
 
     def write(self, run: RunFolder) -> None:
-        """Writes ``test.json`` and the picture of the predictions."""
+        """Writes ``test.json``, and the predictions as a table and as a picture."""
         run.write_test(self.result)
+        run.write_predictions(self.lines())
         plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind))
 
+    def lines(self) -> list[list]:
+        """A header, and for each molecule its row, SMILES and split, and the label and prediction of each target.
 
-def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
-    """Scores the best checkpoints of runs on one dataset by their mean prediction; raises as ``evaluate_run``."""
+        Of a named dataset the rows are counted from 1 within the split, and SMILES are not known.
+        """
+        split, targets = self.result["split"], self.task.targets
+        if self.table is None:
+            texts = np.where(np.isnan(self.y), "", self.y.astype(str)).tolist()
+            rows = [[number, "", *labels] for number, labels in enumerate(texts, 1)]
+        else:
+            rows = rows_of_split(self.table, split, targets)
+        header = ["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]
+        numbers = ([f"{value:.7g}" for value in values] for values in self.prediction.tolist())
+        return [
+            header,
+            *(
+                [number, smiles, split, *labels, *predicted]
+                for (number, smiles, *labels), predicted in zip(rows, numbers, strict=True)
+            ),
+        ]
+
+
+def score_runs(
+    runs: list[Path],
+    split: str,
+    root: str | os.PathLike | None = None,
+    forest: Forest | None = None,
+    trust: Trust | None = None,
+) -> Scores:
+    """Scores the best checkpoints of runs on one dataset by their mean prediction, as ``combined`` with what is given.
+
+    Raises:
+        InputError: as ``evaluate_run``.
+    """
     predictions, parameters = [], 0
+    table: Path | None = None
     for run in runs:
         model, config, facts = checkpoint.load_model(run)
-        data = load_split(RunFolder.around(run).dataset(config), split, config.model.encodings, root)
+        dataset = RunFolder.around(run).dataset(config)
+        table = Path(dataset) if config.dataset == TABLE else None
+        data = load_split(dataset, split, config.model.encodings, root)
         check_scorable(config.task, data.y, split)
         model.to(current().device)
         with autocast(config.train.precision, model.cls.device):
             predictions.append(predict_together(model, data, Task(config.task)))
         parameters += sum(p.numel() for p in model.parameters())
-    prediction = np.mean(predictions, axis=0)
+    smiles: list[str] = []
+    if forest is not None:
+        smiles, _ = read_rows(RunFolder.around(runs[0]).path / TABLE, config.task, split)
+    by_network = np.stack(predictions)
+    prediction = combined(by_network, smiles, forest, trust)
     result = {
         "dataset": config.dataset,
         "split": split,
@@ -107,17 +180,26 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
         "seed": config.train.seed,
         "epoch": facts.get("epoch"),
     }
-    return Scores(result, config.task, data.y, prediction)
+    if missing := left_out(config.task, data.y):
+        result["left_out"] = missing
+    if data.bounds is not None:
+        censored = np.isfinite(data.bounds).any(axis=2).sum(axis=0).tolist()
+        result["censored"] = dict(zip(config.task.targets, censored, strict=True))
+    return Scores(result, config.task, data.y, prediction, by_network, table)
 
 
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
     """Scores a run's best checkpoint, or an ensemble, on a split of its dataset.
 
+    What ``predict`` predicts is scored: of a folder with a forest, its blend; with a calibration, that.
+
     Returns:
         ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` has all the metrics that are
-        usual for the task, and seed and epoch are those of the last model of an ensemble.
+        usual for the task, and seed and epoch are those of the last model of an ensemble. ``left_out`` has the targets
+        that have no score, with the reason, and ``censored`` how many labels of each target bound it and do not count
+        in scores; each is there if there are such.
 
     Raises:
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
     """
-    return score_runs(member_paths(run), split, root).result
+    return score_runs(member_paths(run), split, root, *load_beside(run)).result

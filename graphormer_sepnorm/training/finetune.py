@@ -3,12 +3,16 @@
 from dataclasses import replace
 from pathlib import Path
 
+from torch import nn
+
+from graphormer_sepnorm.chem.features import FEATURIZERS, without_salts
 from graphormer_sepnorm.config import Config, ModelConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.checkpoint import HEAD, load_into, load_tensors
+from graphormer_sepnorm.runs.checkpoint import HEAD, check_names, load_into, load_tensors
 from graphormer_sepnorm.runs.folder import weights_file
+from graphormer_sepnorm.runs.zoo import resolve_model
 
 
 def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
@@ -38,28 +42,44 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
         model.cls_bias.requires_grad_(False)
 
 
+def learning_body(model: Network) -> list[nn.Parameter]:
+    """The parameters before the head that learn."""
+    return [p for name, p in model.named_parameters() if p.requires_grad and not name.startswith(HEAD)]
+
+
 def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
     """Raises InputError if more layers are to be frozen than a model has."""
     if frozen_layers > config.layers:
         raise InputError(f"cannot freeze {frozen_layers} layers, the model has {config.layers}")
 
 
-def starting_from(config: Config, source: Path, frozen_layers: int = 0) -> Config:
+def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config:
     """The run with the architecture and the featurizer of a checkpoint, from whose weights it starts.
+
+    Dropout is no part of the architecture here: it stays the run's.
+
+    If the run strips salts, it does so before what the checkpoint's featurizer reads.
 
     Args:
         config: the run; its number of tasks stays.
-        source: run folder or weights file.
+        source: run folder, weights file or name of shipped weights.
         frozen_layers: first blocks that keep the checkpoint's weights.
 
     Raises:
         InputError: not a checkpoint, or more frozen layers than it has.
     """
-    _, found, _ = checkpoint.load_tensors(weights_file(source))
+    _, found, _ = checkpoint.load_tensors(weights_file(resolve_model(source)))
     check_frozen_layers(frozen_layers, found.model)
+    check_names(found, source)
+    strips = FEATURIZERS[config.featurizer].strips_salts
     return replace(
         config,
-        featurizer=found.featurizer,
-        model=replace(found.model, num_tasks=config.model.num_tasks),
-        train=replace(config.train, start_from=str(source), frozen_layers=frozen_layers),
+        featurizer=without_salts(found.featurizer) if strips else found.featurizer,
+        model=replace(
+            found.model,
+            num_tasks=config.model.num_tasks,
+            dropout=config.model.dropout,
+            attention_dropout=config.model.attention_dropout,
+        ),
+        train=replace(config.train, start_from=source, frozen_layers=frozen_layers),
     )

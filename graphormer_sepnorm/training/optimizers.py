@@ -15,6 +15,7 @@ from torch.optim import AdamW, Muon, Optimizer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.system.distributed import map_shares
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
@@ -66,7 +67,9 @@ class BatchedMuon(Muon):
         momenta = [self.state[matrix]["momentum_buffer"] for matrix in matrices]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         directions = torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))
-        changes = orthogonalized(directions, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        changes = map_shares(
+            lambda share: orthogonalized(share, group["ns_coefficients"], group["ns_steps"], group["eps"]), directions
+        )
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
         rate = 0.2 * max(directions.shape[1:]) ** 0.5 * group["lr"]
         torch._foreach_add_(matrices, list(changes.to(directions.dtype)), alpha=-rate)

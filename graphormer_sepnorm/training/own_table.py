@@ -1,82 +1,192 @@
-"""A run, or an ensemble of runs, on a table of one's own."""
+"""A run, an ensemble of runs, or one per fold, on a table of one's own."""
 
-from dataclasses import replace
+import csv
+import statistics
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.data.dataset import cache_root
-from graphormer_sepnorm.data.labels import LabelledTable, TableOptions, check_splits, read_labelled
+from graphormer_sepnorm.data.labels import LabelledTable, TableOptions, check_splits, read_folds, read_labelled
 from graphormer_sepnorm.data.prepared_table import write_labelled
+from graphormer_sepnorm.inference.forest import save_forest
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.tasks import all_scores
-from graphormer_sepnorm.training.baseline import fit_forest, table_features
-from graphormer_sepnorm.training.experiment import score_runs, train_run
+from graphormer_sepnorm.tasks import METRICS, all_scores
+from graphormer_sepnorm.training.baseline import blend_weight, fit_forest, table_features
+from graphormer_sepnorm.training.experiment import Scores, score_runs, train_run
+from graphormer_sepnorm.training.finishing import finish_table
 from graphormer_sepnorm.training.optimizers import find_optimizer
+from graphormer_sepnorm.training.recorder import training_alone
 
 
-def train_table(
-    options: TableOptions, config: Config, out: Path, members: int = 1, resume: bool = False, baseline: bool = True
-) -> dict:
-    """Trains one model on a table, or an ensemble of models that differ in their seed.
+@dataclass(frozen=True)
+class Plan:
+    """What is trained on a table, and how.
+
+    Attributes:
+        members: number of models, which differ in their seed.
+        baseline: whether a random forest is fitted to the same training molecules; its test scores are under
+            ``baseline``.
+        blend: whether that forest takes part in the predictions, by the weight that validation chooses; of several
+            classes that exclude each other it never does, because its probabilities do not add up to 1.
+        resume: go on from the last completed epoch.
+        processes: as ``train_run``.
+    """
+
+    members: int = 1
+    baseline: bool = True
+    blend: bool = True
+    resume: bool = False
+    processes: int | None = 1
+
+
+def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) -> dict:
+    """Trains one model on a table, or an ensemble of models.
 
     Args:
         options: how to read the table.
         config: of the first run, with the task of ``table_task`` and the dataset ``TABLE``.
         out: run folder of one model; of an ensemble, the folder of the run folders ``model-0``, ``model-1``, ...
-        members: number of models.
-        resume: go on from the last completed epoch.
-        baseline: whether a random forest is fitted to the same training molecules; its test scores are under
-            ``baseline``.
+        plan: what is trained.
 
     Returns:
-        the test scores, those of the mean prediction for an ensemble, which ``test.json`` holds too, and the numbers of
-        rows that were used and skipped, of molecules that stand in several rows, and of those of them whose labels
-        contradict each other.
+        what ``finish_table`` returns, which ``test.json`` holds too, and the numbers of rows that were used and
+        skipped, of molecules that stand in several rows, and of those of them whose labels contradict each other.
 
     Raises:
         InputError: as ``read_labelled`` and ``train_run``; nothing is written if the table cannot be used.
     """
-    whole = RunFolder(out)
-    runs = [whole] if members == 1 else [whole.member(number) for number in range(members)]
-    for run in runs:
-        run.check_free(resume)
-    find_optimizer(config.train.optimizer)
+    check_beginning(config, [out], plan)
     labelled = read_labelled(options, config.featurizer)
     check_splits(options, config.task, labelled)
-    for number, run in enumerate(runs):
-        write_labelled(run.path, labelled, config, options)
-        own = replace(config, train=replace(config.train, seed=config.train.seed + number))
-        result = train_run(own, run.path, resume=resume)
-    if members > 1:
-        scores = score_runs([run.path for run in runs], "test")
-        scores.write(whole)
-        result = scores.result
-    if baseline and distributed.rank() == 0:
-        with advising(f"{out} has the scores of the model: the same command and --resume adds those of the forest"):
-            result = {**result, "baseline": {"random_forest": forest_scores(labelled, config.task, config.train.seed)}}
+    return train_labelled(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
+
+
+def train_folds(options: TableOptions, config: Config, out: Path, folds: int, plan: Plan) -> dict:
+    """Trains as ``train_table`` once per fold, so that every molecule is predicted by models that did not see it.
+
+    Args:
+        out: folder of a folder ``fold-0``, ``fold-1``, ... for each fold, and of ``predictions.csv``, where ``split``
+            is the fold in which a molecule was tested.
+        folds: how many.
+        options, config, plan: as ``train_table``.
+
+    Returns:
+        ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same of the
+        forest under ``baseline``, and the numbers of rows; ``test.json`` holds the same.
+
+    Raises:
+        InputError: as ``train_table`` and ``read_folds``.
+    """
+    whole = RunFolder(out)
+    check_beginning(config, [whole.fold(number).path for number in range(folds)], plan)
+    tables = read_folds(options, config.featurizer, folds)
+    for labelled in tables:
+        check_splits(options, config.task, labelled)
+    results = [
+        train_labelled(labelled, options, config, whole.fold(number), plan) for number, labelled in enumerate(tables)
+    ]
+    metric = config.task.metric
+    result = {"metric": metric, **over_folds([result["value"] for result in results])}
+    if plan.baseline:
+        forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
+        result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
+    if distributed.rank() == 0:
+        whole.write_predictions(predictions_out_of_fold(whole, folds))
         whole.write_test(result)
+    return result | numbers_of_rows(tables[0])
+
+
+def check_beginning(config: Config, outs: list[Path], plan: Plan) -> None:
+    """Raises InputError for what is known to be wrong before the table is read."""
+    for out in outs:
+        for run in folders(RunFolder(out), plan):
+            run.check_free(plan.resume)
+    distributed.check_replicas(plan.processes)
+    find_optimizer(config.train.optimizer)
+
+
+def folders(whole: RunFolder, plan: Plan) -> list[RunFolder]:
+    """The run folder of each model."""
+    return [whole] if plan.members == 1 else [whole.member(number) for number in range(plan.members)]
+
+
+def train_labelled(
+    labelled: LabelledTable, options: TableOptions, config: Config, whole: RunFolder, plan: Plan
+) -> dict:
+    """As ``train_table``, on a table that is read and divided."""
+    runs = folders(whole, plan)
+    for number, run in enumerate(runs):
+        own = replace(config, train=replace(config.train, seed=config.train.seed + number))
+        with training_alone(run, plan.resume):
+            if distributed.rank() == 0:
+                write_labelled(run.path, labelled, config, options)
+            distributed.wait_for_all()
+            train_run(own, run.path, resume=plan.resume, alone=nullcontext(), processes=plan.processes)
+    result: dict = {}
+    if plan.baseline:
+        val = score_runs([run.path for run in runs], "val")
+        if distributed.rank() == 0:
+            with advising(f"{whole} has its models: the same command and --resume adds the forest"):
+                result["baseline"] = {"random_forest": add_forest(whole, labelled, val, config.train.seed, plan.blend)}
+    return finish_table(whole, result)
+
+
+def add_forest(
+    whole: RunFolder, labelled: LabelledTable, val: Scores, seed: int, blend: bool
+) -> dict[str, float | None]:
+    """Fits random forests to the training split, and keeps them in the folder if they are to take part.
+
+    A molecule that has no descriptors gets the means of the training labels.
+
+    Args:
+        whole: of the models.
+        val: what the models predict for the validation molecules, by which the weight is chosen.
+        seed: of the forest.
+        blend: whether it takes part.
+
+    Returns:
+        its test scores, as ``all_scores``.
+    """
+    parts = [labelled.of_split(split) for split in ("train", "val", "test")]
+    features = table_features([row.smiles for part in parts for row in part], cache_root() / "descriptors")
+    train, *others = np.split(features, np.cumsum([len(part) for part in parts])[:-1])
+    known, _, y = (np.array([row.labels for row in part]) for part in parts)
+    forest = fit_forest(train, known, "regression" if val.task.kind == "regression" else "classification", seed)
+    predictions = (forest.predict(part) for part in others)
+    of_val, of_test = (np.where(np.isnan(found), np.nanmean(known, axis=0), found) for found in predictions)
+    if blend and val.task.kind != "multiclass":
+        weight = blend_weight(val.y, val.prediction, of_val, METRICS[val.task.metric])
+        save_forest(whole.forest, replace(forest, weight=weight))
+    else:
+        whole.forest.unlink(missing_ok=True)  # of an earlier call
+    return all_scores(val.task.kind, y, of_test)
+
+
+def over_folds(values: list[float]) -> dict:
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {"value": statistics.fmean(values), "deviation": deviation, "folds": values}
+
+
+def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
+    """The lines of the folds' ``predictions.csv`` in the order of the table, under one header."""
+    found = []
+    for number in range(folds):
+        with open(whole.fold(number).predictions, newline="") as file:
+            header, *lines = csv.reader(file)
+        found += [[row, smiles, f"fold-{number}", *rest] for row, smiles, _, *rest in lines]
+    return [header, *sorted(found, key=lambda line: int(line[0]))]
+
+
+def numbers_of_rows(labelled: LabelledTable) -> dict[str, int]:
     return {
-        **result,
         "rows": len(labelled.rows),
         "skipped": len(labelled.skipped),
         "duplicates": len(labelled.duplicates),
         "conflicting": sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates),
     }
-
-
-def forest_scores(labelled: LabelledTable, task: TaskConfig, seed: int) -> dict[str, float | None]:
-    """The test scores of random forests that are fitted to the training split, as ``all_scores``.
-
-    A molecule that has no descriptors gets the means of the training labels.
-    """
-    train, test = (labelled.of_split(split) for split in ("train", "test"))
-    features = table_features([row.smiles for row in train + test], cache_root() / "descriptors")
-    known, y = (np.array([row.labels for row in rows]) for rows in (train, test))
-    forest = fit_forest(features[: len(train)], known, task.kind, seed)
-    prediction = forest.predict(features[len(train) :])
-    prediction = np.where(np.isnan(prediction), np.nanmean(known, axis=0), prediction)
-    return all_scores(task.kind, y, prediction)

@@ -24,10 +24,13 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_small, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system.replicas import run_together
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.recorder import Recorder, training_alone
+from graphormer_sepnorm.training.schedule import smallest_batch_size
 from graphormer_sepnorm.training.trainer import Trainer
 
 VALIDATION = 0.02
@@ -125,7 +128,12 @@ def telling_columns(values: np.ndarray) -> np.ndarray:
 
 
 def pretrain(
-    sources: Sequence[str], recipe: Recipe, out: Path, smiles_column: str | None = None, resume: bool = False
+    sources: Sequence[str],
+    recipe: Recipe,
+    out: Path,
+    smiles_column: str | None = None,
+    resume: bool = False,
+    processes: int | None = 1,
 ) -> dict:
     """Trains a body on the descriptors of all molecules of some tables.
 
@@ -134,6 +142,7 @@ def pretrain(
         recipe: one of ``SIZES``, perhaps with another optimisation.
         out: run folder; must be new unless ``resume``.
         resume: go on from the last completed epoch of ``out``.
+        processes: as ``train_run``.
 
     Returns:
         ``molecules, validation, skipped, targets, epoch, metric, value``; the value is the mean absolute error on
@@ -144,6 +153,7 @@ def pretrain(
     """
     run = RunFolder(out)
     run.check_free(resume)
+    distributed.check_replicas(processes)
     find_optimizer(recipe.train.optimizer)
     with advising("what is computed is kept: go on with the same command and --resume"):
         smiles = read_sources(sources, smiles_column)
@@ -157,11 +167,16 @@ def pretrain(
             part.dataset(config, name)
             for part, name in zip(corpus.split(recipe.train.seed), ("train", "val"), strict=True)
         )
-        recorder = Recorder(Trainer(config, train, val, verbose=True), run)
-        with training_alone(run, resume):
-            if resume:
-                recorder.resume()
-            facts = recorder.train()
+
+        def train_body() -> dict:
+            recorder = Recorder(Trainer(config, train, val, verbose=True), run)
+            with training_alone(run, resume):
+                if resume:
+                    recorder.resume()
+                return recorder.train()
+
+        smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
+        facts = run_together(distributed.num_replicas(processes, smallest_batch), train_body)
     return {
         "molecules": len(train),
         "validation": len(val),

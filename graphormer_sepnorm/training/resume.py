@@ -67,6 +67,7 @@ def resume(trainer: Trainer, run: RunFolder) -> None:
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
         parts[part][rest] = tensor
+    trainer.freeze(facts.epoch)
     restore_optimizers(trainer, parts.pop("optimizer", {}), facts.optimizer, run.state)
     others = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
     checkpoint.check_tensors(others, weights(trainer), run.state)

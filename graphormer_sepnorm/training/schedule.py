@@ -1,6 +1,7 @@
 """Learning rate and batches over a run."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,5 +23,16 @@ def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) ->
     return np.array_split(order, num_batches(num_molecules, batch_size))
 
 
+def with_enough_epochs(config: TrainConfig, num_molecules: int) -> TrainConfig:
+    """The optimisation with the epochs that ``min_updates`` takes on a split of so many molecules, if they are more."""
+    epochs = math.ceil(config.min_updates / num_batches(num_molecules, config.batch_size))
+    return replace(config, epochs=max(config.epochs, epochs))
+
+
 def num_batches(num_molecules: int, batch_size: int) -> int:
     return min(math.ceil(num_molecules / batch_size), num_molecules // 2)
+
+
+def smallest_batch_size(num_molecules: int, batch_size: int) -> int:
+    """Molecules of the smallest batch of an epoch."""
+    return num_molecules // max(num_batches(num_molecules, batch_size), 1)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -21,12 +20,18 @@ from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm, synchronize_batch_norms
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
-from graphormer_sepnorm.training.finetune import start_from
+from graphormer_sepnorm.training.finetune import learning_body, start_from
 from graphormer_sepnorm.training.optimizers import make_optimizers
-from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate, num_batches
+from graphormer_sepnorm.training.schedule import (
+    epoch_batches,
+    learning_rate,
+    smallest_batch_size,
+    with_enough_epochs,
+)
 
 REESTIMATE_BATCHES = 32
 
@@ -56,12 +61,12 @@ class Trainer:
     """Trains one model.
 
     Args:
-        config: the run; the scale of its task is fitted on the training split here.
+        config: the run; the scale of its task and the number of epochs are fitted to the training split here.
         train, val: prepared splits.
         verbose: show progress bars.
 
     Attributes:
-        config: the run, with the fitted scale.
+        config: the run, with the fitted scale and epochs.
         model: in training.
         evaluated: the model that is evaluated and kept: the averaged one where there is one.
         optimizers: each of its own parameters of the model.
@@ -76,9 +81,10 @@ class Trainer:
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
         check_learnable(config.task, train.y)
-        self.config = replace(config, task=fit_scale(config.task, train.y))
+        optimisation = with_enough_epochs(config.train, len(train))
+        self.config = replace(config, task=fit_scale(config.task, train.y), train=optimisation)
         check_scorable(self.config.task, val.y, "validation")
-        smallest_batch = len(train) // num_batches(len(train), config.train.batch_size)
+        smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
         if smallest_batch < distributed.num_processes():
             raise InputError(
                 f"batches of {smallest_batch} molecules cannot be shared by {distributed.num_processes()} processes: "
@@ -91,7 +97,8 @@ class Trainer:
         self.model = Network(config.model)
         synchronize_batch_norms(self.model)
         if config.train.start_from is not None:
-            start_from(self.model, Path(config.train.start_from), config.train.frozen_layers)
+            start_from(self.model, resolve_model(config.train.start_from), config.train.frozen_layers)
+        self.body = learning_body(self.model)
         optimizers = make_optimizers(self.model, config.train)
         self.forward, *self.optimizers = self.fabric.setup(self.model, *optimizers)
         self.average = None
@@ -128,6 +135,7 @@ class Trainer:
     def run_epoch(self, epoch: int) -> Epoch:
         """One pass over the training split and an evaluation."""
         started = time.perf_counter()
+        self.freeze(epoch)
         torch.manual_seed(self.config.train.seed + 1_000_003 * epoch + 7919 * distributed.rank())
         loss, lr = self.train_epoch(epoch)
         trained = time.perf_counter()
@@ -137,6 +145,11 @@ class Trainer:
             self.progress.best_metric, self.progress.best_epoch = metric, epoch
         speed = len(self.train) / (trained - started)
         return Epoch(epoch, loss, metric, lr, speed, time.perf_counter() - started)
+
+    def freeze(self, epoch: int) -> None:
+        """Lets the body learn in this epoch or not, as the config says."""
+        for parameter in self.body:
+            parameter.requires_grad_(epoch > self.config.train.frozen_epochs)
 
     def train_epoch(self, epoch: int) -> tuple[float, float]:
         """Updates the model on every batch of the epoch; returns the mean loss and the last learning rate."""
@@ -172,9 +185,10 @@ class Trainer:
         batch = self.batch(molecules)
         with self.autocast():
             output = self.forward(batch)
-        loss = self.task.loss(output.float(), labels(batch)) * self.weight_of_share(molecules)
+        loss = self.task.loss(output.float(), labels(batch), batch.bounds) * self.weight_of_share(molecules)
         self.model.zero_grad()
         self.fabric.backward(loss)
+        distributed.average_gradients(self.model)
         gradient_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
         mean_loss, norm = float(distributed.mean(loss).item()), float(gradient_norm.item())
         if math.isfinite(mean_loss) and math.isfinite(norm):
@@ -202,13 +216,13 @@ class Trainer:
 
     def weight_of_share(self, molecules: np.ndarray) -> float:
         """What the loss of this process's share counts, for the mean over processes to be the mean over all labels."""
-        labelled = ~np.isnan(self.train.y[molecules])
-        return distributed.num_processes() * distributed.share(labelled).sum() / max(labelled.sum(), 1)
+        counts = self.task.counts(*self.train.labels(molecules)).numpy()
+        return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
 
     def evaluate(self, epoch: int) -> float:
         """The metric on the validation split, with BatchNorm statistics of today's weights."""
         with self.autocast():
-            reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))
+            reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
             self.evaluated.eval()
             prediction = predict_together(self.evaluated, self.val, self.task)
         wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))

@@ -17,6 +17,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.inference import table_to_file
+from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.system.signals import Interrupted
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny
@@ -215,6 +216,94 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(command, model, tmp
     assert code == 0 and result["rows"] == 230
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert not list(tmp_path.glob("*.partial*"))
+
+
+def printed(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
+    """What the command writes to standard output and standard error."""
+    monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    found = capsys.readouterr()
+    return end.value.code or 0, found.out, found.err
+
+
+def test_smiles_are_predicted_and_printed(command, model, tmp_path, capsys, monkeypatch):
+    smiles = ["CCO", "c1ccccc1O ", "F/C=C/F"]
+    code, out, messages = printed(capsys, monkeypatch, "predict", model, *smiles)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0 and "3 of 3 rows" in messages and list(rows[0]) == ["smiles", "logp", "error"]
+    assert [row["smiles"] for row in rows] == smiles
+    (tmp_path / "in.csv").write_text("\n".join(["smiles", *smiles]) + "\n")
+    command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    assert read(tmp_path / "out.csv") == rows
+    assert command("predict", model, model, *smiles, "-o", tmp_path / "two.csv")[0] == 0
+    assert [row["logp_std"] for row in read(tmp_path / "two.csv")] == ["0"] * 3
+
+
+def test_a_table_goes_to_standard_output(command, model, tmp_path, capsys, monkeypatch):
+    command("predict", model, DRUGS, "-o", tmp_path / "out.csv")
+    code, out, messages = printed(capsys, monkeypatch, "predict", model, DRUGS, "-o", "-")
+    assert code == 0 and out == (tmp_path / "out.csv").read_text() and "209 of 209 rows" in messages
+    assert {path.name for path in tmp_path.iterdir()} == {"out.csv"}
+
+
+def test_a_reader_that_has_enough_is_a_sentence(model, tmp_path):
+    sample_table().to_csv(tmp_path / "in.csv", index=False)
+    predict = f"{sys.executable} -c 'from graphormer_sepnorm.interfaces.cli import main; main()' predict {model}"
+    line = f"{predict} {tmp_path}/in.csv -o - | head -n 2; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert done.stdout.count("\n") == 2 and done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "error: cannot write -: Broken pipe"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["CCO", "C[C"], "C[C is neither a file nor readable as SMILES: 'C[C' is not a valid SMILES"),
+        (["molecules.mol2"], "molecules.mol2 is neither a file nor readable as SMILES"),
+        (["CC>>CO"], "'CC>>CO' is a reaction: give the SMILES of one molecule"),
+        (["CCO", "--resume"], "what goes to standard output cannot be resumed"),
+        (["CCO", "--resume", "-o", "out.csv"], "can be read only once"),
+        ([], "name a model and an input"),
+        ([DRUGS], "name the file to write: -o OUT.csv, or -o - for standard output"),
+    ],
+)
+def test_inputs_that_cannot_be_are_named(command, model, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, _, messages = command("predict", model, *arguments)
+    assert code == 2 and message in messages and messages.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["predict", "embed"])
+def test_salts_are_stripped_if_that_is_asked_for(command, model, tmp_path, name):
+    def run(smiles: str, *options) -> dict:
+        (tmp_path / "in.csv").write_text(f"smiles\n{smiles}\n")
+        assert command(name, model, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *options)[0] == 0
+        (row,) = read(tmp_path / "out.csv")
+        assert row.pop("smiles") == smiles
+        return row
+
+    acetate = run("CC(=O)[O-]")
+    assert run("CC(=O)[O-].[Na+]", "--strip-salts") == acetate != run("CC(=O)[O-].[Na+]")
+
+
+def test_names_behind_smiles_are_read_over_and_kept(command, model, tmp_path):
+    (tmp_path / "in.csv").write_text("smiles\nCCO\nCCO ethanol\nC C\nCC>>CO\n")
+    assert command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")[0] == 0
+    rows = read(tmp_path / "out.csv")
+    assert rows[1]["smiles"] == "CCO ethanol" and rows[1]["logp"] == rows[0]["logp"] != ""
+    assert "has a space inside" in rows[2]["error"] and "is a reaction" in rows[3]["error"]
+
+
+def test_a_workbook_is_predicted(command, model, tmp_path):
+    pytest.importorskip("openpyxl")
+    pd.DataFrame({"id": [1, 2], "smiles": ["CCO", "c1ccccc1"]}).to_excel(tmp_path / "in.xlsx", index=False)
+    assert command("predict", model, tmp_path / "in.xlsx", "-o", tmp_path / "out.csv")[0] == 0
+    assert [row["id"] for row in read(tmp_path / "out.csv")] == ["1", "2"]
+    (tmp_path / "in.xlsx").rename(tmp_path / "in.csv")
+    code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    assert code == 2 and "in.csv is a zip archive or a workbook: save the table as CSV" in messages
 
 
 @pytest.mark.slow

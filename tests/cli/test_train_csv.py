@@ -12,15 +12,18 @@ from sklearn.ensemble import RandomForestRegressor
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data import labels
 from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.labels import read_label
 from graphormer_sepnorm.data.splits import SPLITTERS, Sizes, read_structures
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.forest import forest_features
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.training import baseline
 
-MODEL_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
+MODEL_FILES = {
+    "config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json",
+    "predictions.csv",
+}  # fmt: skip
+WHOLE_FILES = {"trust.safetensors", "calibration.png", "distance.png", "report.html"}
 TABLE_FILES = {"table.csv", "table.json", "skipped.csv", "duplicates.csv"}
 
 
@@ -68,7 +71,7 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert (result["rows"], result["skipped"], result["metric"]) == (117, 3, "mae")
     assert set(result["scores"]) == {"mae", "rmse", "r2"} and result["scores"]["mae"] == result["value"]
     run = tmp_path / "run"
-    assert names(run) == MODEL_FILES | TABLE_FILES | {"parity.png"}
+    assert names(run) == MODEL_FILES | TABLE_FILES | WHOLE_FILES | {"parity.png"}
     skipped = pd.read_csv(run / "skipped.csv")
     assert skipped.row.tolist() == [4, 6, 8]
     assert [word in error for word, error in zip(["SMILES", "no label", "'high'"], skipped.error, strict=True)]
@@ -91,7 +94,7 @@ def test_classification_ensemble_with_balance(train, command, molecules, tmp_pat
     assert code == 0, messages
     assert set(result["scores"]) == {"rocauc", "prauc", "accuracy"}
     run = tmp_path / "run"
-    assert names(run) == {"model-0", "model-1", "test.json", "roc.png"}
+    assert names(run) == {"model-0", "model-1", "test.json", "roc.png", "predictions.csv"} | WHOLE_FILES
     assert names(run / "model-1") == MODEL_FILES | TABLE_FILES | {"roc.png"}
     configs = [load_model(run / f"model-{member}")[1] for member in range(2)]
     assert [config.train.seed for config in configs] == [4, 5]
@@ -207,8 +210,8 @@ def test_a_forest_is_scored_on_the_same_molecules(train, molecules, tmp_path, fe
     for target in ("target b", "target a"):
         known, asked = training.dropna(subset=target), test.dropna(subset=target)
         forest = RandomForestRegressor(20, max_features=1 / 3, random_state=3, max_samples=len(known))
-        forest.fit(baseline.forest_features(known.smiles.tolist()), known[target])
-        predicted = forest.predict(baseline.forest_features(asked.smiles.tolist()))
+        forest.fit(forest_features(known.smiles.tolist()), known[target])
+        predicted = forest.predict(forest_features(asked.smiles.tolist()))
         errors.append(np.abs(predicted - asked[target]).mean())
     scores = result["baseline"]["random_forest"]
     assert set(scores) == {"mae", "rmse", "r2"} and scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
@@ -241,7 +244,11 @@ def test_a_run_without_a_forest_gets_one_when_it_is_resumed(train, molecules, tm
     code, before, _ = train(molecules, *arguments)
     assert code == 0 and "baseline" not in before and "baseline" not in (tmp_path / "run" / "test.json").read_text()
     code, after, _ = train(molecules, *arguments, "--resume", "--baseline")
-    assert code == 0 and after["value"] == before["value"] and "mae" in after["baseline"]["random_forest"]
+    assert code == 0 and "mae" in after["baseline"]["random_forest"]
+    assert after.get("network", after["scores"])["mae"] == before["value"] and 0 <= after["forest_weight"] <= 1
+    code, again, _ = train(molecules, *arguments, "--resume", "--baseline", "--no-blend")
+    assert code == 0 and again["value"] == before["value"] and again["baseline"] == after["baseline"]
+    assert "forest_weight" not in again and not (tmp_path / "run" / "forest.safetensors").exists()
 
 
 def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
@@ -268,7 +275,12 @@ def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
         ),
         (["--target-columns", "a", "--balance"], "--balance is for"),
         (["--target-columns", "a", "--optimizer", "sgd"], "unknown optimizer 'sgd', choose one of adamw, muon"),
-        (["--target-columns", "a", "--task", "classification"], "not 0 or 1"),
+        (["--target-columns", "a", "--task", "classification"], "a has more than 50 different labels"),
+        (["--target-columns", "a", "long"], "a asks for regression, long asks for classification"),
+        (["--target-columns", "a", "--metric", "rocauc"], "does not score a regression: choose one of mae, rmse, r2"),
+        (["--target-columns", "long", "--metric", "rmse"], "choose one of rocauc, prauc, accuracy, logloss"),
+        (["--target-columns", "long", "--loss", "mse"], "--loss is for --task regression"),
+        (["--target-columns", "a", "b", "--target-weights", "1"], "--target-weights has 1 numbers for 2 columns"),
         (["--target-columns", "a", "--smiles-column", "mol"], "no column 'mol'"),
         (["--target-columns", "long", "--split", "column", "--split-column", "rare"], "is in the train split"),
     ],
@@ -287,7 +299,18 @@ def test_a_table_of_too_many_rows_is_refused(train, molecules, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--target-columns", "a"], ["--split", "random"], ["--split-sizes", "80:10:10"], ["--no-baseline"]]
+    "arguments",
+    [
+        ["--target-columns", "a"],
+        ["--split", "random"],
+        ["--split-sizes", "80:10:10"],
+        ["--no-baseline"],
+        ["--task", "regression"],
+        ["--metric", "mae"],
+        ["--loss", "mse"],
+        ["--target-weights", "1"],
+        ["--strip-salts"],
+    ],
 )
 def test_options_of_a_table_without_one_are_refused(command, arguments):
     code, _, messages = command("train", "--dataset", "sample", *arguments)
@@ -307,16 +330,140 @@ def test_the_split_of_deepchem_has_no_seed_and_shares_no_scaffold(molecules):
     assert largest in by_split["train"]
 
 
-@pytest.mark.parametrize("text", ["", " ", "NaN", "NA", "none"])
-def test_missing_labels(text):
-    assert math.isnan(read_label(text, "a", "regression"))
-
-
-@pytest.mark.parametrize(("text", "kind"), [("inf", "regression"), ("x", "regression"), ("2", "classification")])
-def test_labels_that_a_task_cannot_have(text, kind):
-    with pytest.raises(InputError, match="a is"):
-        read_label(text, "a", kind)
-
-
 def test_patience_is_never_by_default():
     assert TrainConfig().patience == 0
+
+
+@pytest.mark.parametrize("classes", [(0, 1), (False, True), ("no", "Yes"), ("inactive", "ACTIVE")])
+def test_two_classes_are_never_silently_numbers(train, molecules, tmp_path, classes):
+    table = molecules.assign(seen=[classes[label] for label in molecules.long])
+    code, result, messages = train(table, "--target-columns", "seen", "--split", "random", "--epochs", 1)
+    assert code == 0 and result["metric"] == "rocauc", messages
+    assert "so the task is classification; otherwise say --task regression" in messages
+    found = pd.read_csv(tmp_path / "run" / "table.csv")
+    assert found["target seen"].tolist() == molecules.long.tolist()
+
+
+def test_zeros_and_ones_are_numbers_if_that_is_said(train, molecules):
+    code, result, messages = train(molecules, "--target-columns", "long", "--task", "regression", "--epochs", 1)
+    assert code == 0 and result["metric"] == "mae" and "the task is" not in messages
+
+
+def test_numbers_are_a_regression_with_a_sentence(train, molecules):
+    code, result, messages = train(molecules, "--target-columns", "a", "--epochs", 1)
+    assert code == 0 and result["metric"] == "mae"
+    assert "a: numbers, so the task is regression; otherwise say --task classification" in messages
+
+
+def test_three_classes_get_a_probability_each(train, command, molecules, tmp_path, few_trees):
+    words = np.array(["low", "mid", "high"])[molecules.smiles.str.len().rank(pct=True).mul(2.99).astype(int)]
+    table = molecules.assign(grade=words)
+    code, result, messages = train(table, "--target-columns", "grade", "--split", "random", "--baseline")
+    assert code == 0, messages
+    assert "grade has 3 classes ('high', 'low', 'mid'), so each gets a probability of its own" in messages
+    assert set(result["scores"]) == {"rocauc", "multiclass-accuracy", "multiclass-logloss"}
+    assert set(result["baseline"]["random_forest"]) == set(result["scores"])
+    assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-5)
+    assert command("predict", tmp_path / "run", tmp_path / "mols.csv", "-o", tmp_path / "out.csv")[0] == 0
+    predicted = pd.read_csv(tmp_path / "out.csv")[["grade_high", "grade_low", "grade_mid"]]
+    np.testing.assert_allclose(predicted.sum(axis=1), 1, rtol=1e-5)
+    kept = pd.read_csv(tmp_path / "run" / "predictions.csv")
+    truth = kept[["grade_high", "grade_low", "grade_mid"]].to_numpy()
+    guessed = kept[[f"grade_{name}_predicted" for name in ("high", "low", "mid")]].to_numpy()
+    accuracy = (truth.argmax(axis=1) == guessed.argmax(axis=1)).mean()
+    assert truth.sum(axis=1).tolist() == [1] * result["n"] and accuracy == result["scores"]["multiclass-accuracy"]
+
+
+def test_decimal_commas(train, molecules, tmp_path):
+    table = molecules[["smiles"]].assign(a=[f"{number:.3f}".replace(".", ",") for number in molecules.a])
+    table.to_csv(tmp_path / "mols.csv", index=False, sep=";")
+    semicolons = (tmp_path / "mols.csv").read_text()
+    code, result, messages = train(table, "--target-columns", "a", "--split", "random", "--epochs", 1)
+    assert code == 0 and result["skipped"] > 0, messages
+    assert "write" in (tmp_path / "run" / "skipped.csv").read_text()
+    (tmp_path / "semicolons.csv").write_text(semicolons)
+    arguments = ["--csv", tmp_path / "semicolons.csv", "--out", tmp_path / "other"]
+    code, result, messages = train(table, "--target-columns", "a", "--split", "random", "--epochs", 1, *arguments)
+    assert code == 0 and result["skipped"] == 0, messages
+    found = pd.read_csv(tmp_path / "other" / "table.csv")
+    np.testing.assert_allclose(found["target a"], molecules.a, atol=6e-4)
+
+
+def test_bounds_are_learnt_from_and_left_out_of_the_scores(train, command, molecules, tmp_path):
+    labels = [f"<{number:.2f}" if row % 3 == 0 else f"{number}" for row, number in enumerate(molecules.a)]
+    table = molecules[["smiles"]].assign(a=labels)
+    arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1]
+    code, result, messages = train(table, *arguments)
+    assert code == 0 and result["skipped"] == 0, messages
+    found = pd.read_csv(tmp_path / "run" / "predictions.csv", dtype=str)
+    censored = found.a.str.startswith("<")
+    assert result["censored"] == {"a": censored.sum()} and 0 < censored.sum() < len(found) == result["n"]
+    assert f"{censored.sum()} test labels of a such as <5 say no number: they are left out" in messages
+    exact = found[~censored].astype({"a": float, "a_predicted": float})
+    assert (exact.a - exact.a_predicted).abs().mean() == pytest.approx(result["value"], rel=1e-4)
+    assert command("evaluate", tmp_path / "run")[1]["censored"] == result["censored"]
+    code, again, messages = train(table, *arguments, "--resume")
+    assert code == 0 and again["value"] == result["value"], messages
+
+
+def test_weights_metric_and_loss_reach_the_run(train, molecules, tmp_path):
+    options = ["--target-weights", "1,2.5", "--metric", "r2", "--loss", "mse", "--epochs", 1]
+    code, result, messages = train(molecules, "--target-columns", "a", "b", *options)
+    assert code == 0 and result["metric"] == "r2" and result["value"] == result["scores"]["r2"], messages
+    task = load_model(tmp_path / "run")[1].task
+    assert (task.weights, task.metric, task.loss) == ((1.0, 2.5), "r2", "mse")
+
+
+def test_a_target_of_one_class_in_test_is_named_and_does_not_end_the_run(train, command, molecules, tmp_path):
+    table = molecules.assign(part=["train", "train", "val", "test"] * 30, steady=molecules.rare)
+    table.loc[table.part == "test", "steady"] = 1
+    arguments = ["--target-columns", "long", "steady", "--split", "column", "--split-column", "part", "--epochs", 1]
+    code, result, messages = train(table, *arguments)
+    assert code == 0, messages
+    assert "steady is left out of the test rocauc: ROC-AUC needs both classes" in messages
+    kept = json.loads((tmp_path / "run" / "test.json").read_text())
+    assert list(kept["left_out"]) == ["steady"] and kept["value"] == result["value"]
+    found = pd.read_csv(tmp_path / "run" / "predictions.csv")
+    one, zero = (found[found.long == label].long_predicted.to_numpy() for label in (1, 0))
+    pairs = np.sign(one[:, None] - zero[None])
+    assert result["value"] == pytest.approx((pairs.mean() + 1) / 2, abs=1e-3)
+    assert list(command("evaluate", tmp_path / "run")[1]["left_out"]) == ["steady"]
+
+
+def test_the_test_predictions_are_a_table_with_the_rows_of_the_input(train, command, molecules, tmp_path):
+    table = molecules.copy()
+    table.loc[3, "smiles"] = "C[C"
+    code, result, _ = train(table, "--target-columns", "a", "b", "--split", "random", "--epochs", 1)
+    found = pd.read_csv(tmp_path / "run" / "predictions.csv")
+    assert code == 0 and list(found) == ["row", "smiles", "split", "a", "b", "a_predicted", "b_predicted"]
+    assert set(found.split) == {"test"} and len(found) == result["n"]
+    rows = table.iloc[found.row - 1]
+    assert rows.smiles.tolist() == found.smiles.tolist()
+    np.testing.assert_allclose(rows[["a", "b"]], found[["a", "b"]], rtol=1e-6)
+    errors = [(found[name] - found[f"{name}_predicted"]).abs().mean() for name in ("a", "b")]
+    assert np.mean(errors) == pytest.approx(result["value"], rel=1e-4)
+
+
+def test_salts_are_stripped_in_training_and_then_without_being_told(train, command, molecules, tmp_path):
+    table = molecules.assign(smiles=molecules.smiles + ".[Na+].[Cl-]")
+    options = ["--target-columns", "a", "--split", "random", "--epochs", 1]
+    code, _, messages = train(table, *options, "--strip-salts")
+    assert code == 0, messages
+    assert not pd.read_csv(tmp_path / "run" / "table.csv").smiles.str.contains(".", regex=False).any()
+    molecules.to_csv(tmp_path / "bare.csv", index=False)
+    predictions = []
+    for name in ("mols.csv", "bare.csv"):
+        assert command("predict", tmp_path / "run", tmp_path / name, "-o", tmp_path / "out.csv")[0] == 0
+        predictions.append(pd.read_csv(tmp_path / "out.csv").a_predicted)
+    np.testing.assert_allclose(*predictions, rtol=1e-4, atol=1e-5)
+    assert "the largest organic one" in command("info", tmp_path / "run")[1]["vocabulary"]
+
+
+def test_a_workbook_is_trained_on(train, molecules, tmp_path):
+    pytest.importorskip("openpyxl")
+    molecules.to_excel(tmp_path / "mols.xlsx", index=False)
+    arguments = ["--csv", tmp_path / "mols.xlsx", "--target-columns", "rare", "--split", "random", "--epochs", 1]
+    code, result, messages = train(molecules, *arguments)
+    assert code == 0 and result["metric"] == "rocauc", messages
+    found = pd.read_csv(tmp_path / "run" / "table.csv")
+    assert found["target rare"].tolist() == molecules.rare.dropna().tolist()

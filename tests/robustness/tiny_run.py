@@ -46,13 +46,13 @@ def tiny_config(epochs: int = 4, dropout: float = 0.1, seed: int = 0, optimizer:
     return replace(config, model=model)
 
 
-def run(out: Path, cache: Path, resume: bool = False, threads: int = 2, **changes) -> None:
+def run(out: Path, cache: Path, resume: bool = False, threads: int = 2, processes: int = 1, **changes) -> None:
     """Trains on one core, as the command does, with a cache and a number of preparing threads of its own."""
     torch.set_num_threads(1)
     cache.mkdir(parents=True, exist_ok=True)
     os.environ[CACHE_VARIABLE] = str(cache)
     store.PREPARE_THREADS = threads
-    guarded(lambda: print(json.dumps(train_run(tiny_config(**changes), out, resume=resume))))
+    guarded(lambda: print(json.dumps(train_run(tiny_config(**changes), out, None, resume, processes))))
 
 
 def evaluate(out: Path, cache: Path) -> None:
@@ -68,5 +68,6 @@ if __name__ == "__main__":
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--optimizer", default="adamw")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--resume", action="store_true")
     run(**vars(parser.parse_args()))

@@ -161,3 +161,9 @@ def test_what_is_no_config_is_refused(text):
 
 def test_shipped_weights_pass_messages():
     assert load_model(resolve_model("zinc-subset"))[1].model.messages
+
+
+def test_a_config_of_earlier_releases_has_no_weights():
+    older = json.loads(config_to_json(CONFIG))
+    assert older["task"].pop("weights") == []
+    assert config_from_json(json.dumps(older), "here") == CONFIG

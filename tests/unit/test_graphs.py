@@ -84,6 +84,12 @@ def test_rows_of_arrays_go_with_their_molecules():
     assert batch.y.tolist() == taken.y.tolist() == [[0, 0, 1], [1, 0, 0]]
 
 
+def test_pairs_are_counted_row_by_row_and_atoms_with_themselves_are_found():
+    graphs = as_many_atoms_as_bonds()
+    assert graphs.pair_ptr.tolist() == [0, 1, 5, 14]
+    assert graphs.diagonal.tolist() == [0, 1, 4, 5, 9, 13]
+
+
 def test_a_shard_is_read_as_it_was_written():
     for packed in (as_many_atoms_as_bonds(), pack_data(some_graphs(), (3,))):
         graphs = prepare(packed, (PerRow(),))

@@ -11,6 +11,7 @@ from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels import make_attention
+from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.model import Structure
@@ -54,7 +55,9 @@ def relative_error(a, b):
 
 
 def gradients(model):
-    return torch.cat([p.grad.double().reshape(-1) for p in model.parameters()])
+    """Of all parameters, one after another: zeros where the prediction does not depend on one."""
+    found = (torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters())
+    return torch.cat([gradient.double().reshape(-1) for gradient in found])
 
 
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
@@ -66,8 +69,8 @@ def test_dropout_acts_on_what_each_sublayer_adds_in_training_alone(config, norm_
     no_bonds = torch.empty(2, 0, dtype=torch.long)
     structure = Structure(attend, no_bonds, no_bonds[0], torch.zeros(4, dtype=torch.long))
     untouched = rows if norm_position == "pre" else block.ffn_norm.packed(block.attention_norm.packed(rows, 1), 1)
-    torch.testing.assert_close(block.train()(rows, 1, structure), untouched)
-    assert not torch.allclose(block.eval()(rows, 1, structure), untouched)
+    torch.testing.assert_close(block.train()(rows, 5, 1, structure), untouched)
+    assert not torch.allclose(block.eval()(rows, 5, 1, structure), untouched)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-12)])
@@ -97,7 +100,8 @@ def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_p
     assert relative_error(gradients(model), reference) < tolerance
     if dtype == torch.float64:
         for name, parameter in model.named_parameters():
-            assert (parameter.grad - state[name].grad).abs().max() < tolerance * reference.norm(), name
+            found = 0 if parameter.grad is None else parameter.grad
+            assert (found - state[name].grad).abs().max() < tolerance * reference.norm(), name
 
 
 def test_compiled_and_plain_operations_agree(variant, graphs, monkeypatch):
@@ -137,6 +141,60 @@ VARIANTS = {
 def variant(request, config):
     """The small model with each encoding alone, each field of the blocks, norm and readout, and everything at once."""
     return replace(config, **VARIANTS[request.param])
+
+
+def test_predictions_are_read_off_the_embeddings_of_all_rows(variant, graphs):
+    """What the last block computes for the CLS rows alone is what it computes for them among all rows."""
+    model = make_model(variant)
+    batch = model.packed(collate(model, graphs))
+    for training in (True, False):
+        model.train(training)
+        read = model.readout.read(*model.encode(batch), batch.ptr)
+        torch.testing.assert_close(model(batch), model.head(read), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(model.encode_cls(batch), model.encode(batch)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_the_last_block_computes_the_rows_that_are_read(config, graphs):
+    rows = []
+    for readout in ("cls", "cls+sum"):
+        model = make_model(replace(config, readout=readout))
+        model.blocks[-1].ffn.register_forward_hook(lambda module, inputs, output: rows.append(len(output)))
+        model(collate(model, graphs))
+    assert rows == [len(graphs), len(graphs) + sum(graph.num_nodes for graph in graphs)]
+
+
+@pytest.mark.parametrize("norm_position", ["post", "pre"])
+def test_what_gets_no_gradient_is_not_trained_and_the_rest_is(config, graphs, norm_position):
+    """So that processes which share gradients, and optimizers, wait for none."""
+    model = make_model(replace(config, norm_position=norm_position, norm="sepnorm-layernorm"))
+    model(collate(model, graphs)).sum().backward()
+    assert all((p.grad is not None) == p.requires_grad for p in model.parameters())
+    still = {name for name, p in model.named_parameters() if not p.requires_grad}
+    unread = {"post": ("attention_norm", "ffn_norm"), "pre": ("ffn_norm",)}[norm_position]
+    norms = [f"blocks.1.{name}" for name in unread] + ["last_norm"] * (norm_position == "pre")
+    assert still == {f"{norm}.tok_norm_layer.{name}" for norm in norms for name in ("weight", "bias")}
+
+
+def test_dropout_acts_on_what_the_cls_alone_reads(config, graphs):
+    """With one layer, whose attention is all of it."""
+    model = make_model(replace(config, layers=1, attention_dropout=0.5, norm="sepnorm-layernorm"))
+    batch = collate(model, graphs)
+    outputs = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        outputs.append(model(batch))
+    assert torch.equal(outputs[0], outputs[1])
+    assert not torch.allclose(outputs[0], outputs[2])
+    assert not torch.allclose(outputs[0], model.eval()(batch))
+
+
+def test_statistics_of_atoms_that_no_prediction_needs_are_estimated_too(config, graphs):
+    model = Graphormer(replace(config, norm="sepnorm-batchnorm"))
+    batch = model.packed(collate(model, graphs))
+    reestimate_batch_norm(model, model.encode, [batch])
+    _, atoms = model.eval().encode(batch)
+    torch.testing.assert_close(atoms.mean(0), torch.zeros(config.width), rtol=0, atol=1e-5)
+    torch.testing.assert_close(atoms.var(0, correction=0), torch.ones(config.width), rtol=0, atol=1e-3)
 
 
 def test_every_encoding_parameter_learns(variant, graphs):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, report_rows
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision, StripSalts, report_rows
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -18,6 +18,7 @@ def embed(
     out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet or .csv.")],
     smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
+    strip_salts: StripSalts = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",
@@ -28,10 +29,13 @@ def embed(
     """
     with leaving_at_once():
         from graphormer_sepnorm.inference.embed_table import embed_table
-        from graphormer_sepnorm.inference.predict import load_embedder
+        from graphormer_sepnorm.inference.predict import load_embedder, stripping_salts
         from graphormer_sepnorm.system.device import choose, computing
 
     started = time.perf_counter()
     with computing(choose(device, precision)):
-        result = embed_table(load_embedder(model), source, out, smiles_column, delimiter, resume)
+        embedder = load_embedder(model)
+        if strip_salts:
+            stripping_salts(embedder)
+        result = embed_table(embedder, source, out, smiles_column, delimiter, resume)
     report_rows(result, time.perf_counter() - started)

@@ -27,6 +27,10 @@ Precision = Annotated[
 TrainingPrecision = Annotated[
     Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the matrix products; auto: the recipe's.")
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option(min=1, help="Copies of itself, one per core, that train together; by default what is fastest."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the config, such as model.layers=6; applied last."),
@@ -38,8 +42,15 @@ def with_given(config: Part, options: Mapping[str, object]) -> Part:
     return replace(config, **{name: value for name, value in options.items() if value is not None})
 
 
+StripSalts = Annotated[
+    bool,
+    typer.Option("--strip-salts", help="Read the largest organic part of each molecule; a model may do so anyway."),
+]
+
+
 def report_rows(result: dict, seconds: float) -> None:
-    """A line for people on standard error, and the result as JSON."""
+    """A line for people on standard error, and the result as JSON unless its rows are on standard output."""
     read = result["rows"] - result["unreadable"]
     print(f"{result['output']}: {read} of {result['rows']} rows, {result['unreadable']} unreadable", file=sys.stderr)
-    print(json.dumps({**result, "seconds": round(seconds, 3)}))
+    if result["output"] != "-":
+        print(json.dumps({**result, "seconds": round(seconds, 3)}))

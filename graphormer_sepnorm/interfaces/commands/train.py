@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,11 +13,20 @@ import typer
 from graphormer_sepnorm.data.benchmarks import DATASETS
 from graphormer_sepnorm.data.dataset import SplitName
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, with_given
+from graphormer_sepnorm.interfaces.commands.options import (
+    Device,
+    Processes,
+    Root,
+    Settings,
+    TrainingPrecision,
+    with_given,
+)
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+
+MEMBERS = 3
 
 
 def train(
@@ -29,7 +39,23 @@ def train(
     smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
     target_columns: Annotated[list[str] | None, typer.Option(help="Columns of --csv to predict.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
-    task: Annotated[Literal["regression", "classification"], typer.Option(help="Of --csv.")] = "regression",
+    task: Annotated[
+        Literal["regression", "classification"] | None, typer.Option(help="Of --csv; by default found in its labels.")
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="That chooses the epoch: mae, rmse or r2; rocauc, prauc, accuracy or logloss; of several classes also "
+            "multiclass-accuracy or multiclass-logloss."
+        ),
+    ] = None,
+    loss: Annotated[
+        Literal["l1", "mse"] | None,
+        typer.Option(help="Of a regression on --csv; by default mse for the metrics rmse and r2, otherwise l1."),
+    ] = None,
+    target_weights: Annotated[
+        str | None, typer.Option(help="What each of --target-columns counts in the loss, such as 1,2,0.5.")
+    ] = None,
     split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
     split_column: Annotated[
         str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
@@ -37,16 +63,36 @@ def train(
     split_sizes: Annotated[
         str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")
     ] = None,
+    strip_salts: Annotated[
+        bool, typer.Option("--strip-salts", help="Read the largest organic part of each molecule of --csv alone.")
+    ] = False,
     balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
-    ensemble: Annotated[int, typer.Option(min=1, help="Models to train on --csv, of one seed after the other.")] = 1,
+    ensemble: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help=f"Models to train on --csv; by default {MEMBERS} of the recipe foundation, one of others."
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Train on --csv once per fold: every molecule is tested once.")
+    ] = None,
     baseline: Annotated[
         bool, typer.Option("--baseline/--no-baseline", help="Score a random forest on the same split of --csv too.")
     ] = True,
+    blend: Annotated[
+        bool,
+        typer.Option("--blend/--no-blend", help="Let the forest take part in predictions, as far as validation says."),
+    ] = True,
     recipe: Annotated[
-        str, typer.Option(help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run.")
-    ] = "slim",
+        str | None,
+        typer.Option(
+            help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run; "
+            "by default foundation for --csv without --norm, otherwise slim.",
+            show_default=False,
+        ),
+    ] = None,
     norm: Annotated[str | None, typer.Option(help=f"{', '.join(NORMS)}; by default the recipe's.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training molecules; slim's: 20.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default the recipe's.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Molecules per update; by default the recipe's.")] = None,
     lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the recipe's.")] = None,
     optimizer: Annotated[str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; by default the recipe's.")] = None,
@@ -58,6 +104,7 @@ def train(
     settings: Settings = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
+    processes: Processes = None,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
     start: Annotated[
@@ -68,27 +115,30 @@ def train(
     """Train a Graphormer and score its best checkpoint on the test molecules.
 
     The run folder holds config.json, model.safetensors (the best checkpoint by validation), metrics.jsonl (a line per
-    epoch), curves.png and test.json.
+    epoch), curves.png, test.json and predictions.csv (label and prediction of each test molecule).
 
     Example: graphormer-sepnorm train --dataset zinc-subset --epochs 50 --set train.warmup=0.05 --out runs/zinc
     """
     with leaving_at_once():
-        from graphormer_sepnorm.chem.features import FOR_TABLES
-        from graphormer_sepnorm.data.labels import TableOptions, table_task
+        from graphormer_sepnorm.chem.features import FOR_TABLES, without_salts
+        from graphormer_sepnorm.data.labels import TableOptions, read_weights, table_task, task_of_table
         from graphormer_sepnorm.data.prepared_table import TABLE
         from graphormer_sepnorm.data.splits import Sizes, read_sizes
         from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
-        from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.system.torchrun import rank
         from graphormer_sepnorm.training.experiment import train_run
         from graphormer_sepnorm.training.finetune import starting_from
-        from graphormer_sepnorm.training.own_table import train_table
+        from graphormer_sepnorm.training.own_table import Plan, train_folds, train_table
         from graphormer_sepnorm.training.settings import in_precision, with_settings
 
     compute = choose(device)
+    if recipe is None:
+        recipe = "slim" if csv is None or norm is not None else "foundation"
     found = find_recipe(recipe)
     optimisation = {
         "epochs": epochs,
+        "min_updates": None if epochs is None else 0,
         "batch_size": batch_size,
         "lr": lr,
         "optimizer": optimizer,
@@ -106,14 +156,22 @@ def train(
             delimiter,
             split_column,
             split_sizes,
+            task,
+            metric,
+            target_weights,
+            loss,
+            strip_salts,
             balance,
-            ensemble != 1,
+            ensemble,
+            folds,
             not baseline,
+            not blend,
         )
-        if any(of_tables) or task != "regression" or split != "scaffold":
+        if any(of_tables) or split != "scaffold":
             raise InputError(
-                "--target-columns, --smiles-column, --delimiter, --task, --split, --split-column, --split-sizes, "
-                "--balance, --ensemble and --no-baseline belong to --csv FILE"
+                "--target-columns, --smiles-column, --delimiter, --task, --metric, --loss, --target-weights, --split, "
+                "--split-column, --split-sizes, --strip-salts, --balance, --ensemble, --folds, --no-baseline and "
+                "--no-blend belong to --csv FILE"
             )
         config = dataset_config(dataset, train_config, norm, found.architecture)
     else:
@@ -121,13 +179,21 @@ def train(
             raise InputError("--dataset and --csv exclude each other")
         targets = (*(target_columns or ()), *(more_targets or ()))
         sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
+        guess = task_of_table(csv, targets, task, smiles_column, delimiter)
+        if guess.sentence and rank() == 0:
+            print(guess.sentence, file=sys.stderr)
         division = (split, split_column, sizes, balance, train_config.seed)
-        table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
-        config = task_config(TABLE, FOR_TABLES, table_task(table), train_config, norm, found.architecture)
+        squared = guess.kind == "regression" and metric in ("rmse", "r2")
+        loss = loss or ("mse" if squared else "l1")
+        asked = (guess.classes, metric, loss, read_weights(target_weights))
+        table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked)
+        featurizer = without_salts(FOR_TABLES) if strip_salts else FOR_TABLES
+        config = task_config(TABLE, featurizer, table_task(table), train_config, norm, found.architecture)
+    start = start or config.train.start_from
     if start is not None:
         if norm is not None:
-            raise InputError("the norm is that of the model that --from names: leave --norm out")
-        config = starting_from(config, resolve_model(start), freeze)
+            raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
+        config = starting_from(config, start, freeze)
     elif freeze:
         raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
     dropouts = {"dropout": dropout, "attention_dropout": attention_dropout}
@@ -137,10 +203,14 @@ def train(
     started = time.perf_counter()
     with computing(compute):
         if csv is None:
-            result = train_run(config, folder, root, resume)
+            result = train_run(config, folder, root, resume, processes=processes)
         else:
             table = replace(table, seed=config.train.seed)
-            result = train_table(table, config, folder, ensemble, resume, baseline)
+            plan = Plan(ensemble or (MEMBERS if recipe == "foundation" else 1), baseline, blend, resume, processes)
+            if folds is None:
+                result = train_table(table, config, folder, plan)
+            else:
+                result = train_folds(table, config, folder, folds, plan)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
             if result["duplicates"]:
@@ -149,9 +219,20 @@ def train(
                     "labels that contradict each other: duplicates.csv in the run folder names them",
                     file=sys.stderr,
                 )
+    for line in left_out_lines(result):
+        print(line, file=sys.stderr)
     score = f"{result['metric']} {result['value']:.4f}{beside(result)}"
     print(f"{folder}: test {score}, {time.perf_counter() - started:.0f} s")
     print(json.dumps(result))
+
+
+def left_out_lines(result: dict) -> Iterator[str]:
+    """Sentences on what the test scores do not count."""
+    for target, reason in result.get("left_out", {}).items():
+        yield f"{target} is left out of the test {result['metric']}: {reason}"
+    censored = {target: count for target, count in result.get("censored", {}).items() if count}
+    for target, count in censored.items():
+        yield f"{count} test labels of {target} such as <5 say no number: they are left out of the test scores"
 
 
 def beside(result: dict) -> str:

@@ -12,6 +12,7 @@ class Facts(BaseModel):
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
     models: int = Field(description="how many models are averaged; a spread is given for more than one")
+    is_combined: bool = Field(description="whether atom pictures show one of several parts of the prediction alone")
     confidence: float | None = Field(description="of the intervals; null where the model has none")
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
     about: dict[str, str] = Field(description="architecture, training data and scores")
@@ -21,18 +22,18 @@ class Prediction(BaseModel):
     """A target of a molecule."""
 
     value: float = Field(description="on the target's own scale, or a probability")
-    spread: float | None = Field(None, description="standard deviation over the models")
-    low: float | None = Field(None, description="lower end of the interval")
-    high: float | None = Field(None, description="upper end of the interval")
+    spread: float | None = Field(default=None, description="standard deviation over the models")
+    low: float | None = Field(default=None, description="lower end of the interval")
+    high: float | None = Field(default=None, description="upper end of the interval")
 
 
 class Answer(BaseModel):
     """What the models say of a molecule."""
 
-    error: str = Field("", description="why there is no prediction; empty where there is one")
-    predictions: dict[str, Prediction] = Field({}, description="by target")
-    similarity: float | None = Field(None, description="Tanimoto, to the nearest training molecule")
-    warning: str = Field("", description="what the training molecules did not have")
+    error: str = Field(default="", description="why there is no prediction; empty where there is one")
+    predictions: dict[str, Prediction] = Field(default={}, description="by target")
+    similarity: float | None = Field(default=None, description="Tanimoto, to the nearest training molecule")
+    warning: str = Field(default="", description="what the training molecules did not have")
 
 
 class Atom(BaseModel):

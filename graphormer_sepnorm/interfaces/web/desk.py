@@ -326,9 +326,9 @@ def added_columns(facts: Facts) -> list[str]:
 def added_fields(answer: Answer, facts: Facts) -> list[str]:
     """The fields of ``added_columns``."""
     found = [answer.predictions.get(target) for target in facts.targets]
-    numbers = [one and one.value for one in found]
+    numbers = [one.value if one else None for one in found]
     if facts.models > 1:
-        numbers += [one and one.spread for one in found]
+        numbers += [one.spread if one else None for one in found]
     if facts.confidence is not None:
         numbers += [end for one in found for end in ((one.low, one.high) if one else (None, None))]
     texts = [as_number(number) for number in numbers]

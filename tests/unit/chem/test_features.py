@@ -7,7 +7,7 @@ from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
 from graphormer_sepnorm.chem import features, properties
-from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, Featurizer, read_molecules
+from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, Featurizer, read_molecules, without_salts
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.labels import structures_or_errors
@@ -41,6 +41,18 @@ def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
             assert ZINC_ATOM_TYPES[row[0]].split()[0] == atom.GetSymbol()
         orders = [int(bond.GetBondTypeAsDouble()) for bond in mol.GetBonds()]
         assert graph.edge_attr[:, 0].tolist() == orders * 2
+
+
+def test_zinc_atoms_by_hand():
+    """Hydrogens count where the SMILES writes them, and the sign of a charge does."""
+    expected = {
+        "CC(C)C": ["C"] * 4,
+        "C[C@H](N)O": ["C", "C H1", "N", "O"],
+        "C[NH3+]": ["C", "N H3 +"],
+        "CC(=O)[O-]": ["C", "C", "O", "O -"],
+    }
+    for smiles, names in expected.items():
+        assert [ZINC_ATOM_TYPES[row[0]] for row in FEATURIZERS["zinc"].graph(smiles).x] == names
 
 
 @pytest.mark.parametrize("smiles", [*ODDITIES.values(), *REFUSED_BY_STRICT_RDKIT])
@@ -123,3 +135,16 @@ def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_k
         monkeypatch.setattr(module, "read_smiles", read)
     assert structures_or_errors(featurizer, smiles) == expected
     assert parsed == smiles
+
+
+@pytest.mark.parametrize("featurizer", ["zinc", "ogb", "mol"])
+def test_without_salts_the_largest_part_is_read_as_if_it_were_alone(featurizer):
+    name = without_salts(featurizer)
+    assert without_salts(name) == name and not FEATURIZERS[featurizer].strips_salts
+    found, alone = (
+        FEATURIZERS[name].graph("[Na+].C[C@H](N)C(=O)[O-].O"),
+        FEATURIZERS[featurizer].graph("C[C@H](N)C(=O)[O-]"),
+    )
+    np.testing.assert_array_equal(found.x, alone.x)
+    np.testing.assert_array_equal(found.edge_index, alone.edge_index)
+    np.testing.assert_array_equal(found.edge_attr, alone.edge_attr)

@@ -5,7 +5,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem import smiles
 from graphormer_sepnorm.chem.properties import penalized_logp
-from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, read_smiles
+from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, largest_fragment, read_smiles, strip_salts
 from graphormer_sepnorm.errors import InputError
 
 ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
@@ -33,7 +33,12 @@ def test_molecules_are_what_rdkit_reads_by_default(smiles):
         ("C\x00C", r"'C\\x00C' has characters that are not printable ASCII"),
         ("C\x1b[31mC", r"'C\\x1b\[31mC' has characters that are not printable ASCII"),
         ("[O\N{MINUS SIGN}]C", r"'\[O\\u2212\]C' has characters that are not printable ASCII"),
-        ("CCO ethanol", "'CCO ethanol' has a space inside"),
+        ("C C", "'C C' has a space inside"),
+        ("CC(=O) Oc1ccccc1", "has a space inside"),
+        ("CCO |bad|", r"'CCO \|bad\|' is not a valid SMILES"),
+        ("CCO |x^", r"is not a valid SMILES"),
+        ("CC>>CO", "'CC>>CO' is a reaction: give the SMILES of one molecule"),
+        ("CC>O>CO name", "'CC>O>CO' is a reaction"),
         ("ethanol", "'ethanol' is not a valid SMILES"),
         ("C(C", r"'C\(C' is not a valid SMILES"),
         ("C(C)(C)(C)(C)C", "impossible molecule: Explicit valence for atom # 0 C, 5"),
@@ -64,6 +69,39 @@ def test_read_smiles_takes_the_longest_allowed():
 
 def test_read_smiles_ignores_spaces_around():
     assert read_smiles("  CCO ").GetNumAtoms() == 3
+
+
+@pytest.mark.parametrize("name", ["ethanol", "64-17-5", "spirit of wine", "caf\u00e9", "\ud800", "N-methyl", "  "])
+def test_a_name_behind_a_smiles_is_ignored(name):
+    for space in (" ", "\t"):
+        assert read_smiles(f"CCO{space}{name}").ToBinary() == read_smiles("CCO").ToBinary()
+
+
+def test_a_cxsmiles_extension_is_read_by_rdkit():
+    radical = read_smiles("CCO |^1:0| a name")
+    assert [atom.GetNumRadicalElectrons() for atom in radical.GetAtoms()] == [1, 0, 0]
+    assert Chem.MolToSmiles(read_smiles("[NH3][Fe] |C:0.0|")) == Chem.MolToSmiles(read_smiles("[NH3]->[Fe]"))
+
+
+@pytest.mark.parametrize(
+    ("smiles", "left"),
+    [
+        ("CC(=O)[O-].[Na+]", "CC(=O)[O-]"),
+        ("Cl.C[C@H](N)C(=O)O.O", "C[C@H](N)C(=O)O"),
+        ("C.[Pt]", "C"),
+        ("[Na+].[Cl-]", "[Cl-]"),
+        ("OCC", "OCC"),
+        ("C(.", "C(."),
+        ("C1.C1", "CC"),
+    ],
+)
+def test_salts_are_stripped(smiles, left):
+    assert strip_salts(smiles) == left
+
+
+def test_the_largest_fragment_of_one_is_itself():
+    mol = read_smiles("CCO")
+    assert largest_fragment(mol) is mol
 
 
 def test_read_smiles_reads_strictly_where_it_can():

@@ -63,7 +63,7 @@ def predict():
     torch.manual_seed(0)
     model = Network(best(MOL.atom_sizes, MOL.bond_sizes))
     known = prepare(model, list(pd.read_csv(DRUGS).smiles))
-    reestimate_batch_norm(model, [known.batch(range(len(known)))])
+    reestimate_batch_norm(model, model.encode, [known.batch(range(len(known)))])
     model.eval()
 
     def run(smiles: list[str]) -> np.ndarray:

@@ -3,11 +3,12 @@ import pytest
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data.labels import LabelledRow, LabelledTable, TableOptions, table_task
-from graphormer_sepnorm.data.prepared_table import csv_bytes, table_dataset, write_labelled
+from graphormer_sepnorm.data.prepared_table import csv_bytes, rows_of_split, table_dataset, write_labelled
 from graphormer_sepnorm.data.splits import Duplicate
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import task_config
 
+NAN, INF = float("nan"), float("inf")
 OPTIONS = TableOptions("table.csv", ("logp", "a, b"))
 ROWS = [
     LabelledRow(1, "CCO", [1.5, float("nan")], "train"),
@@ -34,7 +35,7 @@ def test_fields_are_quoted_and_bytes_that_are_not_utf8_become_what_they_were():
 
 def test_the_files_by_hand(folder):
     assert (folder / "table.csv").read_text() == (
-        'smiles,split,target logp,"target a, b"\nCCO,train,1.5,\nc1ccccc1,val,,-2.0\nCN,train,0.1,0.25\n'
+        'row,smiles,split,target logp,"target a, b"\n1,CCO,train,1.5,\n3,c1ccccc1,val,,-2.0\n4,CN,train,0.1,0.25\n'
     )
     assert (folder / "skipped.csv").read_text() == "row,smiles,error\n2,C(,not a valid SMILES\n"
     assert (folder / "duplicates.csv").read_text() == (
@@ -76,3 +77,40 @@ def test_a_damaged_table_is_a_sentence(folder):
     (folder / "table.csv").write_text("smiles\nCCO\n")
     with pytest.raises(InputError, match="is damaged: it is not the table that this run was trained on"):
         dataset.read("train", folder)
+
+
+BOUNDED = LabelledTable(
+    [
+        LabelledRow(1, "CCO", [NAN, 2.0], "train", bounds={0: "<1.5"}),
+        LabelledRow(2, "CC", [0.5, NAN], "train"),
+        LabelledRow(5, "CN", [NAN, NAN], "val", bounds={0: ">3.0", 1: "<0.25"}),
+        LabelledRow(6, "CF", [1.0, 2.0], "test"),
+    ]
+)
+
+
+def test_bounds_are_written_and_read_again(tmp_path):
+    write(tmp_path, BOUNDED)
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    assert lines[1:4] == ["1,CCO,train,<1.5,2.0", "2,CC,train,0.5,", "5,CN,val,>3.0,<0.25"]
+    dataset = table_dataset(tmp_path / "table.csv")
+    train, val, test = (dataset.read(split, tmp_path) for split in ("train", "val", "test"))
+    np.testing.assert_array_equal(train.y, np.array([[NAN, 2.0], [0.5, NAN]], np.float32))
+    np.testing.assert_array_equal(train.bounds, np.array([[[-INF, 1.5], [-INF, INF]], [[-INF, INF]] * 2], np.float32))
+    np.testing.assert_array_equal(val.y, np.full((1, 2), NAN, np.float32))
+    np.testing.assert_array_equal(val.bounds, np.array([[[3.0, INF], [-INF, 0.25]]], np.float32))
+    assert test.bounds is None and test.y.tolist() == [[1.0, 2.0]]
+
+
+def test_rows_of_a_split_have_their_labels_as_they_are_written(tmp_path):
+    write(tmp_path, BOUNDED)
+    rows = rows_of_split(tmp_path / "table.csv", "train", ("logp", "a, b"))
+    assert [[str(part) for part in row] for row in rows] == [["1", "CCO", "<1.5", "2.0"], ["2", "CC", "0.5", ""]]
+
+
+def test_rows_of_an_older_table_are_counted(folder):
+    lines = (folder / "table.csv").read_text().splitlines()
+    older = "\n".join(line.split(",", 1)[1] for line in lines) + "\n"
+    (folder / "table.csv").write_text(older)
+    assert [row[:2] for row in rows_of_split(folder / "table.csv", "train", ("logp",))] == [[1, "CCO"], [3, "CN"]]
+    assert len(table_dataset(folder / "table.csv").read("train", folder)) == 2

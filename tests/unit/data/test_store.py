@@ -103,3 +103,17 @@ def test_a_cache_that_cannot_be_is_a_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot write to the cache"), locked(tmp_path / "file" / "store"):
         pass
+
+
+def test_bounds_are_stored_and_batched(molecules, tmp_path, monkeypatch):
+    monkeypatch.setattr("graphormer_sepnorm.data.store.SHARD_MOLECULES", 6)
+    assert in_memory(molecules, ENCODINGS).bounds is None and in_memory(molecules, ENCODINGS).batch([0]).bounds is None
+    bounds = np.arange(40, dtype=np.float32).reshape(20, 1, 2)
+    bounded = molecules.with_targets(molecules.y, bounds)
+    stored = open_or_write(tmp_path / "store", lambda: bounded, ENCODINGS, "key", "preparing")
+    for dataset in (stored, in_memory(bounded, ENCODINGS)):
+        np.testing.assert_array_equal(dataset.bounds, bounds)
+        batch = dataset.batch([7, 2, 19]).to("cpu")
+        np.testing.assert_array_equal(batch.bounds.numpy(), bounds[[7, 2, 19]])
+        y, found = dataset.labels(np.array([7, 2, 19]))
+        assert found.equal(batch.bounds) and y.equal(batch.y)

@@ -1,11 +1,12 @@
 import gzip
+import io
 import os
 
 import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.data import tables
-from graphormer_sepnorm.data.tables import Row, free_name, open_table
+from graphormer_sepnorm.data.tables import Row, free_name, kind_of, open_table, table_of_smiles, with_free_names
 from graphormer_sepnorm.errors import InputError
 
 
@@ -177,3 +178,79 @@ def test_chunks_are_lists_of_rows_in_order(tmp_path):
 def test_free_name():
     assert free_name("a", ["b"], "_x") == "a"
     assert free_name("a", ["a", "a_x"], "_x") == "a_x_x"
+    assert with_free_names(["a", "b"], ["a"]) == ["a_predicted", "b"]
+
+
+def test_the_kind_of_a_file_is_the_suffix_before_gz():
+    assert [kind_of(name) for name in ("a.SMI.gz", "a.sdf", "b.tsv.GZ", "-")] == [".smi", ".sdf", ".tsv", ""]
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_a_closed_standard_input_is_a_sentence(monkeypatch, stream):
+    if stream is not None:
+        stream.close()
+    monkeypatch.setattr("sys.stdin", stream)
+    with pytest.raises(InputError, match="standard input is closed"):
+        read("-")
+
+
+def test_line_ends_inside_quotes_stay_as_they_are(tmp_path):
+    rows = read(write(tmp_path, "a.csv", b'name,smiles\r\n"a\r\nb",C\r\n'))[1]
+    assert rows == [Row(["a\r\nb", "C"], "C")]
+
+
+def test_a_line_that_is_too_long_is_refused_in_every_kind_of_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "MAX_RECORD", 10)
+    with pytest.raises(InputError, match=r"line 2 of .* has more than 10 characters: is it a table"):
+        read(write(tmp_path, "a.smi", "C\n" + "C" * 11 + "\n"))
+
+
+def test_many_records_may_be_longer_than_one_may_be(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "MAX_RECORD", 12)
+    assert len(read(write(tmp_path, "a.sdf", "1234567\n$$$$\n" * 5))[1]) == 5
+    assert len(read(write(tmp_path, "a.csv", "smiles\n" + "CCCCCCC\n" * 5))[1]) == 5
+
+
+def test_an_impossible_molecule_of_an_sdf_keeps_its_smiles(tmp_path):
+    """So that the reason why it cannot be used is that of its SMILES."""
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CC(C)(C)(C)C", sanitize=False), kekulize=False)
+    assert [row.smiles for row in read(write(tmp_path, "a.sdf", block + "$$$$\n"))[1]] == ["CC(C)(C)(C)C"]
+
+
+def test_a_workbook_is_a_table_like_a_csv(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "SMILES", "y"], [1, "CCO", 0.5], [2, "CC"], [], [3, "C", 1, 2], []):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    columns, rows = read(tmp_path / "a.xlsx")
+    assert columns == ["id", "SMILES", "y"]
+    assert [row.fields for row in rows] == [["1", "CCO", "0.5"], ["2", "CC", ""], ["", "", ""], ["3", "C", "1"]]
+    assert [row.error for row in rows] == ["", "", "the line is empty", "the row has 4 fields, the header has 3"]
+    packed = write(tmp_path, "b.xlsx.gz", gzip.compress((tmp_path / "a.xlsx").read_bytes()))
+    assert read(packed) == (columns, rows)
+    with pytest.raises(InputError, match="No such file"):
+        read(tmp_path / "c.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"PK\x03\x04\0\0", "a zip archive or a workbook"),
+        (b"\xd0\xcf\x11\xe0\0", "an old Excel file"),
+        (b"PAR1\0", "Parquet"),
+    ],
+)
+def test_what_is_no_text_is_named(tmp_path, content, kind):
+    with pytest.raises(InputError, match=f"is {kind}: save the table as CSV"):
+        read(write(tmp_path, "a.csv", content))
+
+
+def test_smiles_are_a_table_of_one_column():
+    table = table_of_smiles(["C", "CC"])
+    assert table.columns == ["smiles"] and list(table.rows) == [Row(["C"], "C"), Row(["CC"], "CC")]
+
+
+def test_a_csv_knows_its_delimiter(tmp_path):
+    with open_table(write(tmp_path, "a.csv", "smiles;y\nC;1\n")) as table:
+        assert table.delimiter == ";"

@@ -126,11 +126,11 @@ def test_recorded_attention_is_the_attention_of_the_model():
 def test_recorded_weights_are_those_that_mix_the_values():
     generator = torch.Generator().manual_seed(0)
     ptr, pair_bias = torch.tensor([0, 3]), torch.randn(9, 1, generator=generator)
-    cls_bias, qkv_t = torch.randn(1, generator=generator), torch.randn(12, 4, generator=generator)
+    cls_bias, qkv = torch.randn(1, generator=generator), torch.randn(4, 12, generator=generator)
     attention = RecordedAttention(ptr, pair_bias, cls_bias)
-    out = attention(qkv_t, 0.0)
-    torch.testing.assert_close(out, DenseAttention(ptr, pair_bias, cls_bias)(qkv_t, 0.0))
-    torch.testing.assert_close(attention.weights[0] @ qkv_t[8:].t(), out.t())
+    out = attention(qkv, 0.0)
+    torch.testing.assert_close(out, DenseAttention(ptr, pair_bias, cls_bias)(qkv, 0.0))
+    torch.testing.assert_close(attention.weights[0] @ qkv[:, 8:], out)
 
 
 def test_rollout_is_a_share():

@@ -10,6 +10,7 @@ from graphormer_sepnorm.inference.pictures import (
     MOST_PICTURES,
     ColourScale,
     check_output,
+    draw_plain,
     plot_cls_geometry,
     shortened,
 )
@@ -47,3 +48,10 @@ def test_runs_are_drawn_side_by_side(tmp_path):
     results = [{**result, "singular_values": np.geomspace(1, 1e-3, 8).tolist()}] * 2
     plot_cls_geometry(results, tmp_path / "geometry.png")
     assert (tmp_path / "geometry.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_a_molecule_without_colours_is_an_svg_of_its_own():
+    picture = draw_plain("CC(=O)Oc1ccccc1C(=O)O")
+    assert picture.startswith(b"<?xml") and picture.rstrip().endswith(b"</svg>")
+    with pytest.raises(InputError, match="not a valid SMILES"):
+        draw_plain("C[C")

@@ -1,11 +1,12 @@
 import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.predict_table import predict_table
+from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
 from tests.tiny import tiny_model
 
 
@@ -45,3 +46,51 @@ def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):
     with pytest.raises(InputError, match=r"predictions are written as \.csv or \.tsv, not as '\.xlsx'"):
         predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.xlsx")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "models", "source"),
+    [
+        (["m", "in.csv"], ["m"], "in.csv"),
+        (["m", "missing.csv"], ["m"], "missing.csv"),
+        (["m", "other/model", "-"], ["m", "other/model"], "-"),
+        (["m", "C"], ["m"], ["C"]),
+        (["m", "F/C=C/F", "CCO ethanol"], ["m"], ["F/C=C/F", "CCO ethanol"]),
+        (["m", "zinc", "C", "CC"], ["m", "zinc"], ["C", "CC"]),
+        (["m", "run", "C"], ["m", "run"], ["C"]),
+        (["C", "C"], ["C"], ["C"]),
+    ],
+)
+def test_what_is_a_model_what_a_table_and_what_a_smiles(table, monkeypatch, arguments, models, source):
+    monkeypatch.chdir(table.parent)
+    (table.parent / "run").mkdir()
+    assert models_and_source(arguments) == (models, source)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["in.csv"], "name a model and an input"),
+        (["m", "C", "zinc", "C("], r"C\( is neither a file nor readable as SMILES: 'C\(' is not a valid SMILES"),
+    ],
+)
+def test_what_is_none_of_them_is_named(table, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(table.parent)
+    with pytest.raises(InputError, match=sentence):
+        models_and_source(arguments)
+
+
+def test_smiles_are_a_table_of_one_column(tmp_path):
+    predict_table(Predictor([tiny_model()]), ["CCO", "C("], tmp_path / "out.csv")
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert [row["smiles"] for row in rows] == ["CCO", "C("] and [bool(row["logp"]) for row in rows] == [True, False]
+
+
+def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
+    predictor = Predictor([tiny_model()])
+    predict_table(predictor, str(table), tmp_path / "out.csv")
+    result = predict_table(predictor, str(table), Path("-"))
+    assert capsysbinary.readouterr().out == (tmp_path / "out.csv").read_bytes()
+    assert (result["rows"], result["unreadable"], result["output"]) == (2, 1, "-")
+    with pytest.raises(InputError, match="what goes to standard output cannot be resumed"):
+        predict_table(predictor, str(table), Path("-"), resume=True)

@@ -16,11 +16,12 @@ from graphormer_sepnorm.inference.trust import (
     Domain,
     Intervals,
     Trust,
+    brier_score,
+    calibration_error,
     coverage,
     fit_calibration,
     fit_domain,
     fit_intervals,
-    interval_columns,
     load_trust,
     save_trust,
 )
@@ -93,16 +94,6 @@ def test_coverage_by_hand():
     np.testing.assert_array_equal(found, [2 / 3, 1, np.nan])
 
 
-def test_columns_of_intervals():
-    found = interval_columns(("a", "b"), np.array([[1.0, 2]]), np.array([[0.5, 3]]))
-    assert {name: values.tolist() for name, values in found.items()} == {
-        "a_low": [0.5],
-        "a_high": [1.5],
-        "b_low": [-1],
-        "b_high": [5],
-    }
-
-
 def overconfident(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels, and probabilities whose logits are three times too large and one too high."""
     random = np.random.default_rng(seed)
@@ -129,6 +120,14 @@ def test_reliability_after_calibration():
         assert y[inside].mean() == pytest.approx(calibrated[inside].mean(), abs=0.05)
 
 
+def test_calibration_error_and_brier_score_by_hand():
+    """Two bins: one with 0.1 and 0.15 of which one is of class 1, one with 0.9 and 1.0, both of class 1."""
+    y = np.array([[1.0, np.nan], [0, np.nan], [1, np.nan], [1, np.nan], [np.nan, np.nan]])
+    probability = np.tile(column(0.1, 0.15, 0.9, 1.0, 0.5), 2)
+    np.testing.assert_allclose(calibration_error(y, probability), [(0.75 + 0.1) / 4, np.nan])
+    np.testing.assert_allclose(brier_score(y, probability), [(0.81 + 0.0225 + 0.01 + 0) / 4, np.nan])
+
+
 def test_classes_that_are_parted_perfectly_do_not_become_certain():
     found = fit_calibration(column(0, 0, 1, 1), column(0.0, 0.1, 0.9, 1.0))
     calibrated = found(column(0.0, 0.5, 1.0))[:, 0]
@@ -148,11 +147,12 @@ def test_targets_that_cannot_be_calibrated_stay_as_they_are(y):
 def test_similarity_by_hand(domain):
     """Of CCO, with 6 environments, CCCO has 4 of its 9: see the overlap of the two sets of bits."""
     ours, theirs = (set(morgan_bits(read_smiles(text)).GetOnBits()) for text in ("CCCO", "CCO"))
-    seen = domain.look(["CCCO", "OCC", "C[C", None, "OC(=O)c1ccccc1OC(C)=O"])
-    assert seen.similarity[0] == pytest.approx(len(ours & theirs) / len(ours | theirs))
-    assert seen.similarity[1] == seen.similarity[4] == 1
-    assert np.isnan(seen.similarity[2:4]).all()
-    assert seen.warnings == ["", "", "", "", ""]
+    smiles = ["CCCO", "OCC", "C[C", None, "OC(=O)c1ccccc1OC(C)=O"]
+    found = domain.similarity(smiles)
+    assert found[0] == pytest.approx(len(ours & theirs) / len(ours | theirs))
+    assert found[1] == found[4] == 1
+    assert np.isnan(found[2:4]).all()
+    assert domain.warnings(smiles) == ["", "", "", "", ""]
 
 
 def test_fingerprints_as_bytes_come_back():
@@ -173,13 +173,13 @@ def test_fingerprints_as_bytes_come_back():
     ],
 )
 def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
-    assert domain.look([smiles]).warnings == [warning]
+    assert domain.warnings([smiles]) == [warning]
 
 
 def test_no_training_molecule_is_strange():
     smiles = sample_table().smiles.tolist()[:100]
-    seen = fit_domain(smiles).look(smiles)
-    assert set(seen.warnings) == {""} and (seen.similarity == 1).all()
+    found = fit_domain(smiles)
+    assert set(found.warnings(smiles)) == {""} and (found.similarity(smiles) == 1).all()
 
 
 def test_distances_by_hand(domain):
@@ -193,12 +193,19 @@ def test_of_many_training_molecules_some_are_kept_and_all_are_looked_at(monkeypa
     monkeypatch.setattr(trust, "MAX_REFERENCES", 2)
     found = fit_domain(["CCO", "CCBr", "CCCC"], np.arange(3.0)[:, None])
     assert found.bits.shape == (2, 256) and found.embeddings.tolist() == [[0], [2]]
-    assert found.look(["CBr", "CC(Br)C"]).warnings == ["heavy atoms: 2, seen 3 to 4", ""]
+    assert found.warnings(["CBr", "CC(Br)C"]) == ["heavy atoms: 2, seen 3 to 4", ""]
 
 
 def test_training_molecules_must_be_there():
     with pytest.raises(InputError, match="no training molecules"):
         fit_domain([])
+
+
+def test_trust_fits_models_of_its_shape_alone(domain):
+    intervals, calibration = Intervals(np.ones((2, 3)), np.zeros(3)), Calibration(np.ones(3), np.zeros(3))
+    for trust_of_three in (Trust(domain, intervals), Trust(domain, calibration=calibration)):
+        assert trust_of_three.fits(3, 2) and not trust_of_three.fits(2, 2) and not trust_of_three.fits(3, 16)
+    assert Trust(fit_domain(SMILES)).fits(5, 16)
 
 
 @pytest.fixture(params=["intervals", "calibration", "neither"])
@@ -222,7 +229,7 @@ def test_what_is_kept_comes_back(kept, tmp_path):
         if ours is not None:
             for key, values in vars(ours).items():
                 np.testing.assert_array_equal(values, getattr(theirs, key))
-    assert found.domain.look(["CCCO"]) is not None
+    assert found.domain.similarity(["CCCO"]) == kept.domain.similarity(["CCCO"])
     before = path.read_bytes()
     save_trust(path, found)
     assert path.read_bytes() == before

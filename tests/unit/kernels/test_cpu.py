@@ -6,14 +6,15 @@ from graphormer_sepnorm.kernels import cpu, dense
 def test_attention_without_scores_is_the_mean_of_the_values_by_hand():
     """One head of width 1 on two atoms and their CLS; queries are zero, so all are read alike."""
     attend = cpu.make_attention(torch.tensor([0, 2]), torch.zeros(4, 1), torch.zeros(1))
-    qkv_t = torch.tensor([[0.0, 0.0, 0.0], [5.0, 6.0, 7.0], [1.0, 2.0, 6.0]])
-    torch.testing.assert_close(attend(qkv_t, 0.0), torch.tensor([[3.0, 3.0, 3.0]]))
+    qkv = torch.tensor([[0.0, 5.0, 1.0], [0.0, 6.0, 2.0], [0.0, 7.0, 6.0]])
+    torch.testing.assert_close(attend(qkv, 0.0), torch.tensor([[3.0], [3.0], [3.0]]))
+    torch.testing.assert_close(attend.of_cls(torch.zeros(1, 1), qkv[:, 1:], 0.0), torch.tensor([[3.0]]))
 
 
 def test_factors_multiply_what_atoms_read_of_atoms_and_not_of_the_cls():
     attend = cpu.make_attention(torch.tensor([0, 2]), torch.zeros(4, 1), torch.zeros(1), torch.zeros(4, 1))
-    qkv_t = torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [3.0, 6.0, 9.0]])
-    torch.testing.assert_close(attend(qkv_t, 0.0), torch.tensor([[6.0, 1.0, 1.0]]))
+    qkv = torch.tensor([[0.0, 0.0, 3.0], [0.0, 0.0, 6.0], [0.0, 0.0, 9.0]])
+    torch.testing.assert_close(attend(qkv, 0.0), torch.tensor([[6.0], [1.0], [1.0]]))
 
 
 def test_it_reads_as_plain_pytorch_does():
@@ -21,6 +22,9 @@ def test_it_reads_as_plain_pytorch_does():
     ptr, heads, width = torch.tensor([0, 3, 4, 21]), 2, 10
     pairs = int((ptr.diff() ** 2).sum())
     arguments = (ptr, torch.randn(pairs, heads), torch.randn(heads), torch.rand(pairs, heads))
-    qkv_t = torch.randn(3 * heads * width, 3 + 21)
-    compiled, plain = (module.make_attention(*arguments)(qkv_t, 0.0) for module in (cpu, dense))
-    torch.testing.assert_close(compiled, plain, rtol=1e-5, atol=1e-5)
+    qkv = torch.randn(3 + 21, 3 * heads * width)
+    q, kv = qkv.split([heads * width, 2 * heads * width], dim=1)
+    compiled, plain = (module.make_attention(*arguments) for module in (cpu, dense))
+    torch.testing.assert_close(compiled(qkv, 0.0), plain(qkv, 0.0), rtol=1e-5, atol=1e-5)
+    for attend in (compiled, plain):
+        torch.testing.assert_close(attend.of_cls(q[:3], kv, 0.0), plain(qkv, 0.0)[:3], rtol=1e-5, atol=1e-5)

@@ -37,12 +37,12 @@ class Case:
         self.sizes, self.ptr, self.heads = sizes, pointers(sizes), heads
         self.layout = Layout.from_ptr(self.ptr, heads)
         tokens, pairs = len(sizes) + sum(sizes), sum(n * n for n in sizes)
-        self.qkv = [torch.randn(3 * heads * d, tokens).requires_grad_() for _ in range(layers)]
+        self.qkv = [torch.randn(tokens, 3 * heads * d).requires_grad_() for _ in range(layers)]
         self.pair_bias = torch.randn(pairs, heads).requires_grad_()
         self.cls_bias = torch.randn(heads).requires_grad_()
         self.pair_factor = torch.randn(pairs, heads).requires_grad_() if with_factor else None
         self.leaves = [*self.qkv, self.pair_bias, self.cls_bias, *([self.pair_factor] if with_factor else [])]
-        self.weights = [torch.randn(heads * d, tokens) for _ in range(layers)]
+        self.weights = [torch.randn(tokens, heads * d) for _ in range(layers)]
 
     def bias(self) -> ScoreValues:
         return lay_out(self.pair_bias, self.cls_bias, self.layout)
@@ -67,19 +67,19 @@ def reference(case: Case, leaves: list[Tensor], masks: list[list[Tensor]] | None
     layers, (pair_bias, cls_bias, *factors) = leaves[: len(case.qkv)], leaves[len(case.qkv) :]
     outs = []
     for layer, qkv in enumerate(layers):
-        out, first_pair = torch.zeros(len(qkv) // 3, qkv.shape[1], dtype=qkv.dtype), 0
+        out, first_pair = torch.zeros(len(qkv), qkv.shape[1] // 3, dtype=qkv.dtype), 0
         for molecule, n in enumerate(case.sizes):
-            columns = tokens_of(case, molecule)
-            q, k, v = qkv[:, columns].unflatten(0, (3, case.heads, -1))
+            rows = tokens_of(case, molecule)
+            q, k, v = qkv[rows].unflatten(1, (3, case.heads, -1)).permute(1, 2, 0, 3)  # [H, L, d]
             bias = cls_bias[:, None, None].repeat(1, n + 1, n + 1)
             bias[:, 1:, 1:] = pair_bias[first_pair : first_pair + n * n].view(n, n, -1).permute(2, 0, 1)
-            scores = q.mT @ k / math.sqrt(q.shape[1]) + bias
+            scores = q @ k.mT / math.sqrt(q.shape[2]) + bias
             probabilities = scores.softmax(-1) * (1 if masks is None else masks[layer][molecule])
             for pair_factor in factors:
                 factor = torch.ones_like(bias)
                 factor[:, 1:, 1:] = pair_factor[first_pair : first_pair + n * n].view(n, n, -1).permute(2, 0, 1)
                 probabilities = probabilities * factor
-            out[:, columns] = (v @ probabilities.mT).flatten(0, 1)
+            out[rows] = (probabilities @ v).transpose(0, 1).flatten(1)
             first_pair += n * n
         outs.append(out)
     return outs
@@ -96,21 +96,21 @@ def kept_factors(case: Case, dropout: float, seed: int) -> list[Tensor]:
 
     With equal scores and unit vectors as values, an output is a factor over L; each call reads off d keys.
     """
-    d = len(case.qkv[0]) // 3 // case.heads
+    d = case.qkv[0].shape[1] // 3 // case.heads
     zero = Case(case.sizes, case.heads, d)
     zero.pair_bias, zero.cls_bias = torch.zeros_like(case.pair_bias), torch.zeros_like(case.cls_bias)
     factors = [torch.zeros(case.heads, n + 1, n + 1) for n in case.sizes]
     for first in range(0, max(case.sizes) + 1, d):
         qkv = torch.zeros_like(case.qkv[0])
-        values = qkv.view(3, case.heads, d, -1)[2]
+        values = qkv.view(-1, 3, case.heads, d)[:, 2]
         for molecule, n in enumerate(case.sizes):
-            for row, column in enumerate(tokens_of(case, molecule)[first : first + d]):
-                values[:, row, column] = n + 1
+            for column, row in enumerate(tokens_of(case, molecule)[first : first + d]):
+                values[row, :, column] = n + 1
         torch.manual_seed(seed)
-        out = attention(qkv, zero.bias(), zero.layout, dropout).view(case.heads, d, -1)
+        out = attention(qkv, zero.bias(), zero.layout, dropout).view(-1, case.heads, d)
         for molecule in range(len(case.sizes)):
             keys = factors[molecule][:, :, first : first + d]
-            keys.copy_(out[:, : keys.shape[2], tokens_of(case, molecule)].mT)
+            keys.copy_(out[tokens_of(case, molecule), :, : keys.shape[2]].transpose(0, 1))
     return factors
 
 
@@ -124,6 +124,26 @@ def test_attention_matches_reference(sizes, heads, d, with_factor):
     assert_close(outs[0], expected_outs[0])
     for actual, wanted in zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True):
         assert_close(actual, wanted)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("with_factor", [False, True])
+def test_the_cls_alone_reads_what_it_reads_beside_the_atoms(dropout, with_factor):
+    case = Case(SIZES["mixed"], 2, 10, with_factor=with_factor)
+    (qkv,), width, batch = case.qkv, 20, len(case.sizes)
+    bias, factor = case.bias(), None
+    if with_factor:
+        factor = lay_out(case.pair_factor, torch.ones(case.heads), case.layout)
+    torch.manual_seed(5)
+    whole = attention(qkv, bias, case.layout, dropout, factor)[:batch]
+    torch.manual_seed(5)
+    alone = attention(qkv[:, width:], bias, case.layout, dropout, factor, cls=qkv[:batch, :width])
+    assert torch.equal(alone, whole)
+    weights = case.weights[0][:batch]
+    losses = ((out * weights).sum() for out in (alone, whole))
+    found, wanted = (torch.autograd.grad(loss, case.leaves, retain_graph=True) for loss in losses)
+    for one, other in zip(found, wanted, strict=True):
+        assert_close(one, other)
 
 
 def test_large_scores_do_not_overflow():
@@ -265,16 +285,18 @@ def test_results_do_not_depend_on_the_number_of_threads():
 def test_inputs_are_checked():
     case = Case([3, 4], 2, 10)
     bias, qkv = case.bias(), case.qkv[0].detach()
-    with pytest.raises(TypeError, match=r"qkv_t must be a torch\.float32 CPU tensor"):
+    with pytest.raises(TypeError, match=r"rows must be a torch\.float32 CPU tensor"):
         attention(qkv.double(), bias, case.layout, 0.0)
-    with pytest.raises(ValueError, match="qkv_t must have the shape"):
-        attention(qkv[:, 1:], bias, case.layout, 0.0)
-    with pytest.raises(ValueError, match="multiple of 2 heads"):
+    with pytest.raises(ValueError, match="rows must have the shape"):
         attention(qkv[1:], bias, case.layout, 0.0)
+    with pytest.raises(ValueError, match="multiple of 2 heads"):
+        attention(qkv[:, 1:], bias, case.layout, 0.0)
     with pytest.raises(ValueError, match=r"in \[0, 1\)"):
         attention(qkv, bias, case.layout, 1.0)
     with pytest.raises(ValueError, match="factor must have"):
         attention(qkv, bias, case.layout, 0.0, Case([3, 5], 2, 10).bias())
+    with pytest.raises(ValueError, match="cls must have the shape"):
+        attention(qkv[:, 20:], bias, case.layout, 0.0, cls=qkv[:, :20])
     with pytest.raises(ValueError, match="pairs must have the shape"):
         lay_out(case.pair_bias[1:], case.cls_bias, case.layout)
     with pytest.raises(ValueError, match="at least one atom"):
@@ -293,10 +315,10 @@ def test_non_contiguous_inputs():
 def test_nan_stays_in_its_molecule_and_is_not_hidden():
     case = Case([4, 6], 1, 10)
     with torch.no_grad():
-        case.qkv[0][:20, 1] = float("nan")
+        case.qkv[0][1, :20] = float("nan")
     (out,) = case.run(0.2)
-    assert out[:, tokens_of(case, 1)].isnan().all()
-    assert out[:, tokens_of(case, 0)].isfinite().all()
+    assert out[tokens_of(case, 1)].isnan().all()
+    assert out[tokens_of(case, 0)].isfinite().all()
 
 
 def test_bias_of_minus_infinity_hides_a_key():
@@ -304,5 +326,5 @@ def test_bias_of_minus_infinity_hides_a_key():
     with torch.no_grad():
         case.pair_bias.view(5, 5)[:, 2] = float("-inf")
     (out,) = case.run()
-    case.qkv[0].data[20:, 3] += 1
-    assert torch.equal(case.run()[0][:, 1:], out[:, 1:])
+    case.qkv[0].data[3, 20:] += 1
+    assert torch.equal(case.run()[0][1:], out[1:])

@@ -132,29 +132,31 @@ def test_operators_are_what_pytorch_expects_of_them():
     torch.manual_seed(0)
     ptr, heads, d = torch.tensor([0, 3, 4, 24]), 2, 5
     pairs, cls = torch.randn(410, heads, requires_grad=True), torch.randn(heads, requires_grad=True)
-    qkv_t = torch.randn(3 * heads * d, 27, requires_grad=True)
+    qkv = torch.randn(27, 3 * heads * d, requires_grad=True)
+    q, kv = torch.randn(3, heads * d, requires_grad=True), torch.randn(27, 2 * heads * d, requires_grad=True)
     bias, factor = (traced.lay_out(values.detach(), cls.detach(), ptr).requires_grad_() for values in (pairs, pairs**2))
     seed = torch.tensor(2**40 + 5)
     for operator, arguments in (
         (traced.embedding_sum, (torch.randint(0, 4, (9, 3)), torch.randn(4, 19, requires_grad=True))),
         (traced.lay_out, (pairs, cls, ptr)),
-        (traced.attention, (qkv_t, bias, None, ptr, None, heads, 0.0)),
-        (traced.attention, (qkv_t, bias, factor, ptr, seed, heads, 0.4)),
+        (traced.attention, (qkv, None, bias, None, ptr, None, heads, 0.0)),
+        (traced.attention, (qkv, None, bias, factor, ptr, seed, heads, 0.4)),
+        (traced.attention, (kv, q, bias, factor, ptr, seed, heads, 0.4)),
     ):
         torch.library.opcheck(operator, arguments)
 
 
 def test_operators_compute_what_the_functions_of_autograd_compute():
     ptr, heads, d = torch.tensor([0, 3, 4, 24]), 2, 5
-    qkv = torch.randn(3, 3 * heads * d, 27)
-    leaves = [torch.randn(410, heads), torch.randn(heads), torch.rand(410, heads), *qkv]
+    rows = [torch.randn(27, 3 * heads * d), torch.randn(27, 3 * heads * d), torch.randn(27, 2 * heads * d)]
+    leaves = [torch.randn(410, heads), torch.randn(heads), torch.rand(410, heads), torch.randn(3, heads * d), *rows]
     leaves = [leaf.requires_grad_() for leaf in leaves]
     results = []
     for module in (cpu, traced):
-        pairs, cls, factor, *layers = leaves
+        pairs, cls, factor, q, *layers, last = leaves
         torch.manual_seed(2)
         attend = module.make_attention(ptr, pairs, cls, factor)
-        outs = torch.stack([attend(qkv_t, 0.25) for qkv_t in layers])
+        outs = torch.cat([*(attend(qkv, 0.25) for qkv in layers), attend.of_cls(q, last, 0.25)])
         results.append([outs, *torch.autograd.grad((outs**3).sum(), leaves)])
     for function, operator in zip(*results, strict=True):
         torch.testing.assert_close(operator, function, rtol=1e-5, atol=1e-6)

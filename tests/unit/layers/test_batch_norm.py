@@ -3,11 +3,15 @@ import torch
 from torch import nn
 
 from graphormer_sepnorm.layers.batch_norm import (
+    Normalize,
     SyncedBatchNorm,
     batch_statistics,
     reestimate_batch_norm,
+    statistics,
     synchronize_batch_norms,
 )
+from graphormer_sepnorm.system import distributed, replicas
+from graphormer_sepnorm.system.replicas import run_together
 
 
 def test_statistics_of_rows_are_without_bessels_correction():
@@ -18,11 +22,19 @@ def test_statistics_of_rows_are_without_bessels_correction():
 def test_running_statistics_become_averages_over_the_batches():
     model = nn.Sequential(nn.BatchNorm1d(1), nn.Dropout(0.5), nn.BatchNorm1d(1, affine=False))
     model[0].running_mean.fill_(99)
-    reestimate_batch_norm(model, [torch.tensor([[0.0], [2.0]]), torch.tensor([[4.0], [8.0]])])
+    reestimate_batch_norm(model, model, [torch.tensor([[0.0], [2.0]]), torch.tensor([[4.0], [8.0]])])
     assert model[0].running_mean.tolist() == [3.5]  # of 1 and 6
     assert model[0].running_var.tolist() == [2.5]  # of 1 and 4
     assert model[2].running_mean.item() == pytest.approx(0, abs=1e-6)  # without dropout the second sees -1 and 1
     assert model[2].running_var.item() == pytest.approx(1, abs=1e-4)
+
+
+def test_what_looked_on_at_the_batches_is_gone_afterwards():
+    """A model that was looked at twice is as fast as before, and can be copied and sent to other processes."""
+    model = nn.Sequential(nn.BatchNorm1d(1))
+    for _ in range(2):
+        reestimate_batch_norm(model, [torch.tensor([[0.0], [2.0]])])
+    assert not model[0]._forward_pre_hooks
 
 
 def test_batches_are_read_only_where_there_is_a_batch_norm():
@@ -30,9 +42,9 @@ def test_batches_are_read_only_where_there_is_a_batch_norm():
         raise AssertionError("read")
         yield
 
-    reestimate_batch_norm(nn.LayerNorm(2), batches())
+    reestimate_batch_norm(nn.LayerNorm(2), nn.Identity(), batches())
     with pytest.raises(AssertionError, match="read"):
-        reestimate_batch_norm(nn.BatchNorm1d(2), batches())
+        reestimate_batch_norm(nn.BatchNorm1d(2), nn.Identity(), batches())
 
 
 def test_one_process_keeps_its_batch_norms():
@@ -55,3 +67,44 @@ def test_batch_norms_of_several_processes_are_replaced_with_all_that_they_know(m
     assert type(model[0][0]) is SyncedBatchNorm and type(model[1]) is nn.LayerNorm
     assert (model[0][0].eps, model[0][0].momentum) == (0.5, 0.25)
     assert torch.equal(model.eval()(x), before)
+
+
+def test_statistics_of_replicas_keep_their_digits_where_the_mean_is_far_above_the_spread():
+    """A sum of squares in float32 would leave none: 9 is 9,000,000 times the variance."""
+    rows = 3 + 1e-3 * torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    expected = torch.var_mean(rows, dim=0, correction=0)
+
+    def found() -> tuple[torch.Tensor, ...]:
+        return statistics(rows[distributed.rank() :: distributed.num_processes()].float())
+
+    for size in (1, 2, 3):
+        count, mean, variance = run_together(size, found)
+        assert count == 7
+        torch.testing.assert_close(mean.double(), expected[1], rtol=1e-6, atol=0)
+        torch.testing.assert_close(variance.double(), expected[0], rtol=1e-3, atol=0)
+
+
+def test_a_norm_of_replicas_meets_them_once_in_each_pass(monkeypatch):
+    met = []
+    add_up = replicas.Replica.add_up
+    monkeypatch.setattr(replicas.Replica, "add_up", lambda self, x: met.append(len(x)) or add_up(self, x))
+
+    def meetings() -> tuple[int, int]:
+        norm = SyncedBatchNorm(4)
+        output = norm(torch.randn(3, 4, requires_grad=True))
+        forward = len(met)
+        output.square().sum().backward()
+        return forward, len(met) - forward
+
+    assert run_together(2, meetings) == (1, 1)
+
+
+def test_the_gradient_through_the_statistics_is_that_of_differences():
+    x = torch.randn(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
+
+    def normal(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            count, mean, variance = statistics(x)
+        return Normalize.apply(x, count, mean, (variance + 1e-5).rsqrt())
+
+    assert torch.autograd.gradcheck(normal, (x,))

@@ -21,6 +21,20 @@ def test_published_interface():
     assert set(norm.state_dict()) >= {"cls_norm_layer.weight", "tok_norm_layer.weight", "cls_norm_layer.running_mean"}
 
 
+KINDS = {
+    "sepnorm": [nn.BatchNorm1d, nn.LayerNorm],
+    "sepnorm-layernorm": [nn.LayerNorm, nn.LayerNorm],
+    "sepnorm-batchnorm": [nn.BatchNorm1d, nn.BatchNorm1d],
+    "sepnorm-layernorm-batchnorm": [nn.LayerNorm, nn.BatchNorm1d],
+    "sharenorm": [nn.LayerNorm],
+    "sharenorm-batchnorm": [nn.BatchNorm1d],
+}
+
+
+def test_names_say_the_norm_of_the_cls_and_that_of_the_other_tokens():
+    assert {name: [type(norm) for norm in make(8).children()] for name, make in NORMS.items()} == KINDS
+
+
 @pytest.mark.parametrize("name", NORMS)
 @pytest.mark.parametrize("training", [True, False])
 def test_packed_rows_equal_the_padded_form(name, training):

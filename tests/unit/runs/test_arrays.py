@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_arrays, save_arrays
 
 ARRAYS = {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.array([0.5, np.nan], np.float32)}
 
@@ -47,3 +47,11 @@ def test_an_array_of_another_kind_is_refused(tmp_path, name, dtype, ndim):
     assert checked_array(ARRAYS, "a", np.int64, 2, tmp_path) is ARRAYS["a"]
     with pytest.raises(InputError, match=f"it has no {np.dtype(dtype)} array {name} of {ndim} axes"):
         checked_array(ARRAYS, name, dtype, ndim, tmp_path)
+
+
+def test_a_digest_is_that_of_names_arrays_and_facts():
+    digest = array_digest(ARRAYS, {"weight": 0.5})
+    assert digest == array_digest(dict(reversed(ARRAYS.items())), {"weight": 0.5})
+    changed = {**ARRAYS, "a": ARRAYS["a"] + 1}
+    others = [array_digest(ARRAYS, {"weight": 0.6}), array_digest(changed, {"weight": 0.5}), array_digest({}, {})]
+    assert len({digest, *others}) == 4

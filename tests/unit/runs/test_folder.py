@@ -15,8 +15,14 @@ def test_every_file_of_a_run_has_one_name():
     assert run.config == Path("run/config.json") and run.metrics == Path("run/metrics.jsonl")
     assert run.curves == Path("run/curves.png") and run.test == Path("run/test.json")
     assert run.predictions_picture("regression") == Path("run/parity.png")
+    assert run.predictions == Path("run/predictions.csv")
     assert run.predictions_picture("classification") == Path("run/roc.png")
     assert run.member(3) == RunFolder(Path("run/model-3"))
+
+
+def test_predictions_are_kept_as_a_table(tmp_path):
+    RunFolder(tmp_path).write_predictions([["row", "y, z"], [1, "0.5"]])
+    assert (tmp_path / "predictions.csv").read_text() == 'row,"y, z"\n1,0.5\n'
 
 
 def test_the_members_of_an_ensemble_are_counted_not_spelt(tmp_path):

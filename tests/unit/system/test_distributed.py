@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system.device import Compute, computing
+from graphormer_sepnorm.system.replicas import run_together
 
 
 @pytest.fixture
@@ -35,3 +39,74 @@ def test_shares_are_everything_once(monkeypatch, second_of_three):
         monkeypatch.setenv("RANK", str(rank))
         shares += distributed.share(list(range(10)))
     assert sorted(shares) == list(range(10))
+
+
+def test_replicas_are_processes_like_those_of_torchrun():
+    def found() -> tuple:
+        rank = distributed.rank()
+        rows = distributed.gather(torch.tensor([float(rank), 1.0]))
+        values = distributed.mean(torch.tensor(float(rank))).item()
+        distributed.wait_for_all()
+        return rank, distributed.num_processes(), rows.tolist(), values, distributed.share([1, 2, 3, 4])
+
+    assert run_together(3, found) == (0, 3, [[0, 1], [1, 1], [2, 1]], 1.0, [1, 4])
+    assert (distributed.rank(), distributed.num_processes()) == (0, 1)
+
+
+def test_replicas_have_the_mean_of_their_gradients():
+    def gradients() -> list:
+        model = nn.Linear(2, 1)
+        frozen = nn.Linear(1, 1).requires_grad_(False)
+        rank = distributed.rank()
+        model.weight.grad = torch.tensor([[1.0, 10.0]]) * (rank + 1)
+        model.bias.grad = torch.tensor([float(rank)])
+        distributed.average_gradients(nn.Sequential(model, frozen))
+        return [model.weight.grad.tolist(), model.bias.grad.tolist(), frozen.weight.grad]
+
+    assert run_together(2, gradients) == [[[1.5, 15.0]], [0.5], None]
+
+
+def test_gradients_of_one_process_stay(monkeypatch):
+    model = nn.Linear(1, 1)
+    gradient = model.weight.grad = torch.ones(1, 1)
+    distributed.average_gradients(model)
+    assert model.weight.grad is gradient
+
+
+@pytest.mark.parametrize(
+    "asked, threads, batch, expected",
+    [(None, 2, 64, 2), (None, 1, 64, 1), (None, 16, 64, 8), (None, 4, 7, 1), (3, 1, 4, 3), (1, 8, 64, 1)],
+)
+def test_by_default_there_are_as_many_replicas_as_threads_and_shares_worth_it(
+    monkeypatch, asked, threads, batch, expected
+):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    with computing(Compute(torch.device("cpu"))):
+        assert distributed.num_replicas(asked, batch) == expected
+
+
+def test_where_there_can_be_none_the_default_is_one_and_several_are_refused(monkeypatch, second_of_three):
+    assert distributed.num_replicas(None, 64) == 1
+    distributed.check_replicas(None)
+    distributed.check_replicas(1)
+    with pytest.raises(InputError, match="--processes 2 is for a run without torchrun"):
+        distributed.check_replicas(2)
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID")
+    with computing(Compute(torch.device("cuda", 0))), pytest.raises(InputError, match="machines without a GPU"):
+        distributed.check_replicas(2)
+    monkeypatch.setattr("sys.platform", "darwin")
+    with computing(Compute(torch.device("cpu"))), pytest.raises(InputError, match="is for Linux"):
+        distributed.check_replicas(2)
+
+
+@pytest.mark.parametrize("size, computed", [(1, 4), (2, 2), (3, 2)])
+def test_replicas_compute_shares_of_rows(size, computed):
+    rows = torch.arange(8.0).view(4, 2)
+    seen = []
+
+    def negated(share: torch.Tensor) -> torch.Tensor:
+        seen.append(len(share))
+        return -share
+
+    found, lengths = run_together(size, lambda: (distributed.map_shares(negated, rows), seen))
+    assert torch.equal(found, -rows) and lengths == [computed]

@@ -1,10 +1,12 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.training.experiment import evaluate_run, train_run
+from graphormer_sepnorm.training.experiment import Scores, evaluate_run, train_run
 from tests.tiny import save_tiny, tiny_model
 
 
@@ -32,3 +34,13 @@ def test_a_score_says_what_it_is_of(tmp_path):
 def test_what_is_no_run_is_not_scored(tmp_path):
     with pytest.raises(InputError, match="is not a run folder"):
         evaluate_run(tmp_path)
+
+
+def test_predictions_of_a_named_dataset_are_counted(tmp_path):
+    task = TaskConfig("regression", "mae", ("a", "b"))
+    y, prediction = np.array([[0.5, float("nan")], [2.0, 1.0]], np.float32), np.array([[0.25, 3.0], [2.5, 1.0]])
+    assert Scores({"split": "test"}, task, y, prediction, prediction[None]).lines() == [
+        ["row", "smiles", "split", "a", "b", "a_predicted", "b_predicted"],
+        [1, "", "test", "0.5", "", "0.25", "3"],
+        [2, "", "test", "2.0", "1.0", "2.5", "1"],
+    ]

@@ -10,10 +10,16 @@ from tests.tiny import save_tiny, tiny_model
 def test_a_run_takes_over_what_reads_molecules_and_keeps_its_task(tmp_path):
     save_tiny(tmp_path, featurizer="ogb", targets=("a",))
     _, config = tiny_model(featurizer="zinc", targets=("x", "y"))
-    found = starting_from(config, tmp_path, frozen_layers=1)
+    found = starting_from(config, str(tmp_path), frozen_layers=1)
     assert (found.featurizer, found.model.num_tasks, found.task) == ("ogb", 2, config.task)
     assert (found.train.start_from, found.train.frozen_layers) == (str(tmp_path), 1)
     assert isinstance(found, Config) and found.train.lr == TrainConfig().lr
+
+
+def test_a_run_that_strips_salts_does_so_before_what_the_checkpoint_reads(tmp_path):
+    save_tiny(tmp_path, featurizer="ogb")
+    _, config = tiny_model(featurizer="mol-without-salts")
+    assert starting_from(config, str(tmp_path)).featurizer == "ogb-without-salts"
 
 
 def test_the_body_is_the_checkpoints_and_the_head_stays_fresh(tmp_path):
@@ -25,7 +31,8 @@ def test_the_body_is_the_checkpoints_and_the_head_stays_fresh(tmp_path):
     assert head
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, head.get(name, saved.state_dict()[name])), name
-    assert all(parameter.requires_grad for parameter in model.parameters())
+    learning = {name for name, parameter in saved.named_parameters() if parameter.requires_grad}
+    assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == learning > head.keys()
 
 
 def test_frozen_layers_keep_their_weights_with_what_is_before_them(tmp_path):

@@ -2,13 +2,15 @@ from dataclasses import replace
 
 import pytest
 
+from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data.labels import TableOptions, table_task
 from graphormer_sepnorm.data.prepared_table import TABLE
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import task_config
 from graphormer_sepnorm.training import experiment
-from graphormer_sepnorm.training.optimizers import OPTIMIZERS, find_optimizer
-from graphormer_sepnorm.training.own_table import train_table
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS, find_optimizer, muon
+from graphormer_sepnorm.training.own_table import Plan, train_table
 from graphormer_sepnorm.training.pretrain import SIZES, pretrain
 from tests.robustness.tiny_run import tiny_config
 
@@ -18,6 +20,18 @@ UNKNOWN = "unknown optimizer 'sgd', choose one of adamw, muon"
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers_are_found_by_name(name):
     assert find_optimizer(name) is OPTIMIZERS[name]
+
+
+def test_muon_moves_the_weight_matrices_of_all_blocks_and_adamw_the_rest():
+    config = replace(tiny_config().model, layers=3)
+    model = Network(config)
+    moved, rest = muon(model, TrainConfig())
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    matrices = {names[id(parameter)] for group in moved.param_groups for parameter in group["params"]}
+    linear = ("attention.qkv", "attention.out", "ffn.up", "ffn.down")
+    assert matrices == {f"blocks.{block}.{name}.weight" for block in range(3) for name in linear}
+    others = [names[id(parameter)] for group in rest.param_groups for parameter in group["params"]]
+    assert sorted([*matrices, *others]) == sorted(names.values())
 
 
 def test_an_unknown_optimizer_ends_a_run_before_any_molecule_is_read(tmp_path, monkeypatch):
@@ -31,7 +45,7 @@ def test_an_unknown_optimizer_ends_a_run_on_a_table_before_it_is_read(tmp_path):
     options = TableOptions(str(tmp_path / "missing.csv"), ("a",))
     config = task_config(TABLE, "ogb", table_task(options), replace(tiny_config().train, optimizer="sgd"))
     with pytest.raises(InputError, match=UNKNOWN):
-        train_table(options, config, tmp_path / "run", members=2)
+        train_table(options, config, tmp_path / "run", Plan(members=2))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,8 +1,10 @@
 import pytest
 
+from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.labels import TableOptions
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.training.own_table import train_table
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.training.own_table import Plan, train_table
 from tests.tiny import tiny_model
 
 
@@ -11,11 +13,22 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_table_is_read(tmp_path,
     (tmp_path / folder).mkdir(exist_ok=True)
     (tmp_path / folder / "config.json").touch()
     with pytest.raises(InputError, match="already holds a run"):
-        train_table(TableOptions("nowhere.csv", ("logp",)), tiny_model()[1], tmp_path, members)
+        train_table(TableOptions("nowhere.csv", ("logp",)), tiny_model()[1], tmp_path, Plan(members))
 
 
 def test_a_table_that_cannot_be_used_leaves_nothing(tmp_path):
     (tmp_path / "table.csv").write_text("smiles,y\nCCO,1\n")
     with pytest.raises(InputError, match="has 0 columns 'logp'"):
-        train_table(TableOptions(str(tmp_path / "table.csv"), ("logp",)), tiny_model()[1], tmp_path / "run")
+        train_table(TableOptions(str(tmp_path / "table.csv"), ("logp",)), tiny_model()[1], tmp_path / "run", Plan())
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+@pytest.mark.parametrize(("members", "folder"), [(1, "."), (2, "model-0")])
+@pytest.mark.parametrize("resume", [False, True])
+def test_nothing_is_written_into_a_folder_that_another_process_trains_in(tmp_path, members, folder, resume):
+    sample_table()[:200].to_csv(tmp_path / "molecules.csv", index=False)
+    options = TableOptions(str(tmp_path / "molecules.csv"), ("penalized_logp",), split="random")
+    busy = RunFolder(tmp_path / "run" / folder)
+    with busy.locked(), pytest.raises(InputError, match="another process is training in"):
+        train_table(options, tiny_model()[1], tmp_path / "run", Plan(members, resume=resume))
+    assert list(busy.path.iterdir()) == []

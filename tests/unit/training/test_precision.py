@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -50,6 +51,30 @@ def test_training_and_evaluation_compute_in_the_precision_of_the_run(precision, 
     assert isinstance(epoch.val_metric, float)
 
 
+def test_in_bfloat16_norms_residuals_softmax_and_the_optimizer_stay_in_float32(monkeypatch):
+    config = config_of("bf16-mixed", epochs=1)
+    encodings = (*config.model.encodings, Resistance(multiplies=True))
+    trainer = trainer_of(replace(config, model=replace(config.model, encodings=encodings, messages=True)))
+    seen, softmax = set(), Tensor.softmax
+
+    def look(norm: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+        seen.update((inputs[0].dtype, output.dtype))
+
+    def look_at_softmax(scores: Tensor, *arguments, **options) -> Tensor:
+        seen.add((weights := softmax(scores, *arguments, **options)).dtype)
+        return weights
+
+    monkeypatch.setattr(Tensor, "softmax", look_at_softmax)
+    for module in trainer.model.modules():
+        if isinstance(module, nn.LayerNorm | nn.BatchNorm1d):
+            module.register_forward_hook(look)
+    list(trainer.epochs())
+    assert seen == {torch.float32}
+    (optimizer,) = trainer.optimizers
+    kept = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor)]
+    assert kept and {value.dtype for value in kept} == {torch.float32}
+
+
 def test_a_run_in_bfloat16_is_scored_and_resumed(tmp_path):
     config = config_of("bf16-mixed")
     result = train_run(config, tmp_path / "run")
@@ -64,9 +89,8 @@ def test_a_run_in_bfloat16_is_scored_and_resumed(tmp_path):
     assert found["train_loss"] != last.train_loss
 
 
-def test_synchronized_statistics_of_many_bfloat16_rows_are_exact(monkeypatch):
+def test_synchronized_statistics_of_many_bfloat16_rows_are_exact():
     """257 rows: a number that bfloat16 does not have."""
-    monkeypatch.setattr("graphormer_sepnorm.layers.batch_norm.dist.all_reduce", lambda tensor: None)
     torch.manual_seed(0)
     norm, plain = SyncedBatchNorm(4), nn.BatchNorm1d(4)
     x = torch.randn(257, 4).bfloat16()

@@ -91,6 +91,25 @@ def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, ave
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_frozen_body_is_released_after_its_epochs_in_a_resumed_run_too(tmp_path, splits, optimizer):
+    recorder(config_of(optimizer, epochs=1), *splits, tmp_path / "source").train()
+    config = config_of(optimizer)
+    config = replace(config, train=replace(config.train, start_from=str(tmp_path / "source"), frozen_epochs=2, seed=9))
+    whole = recorder(config, *splits, tmp_path / "whole")
+    before = {name: tensor.clone() for name, tensor in whole.trainer.model.named_parameters()}
+    head = {name for name in before if name.startswith("head.")}
+    for epoch in whole.epochs():
+        changed = {name for name, tensor in whole.trainer.model.named_parameters() if not tensor.equal(before[name])}
+        assert changed > head | {"cls"} if epoch.epoch == 3 else changed == head
+    for _ in range(3):
+        part = recorder(config, *splits, tmp_path / "parts")
+        part.resume()
+        next(part.epochs())
+    for name in (WEIGHTS, STATE):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
 def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
     list(itertools.islice(recorder(config_of("odd"), *splits, tmp_path).epochs(), 1))
     tensors, _, facts = checkpoint.load_tensors(tmp_path / STATE)

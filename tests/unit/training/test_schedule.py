@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate, num_batches
+from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate, num_batches, with_enough_epochs
 
 TRAIN = TrainConfig(lr=0.5, warmup=0.2)
 
@@ -49,3 +49,11 @@ def test_an_epoch_has_every_molecule_once_in_an_order_of_its_own():
     assert all(sorted(order) == list(range(50)) for order in orders)
     assert len({tuple(order) for order in orders}) == 3
     assert np.concatenate(epoch_batches(50, 8, 0, 1)).tolist() == orders[1]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "min_updates", "expected"), [(2, 0, 2), (2, 6, 2), (2, 7, 3), (2, 10, 4), (20, 10, 20)]
+)
+def test_a_small_split_is_passed_over_until_there_are_enough_updates(epochs, min_updates, expected):
+    config = TrainConfig(epochs=epochs, batch_size=4, min_updates=min_updates)
+    assert with_enough_epochs(config, num_molecules=10) == replace(config, epochs=expected)  # three batches

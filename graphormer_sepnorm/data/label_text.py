@@ -1,0 +1,86 @@
+"""What the text of a label means: a number, a bound of one, a class, or nothing."""
+
+import math
+import re
+
+from graphormer_sepnorm.errors import InputError
+
+MISSING = ("", "na", "nan", "n/a", "null", "none")
+CLASSES = {
+    "0": 0.0, "0.0": 0.0, "false": 0.0, "no": 0.0, "inactive": 0.0,
+    "1": 1.0, "1.0": 1.0, "true": 1.0, "yes": 1.0, "active": 1.0,
+}  # fmt: skip
+BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(.*)", re.DOTALL)
+WITH_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+WITH_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+
+
+def is_missing(text: str) -> bool:
+    return text.strip().lower() in MISSING
+
+
+def is_class(text: str) -> bool:
+    """Whether a text is one of two classes."""
+    return text.strip().lower() in CLASSES
+
+
+def read_class(text: str, target: str) -> float:
+    """0 or 1, NaN where it is missing; raises InputError for another text."""
+    if is_missing(text):
+        return math.nan
+    if not is_class(text):
+        raise InputError(
+            f"{target} is {text.strip().lower()!r}, not 0 or 1, true or false, yes or no, active or inactive"
+        )
+    return CLASSES[text.strip().lower()]
+
+
+def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
+    """A number, NaN where it is missing.
+
+    Args:
+        text: of the label.
+        target: its name, for the message.
+        comma_is_point: what a comma before three digits is, as in "1,234"; other ones stand for decimal points anyway.
+
+    Raises:
+        InputError: no number, an infinite one, or one that may be a thousand times another.
+    """
+    if is_missing(text):
+        return math.nan
+    number = text.strip().lower().replace("\N{MINUS SIGN}", "-")
+    if WITH_COMMA.fullmatch(number):
+        if WITH_THOUSANDS.fullmatch(number) and not comma_is_point:
+            as_written = number.replace(",", ""), number.replace(",", ".")
+            raise InputError(f"{target} is {text.strip()!r}: write {as_written[0]} or {as_written[1]}")
+        number = number.replace(",", ".")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{target} is {text.strip().lower()!r}, not a number")
+    return value
+
+
+def read_bound(text: str, target: str, comma_is_point: bool = False) -> str:
+    """A label that bounds a number, such as "<5", "> 10" or "≥10", as "<5.0" or ">10.0"; "" for any other label.
+
+    Raises:
+        InputError: what is behind the sign is no number.
+    """
+    found = BOUND.fullmatch(text.strip())
+    if found is None:
+        return ""
+    number = read_number(found[2], target, comma_is_point)
+    if math.isnan(number):
+        raise InputError(f"{target} is {text.strip()!r}, a bound without a number")
+    return f"{'<' if found[1] in ('<', '<=', '≤') else '>'}{number!r}"
+
+
+def bounds_of(text: str) -> tuple[float, float]:
+    """The numbers between which a target lies whose label ``read_bound`` gave; infinite ones for ""."""
+    if not text:
+        return -math.inf, math.inf
+    number = float(text[1:])
+    return (-math.inf, number) if text[0] == "<" else (number, math.inf)

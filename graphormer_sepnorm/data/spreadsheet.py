@@ -1,0 +1,74 @@
+"""Excel workbooks: the first sheet as records of text."""
+
+import contextlib
+import warnings
+import zipfile
+from collections.abc import Iterator
+from datetime import datetime
+from typing import IO, TYPE_CHECKING
+
+from graphormer_sepnorm.errors import InputError
+
+if TYPE_CHECKING:
+    from openpyxl import Workbook
+
+SPREADSHEET_KINDS = (".xlsx", ".xlsm")
+MAX_UNPACKED = 2_000_000_000
+
+
+def sheet_records(file: IO[bytes], source: str) -> Iterator[list[str]]:
+    """The rows of the first sheet, each up to its last cell that is not empty; of formulas what they gave.
+
+    Args:
+        file: of the workbook.
+        source: its name, for messages.
+
+    Raises:
+        InputError: openpyxl is not installed, or the file is no workbook or one of more than ``MAX_UNPACKED`` bytes.
+    """
+    try:
+        import openpyxl  # an extra
+    except ImportError:
+        raise InputError(
+            f"{source} is a workbook, and reading one needs openpyxl: pip install openpyxl, or save it as CSV"
+        ) from None
+    with explained(source):
+        with zipfile.ZipFile(file) as parts:
+            size = sum(part.file_size for part in parts.infolist())
+        if size > MAX_UNPACKED:
+            raise InputError(f"{source} would unpack to {size:,} bytes; at most {MAX_UNPACKED:,} are read")
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+    with contextlib.closing(book):
+        yield from records(book, source)
+
+
+def records(book: "Workbook", source: str) -> Iterator[list[str]]:
+    with explained(source):
+        for cells in book.worksheets[0].iter_rows(values_only=True):
+            texts = [as_text(cell) for cell in cells]
+            while texts and not texts[-1]:
+                texts.pop()
+            yield texts
+
+
+def as_text(cell: object) -> str:
+    """A cell as it would stand in a CSV; a day without hours as 2024-05-31."""
+    if cell is None:
+        return ""
+    if isinstance(cell, datetime):
+        return cell.isoformat(" ").removesuffix(" 00:00:00")
+    return str(cell)
+
+
+@contextlib.contextmanager
+def explained(source: str) -> Iterator[None]:
+    """Whatever a damaged workbook makes openpyxl raise, of which there are many types, is an InputError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:100] or type(error).__name__
+        raise InputError(f"{source} cannot be read as a workbook: {ascii(reason)[1:-1]}") from error

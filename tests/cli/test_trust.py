@@ -1,0 +1,268 @@
+"""Intervals, calibrated probabilities, the domain and the report, from the command line; the numbers by hand."""
+
+import json
+import math
+import shutil
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rdkit import Chem
+from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+from rdkit.DataStructs import BulkTanimotoSimilarity
+from sklearn.metrics import brier_score_loss
+
+from graphormer_sepnorm import Graphormer
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.inference.forest import forest_features, save_forest
+from graphormer_sepnorm.inference.trust import Calibration, load_trust, save_trust
+from graphormer_sepnorm.interfaces import cli
+from graphormer_sepnorm.recipes import RECIPES, Recipe
+from graphormer_sepnorm.training.baseline import fit_forest
+from tests.cli.test_train_csv import tiny
+
+HOSTILE = '<script>alert("1")</script> & $\\frac{x}$'
+PEPTIDE = "NC(C)C(=O)" * 67
+STRANGE = {"[Na+]": "Na was never seen", "CC[Pt](Cl)Cl": "Pt was never seen", PEPTIDE: "heavy atoms: 335, seen"}
+
+
+def trained(folder: Path, table: pd.DataFrame, *options: object) -> dict:
+    """Trains in ``folder / "run"`` from the command line; gives what ``test.json`` holds."""
+    table.to_csv(folder / "mols.csv", index=False)
+    arguments = ["train", "--csv", folder / "mols.csv", "--recipe", "tiny", "--epochs", 1, "--no-baseline"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig()))
+        patch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, [*arguments, "--out", folder / "run", *options])])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+    assert not end.value.code
+    return json.loads((folder / "run" / "test.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def regression(tmp_path_factory) -> Path:
+    """An ensemble of two on 150 molecules, with a hostile name of its column."""
+    folder = tmp_path_factory.mktemp("regression")
+    table = sample_table().head(150)[["smiles", "penalized_logp"]].rename(columns={"penalized_logp": HOSTILE})
+    trained(folder, table, "--target-columns", HOSTILE, "--ensemble", 2, "--split-sizes", "60:20:20")
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def classification(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("classification")
+    table = sample_table().head(150)[["smiles"]]
+    length = table.smiles.str.len()
+    table = table.assign(long=(length > length.median()).astype(int), odd=(length % 2).astype(float))
+    table.loc[::7, "odd"] = math.nan
+    options = ["--task", "classification", "--split", "random", "--split-sizes", "60:20:20"]
+    trained(folder, table, "--target-columns", "long", "odd", *options)
+    return folder / "run"
+
+
+@pytest.fixture
+def predicted(command, tmp_path):
+    """Runs ``predict`` on SMILES; gives the table that it writes and the messages."""
+
+    def run(model: Path, smiles: list[str], *options: object) -> tuple[pd.DataFrame, str]:
+        pd.DataFrame({"smiles": smiles}).to_csv(tmp_path / "in.csv", index=False)
+        code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *options)
+        assert code == 0, messages
+        return pd.read_csv(tmp_path / "out.csv"), messages
+
+    return run
+
+
+def rows_of(run: Path, split: str) -> pd.DataFrame:
+    folder = run / "model-0" if (run / "model-0").exists() else run
+    return pd.read_csv(folder / "table.csv").query("split == @split")
+
+
+def result_of(run: Path) -> dict:
+    return json.loads((run / "test.json").read_text())
+
+
+def test_intervals_are_those_of_the_validation_errors(regression, predicted):
+    """Errors over the spread plus its mean; of 31 places the new one is among the first 25 with probability 0.8."""
+    val, test = rows_of(regression, "val"), rows_of(regression, "test")
+    found, _ = predicted(regression, val.smiles.tolist())
+    spread = found[f"{HOSTILE}_std"]
+    scores = np.abs(val[f"target {HOSTILE}"].to_numpy() - found[HOSTILE]) / (spread + spread.mean())
+    quantile = np.sort(scores)[math.ceil((len(val) + 1) * 0.8) - 1]
+    out, _ = predicted(regression, test.smiles.tolist(), "--interval", 0.8)
+    assert list(out)[1:] == [HOSTILE, f"{HOSTILE}_std", f"{HOSTILE}_low", f"{HOSTILE}_high", "error"]
+    half_widths = quantile * (out[f"{HOSTILE}_std"] + spread.mean())
+    np.testing.assert_allclose(out[f"{HOSTILE}_high"] - out[HOSTILE], half_widths, rtol=1e-3)
+    np.testing.assert_allclose(out[HOSTILE] - out[f"{HOSTILE}_low"], half_widths, rtol=1e-3)
+
+
+def test_coverage_is_what_the_written_intervals_hold(regression, predicted):
+    test, kept = rows_of(regression, "test"), result_of(regression)["trust"]
+    y = test[f"target {HOSTILE}"].to_numpy()
+    for confidence in (0.5, 0.8, 0.9):
+        out, _ = predicted(regression, test.smiles.tolist(), "--interval", confidence)
+        inside = (y >= out[f"{HOSTILE}_low"]) & (y <= out[f"{HOSTILE}_high"])
+        assert kept["coverage"][str(confidence)][HOSTILE] == pytest.approx(inside.mean())
+        width = (out[f"{HOSTILE}_high"] - out[f"{HOSTILE}_low"]).mean()
+        assert kept["mean_width"][str(confidence)][HOSTILE] == pytest.approx(width, rel=1e-3)
+    assert kept["calibrated_on"] == len(rows_of(regression, "val")) >= 20
+
+
+def test_the_domain_in_columns(regression, predicted):
+    training = rows_of(regression, "train").smiles.tolist()
+    asked = [training[3], "CCO", "C[C", *STRANGE]
+    out, messages = predicted(regression, asked, "--domain")
+    assert list(out)[3:] == ["similarity", "cls_distance", "warning", "error"]
+    morgan = GetMorganGenerator(radius=2, fpSize=2048)
+    bits = [morgan.GetFingerprint(Chem.MolFromSmiles(text)) for text in ["CCO", *training]]
+    assert out.similarity[0] == 1 and out.cls_distance[0] == pytest.approx(0, abs=1e-2)
+    assert out.similarity[1] == pytest.approx(max(BulkTanimotoSimilarity(bits[0], bits[1:])), rel=1e-5)
+    ours, *theirs = Graphormer.from_pretrained(regression / "model-0").embed(["CCO", *training])
+    assert out.cls_distance[1] == pytest.approx(np.linalg.norm(theirs - ours, axis=1).min(), rel=1e-3)
+    assert out.iloc[2][["similarity", "cls_distance", "warning", HOSTILE]].isna().all() and "C[C" in out.error[2]
+    assert pd.isna(out.warning[0])
+    for row, (smiles, warning) in enumerate(STRANGE.items(), 3):
+        assert out.smiles[row] == smiles and warning in out.warning[row] and np.isfinite(out[HOSTILE][row])
+    assert "4 rows have what no training molecule has" in messages, "CCO is smaller than any"
+
+
+def test_unfamiliar_rows_are_counted_without_being_asked_for(regression, predicted):
+    familiar = rows_of(regression, "train").smiles.tolist()[:5]
+    assert "no training molecule has" not in predicted(regression, familiar)[1]
+    _, messages = predicted(regression, [*familiar, *STRANGE, "C[C"])
+    assert "3 rows have what no training molecule has, so trust them less: --domain says what" in messages
+
+
+def test_a_forest_takes_part_by_its_weight(regression, predicted, command, tmp_path):
+    run = tmp_path / "with-forest"
+    shutil.copytree(regression, run)
+    (run / "trust.safetensors").unlink()
+    train, test = rows_of(run, "train"), rows_of(run, "test")
+    y = train[[f"target {HOSTILE}"]].to_numpy()
+    forest = fit_forest(forest_features(train.smiles.tolist()), y, "regression", 0, 10)
+    save_forest(run / "forest.safetensors", replace(forest, weight=0.3))
+    out, _ = predicted(run, [*test.smiles, "C[C"])
+    ours, _ = predicted(regression, test.smiles.tolist())
+    theirs = forest.predict(forest_features(test.smiles.tolist()))[:, 0]
+    np.testing.assert_allclose(out[HOSTILE][:-1], 0.7 * ours[HOSTILE] + 0.3 * theirs, rtol=1e-4, atol=1e-5)
+    assert math.isnan(out[HOSTILE].iloc[-1])
+    error = np.abs(out[HOSTILE][:-1] - test[f"target {HOSTILE}"].to_numpy()).mean()
+    assert command("evaluate", run)[1]["value"] == pytest.approx(error, rel=1e-4)
+    plain = Graphormer.from_pretrained(run / "model-0").predict(["CCO"])
+    assert plain == Graphormer.from_pretrained(regression / "model-0").predict(["CCO"])
+
+
+def test_the_scores_before_and_after_calibration_are_those_of_what_is_written(classification, predicted, command):
+    """Of the weights file alone, and of the run folder."""
+    test, kept = rows_of(classification, "test"), result_of(classification)
+    for stage, model in (("before", classification / "model.safetensors"), ("after", classification)):
+        out, _ = predicted(model, test.smiles.tolist())
+        for target in ("long", "odd"):
+            labelled = test[f"target {target}"].notna().to_numpy()
+            score = brier_score_loss(test[f"target {target}"][labelled], out[target][labelled])
+            assert kept["trust"]["brier"][stage][target] == pytest.approx(score, rel=1e-3)
+    assert command("evaluate", classification)[1]["scores"] == pytest.approx(kept["scores"], rel=1e-5)
+
+
+def test_probabilities_are_stretched_and_shifted_as_the_file_says(classification, predicted, command, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(classification, run)
+    kept = replace(
+        load_trust(run / "trust.safetensors"), calibration=Calibration(np.array([2.0, 1]), np.array([-1.0, 0]))
+    )
+    save_trust(run / "trust.safetensors", kept)
+    test = rows_of(run, "test")
+    before, after = (
+        predicted(run / "model.safetensors", test.smiles.tolist())[0],
+        predicted(run, test.smiles.tolist())[0],
+    )
+    np.testing.assert_allclose(after.long, 1 / (1 + np.exp(1) * (1 / before.long - 1) ** 2), rtol=1e-4)
+    np.testing.assert_allclose(after.odd, before.odd, rtol=1e-4)
+    labelled = test["target odd"].notna()
+    right = [((after.long > 0.5) == test["target long"].to_numpy()).mean()]
+    right.append(((after.odd > 0.5)[labelled.to_numpy()] == test["target odd"][labelled].to_numpy()).mean())
+    assert command("evaluate", run)[1]["scores"]["accuracy"] == pytest.approx(np.mean(right))
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("classification", ["--interval", 0.9], "--interval is for models of numbers; the probabilities"),
+        ("regression", ["--interval", 0.999], "needs more labelled molecules than the 30"),
+        ("regression", ["--interval", 90], "between 0 and 1"),
+        ("zinc-subset", ["--interval", 0.9], "--interval: nothing is known of the molecules"),
+        ("zinc-subset", ["--domain"], "--domain: nothing is known of the molecules"),
+    ],
+)
+def test_what_cannot_be_given_is_one_sentence(request, command, tmp_path, model, options, message):
+    (tmp_path / "in.csv").write_text("smiles\nCCO\n")
+    name = model if model == "zinc-subset" else request.getfixturevalue(model)
+    code, _, messages = command("predict", name, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *options)
+    assert code == 2 and message in messages and messages.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.parametrize("name", ["trust.safetensors", "forest.safetensors"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "of another model"])
+def test_damaged_files_are_one_sentence(regression, classification, command, tmp_path, name, damage):
+    run = tmp_path / "run"
+    shutil.copytree(regression, run)
+    forest = fit_forest(forest_features(["CCO", "CCN", "CCC", "CCF"]), np.eye(4)[:, :1], "regression", 0, 3)
+    save_forest(run / "forest.safetensors", replace(forest, weight=0.5))
+    content = bytearray((run / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged = {"cut": content[:-9], "flipped": content, "empty": b""}
+    if damage == "of another model":
+        save_forest(run / "forest.safetensors", replace(forest, weight=0.5, targets=3))
+        shutil.copy(classification / "trust.safetensors", run / "trust.safetensors")
+    else:
+        (run / name).write_bytes(damaged[damage])
+    (tmp_path / "in.csv").write_text("smiles\nCCO\n")
+    code, _, messages = command("predict", run, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
+    assert code == 2 and messages.count("\n") == 1 and not (tmp_path / "out.csv").exists()
+    assert "another shape" in messages if damage == "of another model" else name in messages
+
+
+def test_what_was_begun_goes_on_with_the_same_options_alone(regression, command, tmp_path):
+    (tmp_path / "in.csv").write_text("smiles\nCCO\n")
+    (tmp_path / "out.csv.partial.json").write_text('{"job": "other"}')
+    arguments = ["predict", regression, tmp_path / "in.csv", "-o", tmp_path / "out.csv", "--interval", 0.5]
+    code, _, messages = command(*arguments, "--resume")
+    assert code == 2 and "other options" in messages
+
+
+class Page(HTMLParser):
+    """The elements, sources and texts of a page."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.tags, self.links, self.text = [], [], ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_report_is_one_page_with_everything_escaped(regression):
+    page, kept = Page(regression / "report.html"), result_of(regression)
+    assert "script" not in page.tags and HOSTILE in page.text
+    assert page.tags.count("img") >= 3 + 2 + 8 + 4 and all(link.startswith("data:image/") for link in page.links)
+    for title in ("Scores", "Data and split", "Intervals", "Distance to", "Worst", "Contributions", "How to use"):
+        assert title in page.text
+    assert f"{kept['value']:.4g}" in page.text and f"{kept['trust']['coverage']['0.8'][HOSTILE]:.4g}" in page.text
+    assert f"graphormer-sepnorm predict {regression} molecules.csv -o predictions.csv --interval 0.9" in page.text
+
+
+def test_the_report_of_a_classification(classification):
+    page = Page(classification / "report.html")
+    assert "Calibration" in page.text and "Brier score, before" in page.text and "--interval" not in page.text
+    assert "Precision and recall" in page.text

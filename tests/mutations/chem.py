@@ -1,0 +1,95 @@
+"""Mutations of how SMILES are read and what is computed of molecules."""
+
+from tests.mutations.mutation import mutations
+
+FEATURES = "unit/chem/test_features.py unit/chem/test_stereo.py"
+
+MUTATIONS = (
+    *mutations(
+        "chem/features.py",
+        FEATURES,
+        ("np.concatenate([ends, ends[::-1]], axis=1)", "np.concatenate([ends, ends], axis=1)"),
+        ("np.concatenate([edge_attr, edge_attr])", "np.concatenate([edge_attr, edge_attr[::-1]])"),
+        ('" +" if charge > 0 else " -" if charge else ""', '" +" if charge else ""'),
+        ("atom.GetNumExplicitHs()\n    name", "atom.GetTotalNumHs()\n    name"),
+        (
+            "Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}",
+            "Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 3, Chem.BondType.TRIPLE: 2}",
+        ),
+        ("ZINC_ATOM_INDEX.get(name, ZINC_ATOM_INDEX.get(atom.GetSymbol()))", "ZINC_ATOM_INDEX.get(name)"),
+        ('{"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}', '{"": 0, "E": 1, "Z": 2}'),
+        ('"R": 1, "S": 2, "r": 3', '"R": 1, "S": 1, "r": 3'),
+        ("max(atom.GetFormalCharge() + MAX_CHARGE, 0)", "abs(atom.GetFormalCharge())"),
+        ("min(ring, LARGEST_RING) - 2 if ring else 0", "min(ring, LARGEST_RING) - 3 if ring else 0"),
+        ("[min(feature, size - 1) for", "[min(feature, size) for"),
+        ("int(bond.IsInRing()),", "0,"),
+        ("Chem.Kekulize(mol, clearAromaticFlags=True)", "Chem.Kekulize(mol)"),
+        ("if mol.GetNumAtoms() > MAX_ATOMS:", "if mol.GetNumAtoms() >= MAX_ATOMS:"),
+        ("            rows.append(row)\n", "            rows.append(len(rows))\n"),
+        ("first_row + row} (counted", "row} (counted"),
+        ("            errors[row] = str(error)\n", "            pass\n"),
+        ("MOL_ATOMS, MOL_BONDS, label_stereo)", "MOL_ATOMS, MOL_BONDS)"),
+        ("Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing), mol_bond", "Chem.Bond.GetIsConjugated), mol_bond"),
+        ("        Chem.Atom.GetIsAromatic,\n        smallest_ring,", "        Chem.Atom.GetIsAromatic,"),
+    ),
+    *mutations(
+        "chem/smiles.py",
+        "unit/chem/test_smiles.py",
+        ("if len(smiles) > MAX_SMILES_LENGTH:", "if len(smiles) >= MAX_SMILES_LENGTH:"),
+        ('text = smiles.strip(" ")', "text = smiles"),
+        ("text.isascii() and text.isprintable()", "text.isascii()"),
+        ('    if " " in text:\n', '    if "  " in text:\n'),
+        ("if mol is None or mol.GetNumHeavyAtoms() < mol.GetNumAtoms():", "if mol is None:"),
+        (
+            "mol.GetNumBonds() - mol.GetNumAtoms() + len(Chem.GetMolFrags(mol))",
+            "mol.GetNumBonds() - mol.GetNumAtoms() - len(Chem.GetMolFrags(mol))",
+        ),
+        ("if rings > MAX_RINGS:", "if False:"),
+        ("if not is_valence or mol", "if mol"),
+        ("is_valence or mol.GetAtomWithIdx(problem.GetAtomIdx()).GetSymbol() in _FIXED_VALENCE", "is_valence"),
+        ("Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES", "Chem.SANITIZE_NONE"),
+        ("        with rdBase.BlockLogs():\n            yield\n", "        yield\n"),
+        ("smiles[:57]", "smiles[:67]"),
+    ),
+    *mutations(
+        "chem/properties.py",
+        "unit/chem/test_properties.py",
+        ("(-sa_score - NEGATIVE_SA_MEAN)", "(sa_score - NEGATIVE_SA_MEAN)"),
+        ("(-excess_cycle_length(mol) - NEGATIVE_CYCLE_MEAN)", "(-excess_cycle_length(mol) + NEGATIVE_CYCLE_MEAN)"),
+        ("(logp - LOGP_MEAN) / LOGP_STD", "(logp - LOGP_MEAN) * LOGP_STD"),
+        ("max(longest - 6, 0)", "max(longest - 5, 0)"),
+        ("ancestor, length = parent[atom], 3", "ancestor, length = parent[atom], 2"),
+        (
+            "sorted(other.GetIdx() for other in atom.GetNeighbors())",
+            "sorted((other.GetIdx() for other in atom.GetNeighbors()), reverse=True)",
+        ),
+        ("stack.pop()", "stack.pop(0)"),
+        ("isomericSmiles=False)", "isomericSmiles=True)"),
+        ("if mol.GetNumAtoms() == 0:", "if False:"),
+        ("Chem.MolToInchiKey(mol) or Chem.MolToSmiles(mol)", "Chem.MolToSmiles(mol)"),
+        ("Chem.MolToInchiKey(mol) or Chem.MolToSmiles(mol)", "Chem.MolToInchiKey(mol)"),
+    ),
+    *mutations(
+        "chem/stereo.py",
+        "unit/chem/test_stereo.py",
+        ("    remove_labels(mol)\n    try", "    try"),
+        ("    except RuntimeError:\n        remove_labels(mol)", "    except RuntimeError:\n        pass"),
+    ),
+    *mutations(
+        "chem/fingerprints.py",
+        "unit/chem/test_fingerprints.py unit/training/test_baseline.py",
+        ("radius=2", "radius=3"),
+        ("radius=2", "radius=1"),
+        ("GetCountFingerprintAsNumPy(mol)", "GetFingerprintAsNumPy(mol)"),
+    ),
+    *mutations(
+        "chem/descriptors.py",
+        "unit/chem/test_descriptors.py",
+        ("np.where(np.isfinite(values), values, np.float32(np.nan))", "values"),
+        (
+            "        except InputError:\n            continue\n        if",
+            "        except InputError:\n            break\n        if",
+        ),
+        ("[rdBase.rdkitVersion, *NAMES, *map(str, smiles)]", "[rdBase.rdkitVersion, *NAMES]"),
+    ),
+)

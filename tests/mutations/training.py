@@ -1,0 +1,203 @@
+"""Mutations of how models are trained."""
+
+from tests.mutations.mutation import mutations, tests_of
+
+WHOLE = "integration/test_training.py::"
+BASICS = tests_of(
+    "integration/test_training.py",
+    "test_the_run_folder_rebuilds_the_best_model",
+    "test_one_training_molecule_is_refused",
+    "test_a_loss_that_is_not_finite_names_the_molecules_and_keeps_the_checkpoint",
+    "test_the_molecules_whose_own_loss_is_not_finite_are_named_alone",
+    "test_a_resumed_run_equals_an_uninterrupted_one",
+    "test_equal_models_give_equal_files",
+)
+
+MUTATIONS = (
+    *mutations(
+        "training/schedule.py",
+        "unit/training/test_schedule.py",
+        ("if progress < config.warmup:", "if progress <= config.warmup:"),
+        ("config.lr * progress / config.warmup", "config.lr * progress"),
+        ("config.lr * (1 - (progress", "config.lr * (1 + (progress"),
+        ("0.5 * (1 + math.cos", "0.5 * (1 - math.cos"),
+        ("math.cos(math.pi * (progress - config.warmup)", "math.cos(math.pi * progress"),
+        ("default_rng((seed, epoch))", "default_rng((seed, 0))"),
+        ("default_rng((seed, epoch))", "default_rng((0, epoch))"),
+        (".permutation(num_molecules)", ".integers(num_molecules, size=num_molecules)"),
+        ("num_molecules // 2)", "num_molecules)"),
+        ("math.ceil(num_molecules / batch_size)", "num_molecules // batch_size"),
+    ),
+    *mutations(
+        "training/optimizers.py",
+        f"{WHOLE}test_weight_matrices_decay_without_a_gradient_and_nothing_else_moves "
+        f"{WHOLE}test_only_weight_matrices_decay",
+        ('if name in matrices else "no_decay"', 'if name not in matrices else "no_decay"'),
+        (
+            '"params": groups["no_decay"], "weight_decay": 0.0',
+            '"params": groups["no_decay"], "weight_decay": weight_decay',
+        ),
+        ("AdamW(parameter_groups(model, train.weight_decay), lr", "AdamW(parameter_groups(model, 0.0), lr"),
+        ("if isinstance(module, nn.Linear)}", "if isinstance(module, (nn.Linear, nn.LayerNorm))}"),
+        ("BatchedMuon(matrices, lr=train.lr, weight_decay=train.weight_decay)", "BatchedMuon(matrices, lr=train.lr)"),
+        ("groups = parameter_groups(model, train.weight_decay)", "groups = parameter_groups(model, 0.0)"),
+    ),
+    *mutations(
+        "training/optimizers.py",
+        f"{WHOLE}test_optimizers_update_every_parameter_once unit/training/test_optimizers.py",
+        ("if id(parameter) not in taken]", "]"),
+        ("in model.blocks.modules() if", "in model.blocks[0].modules() if"),
+    ),
+    *mutations(
+        "training/optimizers.py",
+        f"{WHOLE}test_muon_turns_a_gradient_into_an_orthogonal_step {WHOLE}test_muon_in_batches_equals_that_of_pytorch",
+        (
+            "tall = matrices.shape[1] > matrices.shape[2]",
+            "tall = matrices.shape[1] < matrices.shape[2]",
+            "the iteration gives the same from either side; one is cheaper",
+        ),
+        ("x.norm(dim=(1, 2), keepdim=True)", "x.norm(dim=2, keepdim=True)"),
+        ("return x.mT if tall else x", "return x"),
+        ("for _ in range(steps):", "for _ in range(steps - 1):"),
+        ("beta=b, alpha=c)", "beta=c, alpha=b)"),
+        ('1 - group["momentum"])', 'group["momentum"])'),
+    ),
+    *mutations(
+        "training/trainer.py",
+        f"{WHOLE}test_the_learning_rate_changes_with_every_update",
+        ("(epoch - 1 + (step + 1) / len(batches))", "(epoch - 1)"),
+        ("(epoch - 1 + (step + 1) / len(batches))", "(epoch + (step + 1) / len(batches))"),
+        ("(step + 1) / len(batches)", "step / len(batches)"),
+        ('group["lr"] = lr', "pass"),
+    ),
+    *mutations(
+        "training/trainer.py",
+        f"{WHOLE}test_gradients_are_clipped",
+        (
+            "clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)",
+            "get_total_norm([p.grad for p in self.model.parameters()])",
+        ),
+        ("self.config.train.clip_norm)", "10 * self.config.train.clip_norm)"),
+    ),
+    *mutations(
+        "training/trainer.py",
+        f"{WHOLE}test_targets_are_scaled_by_the_training_split_alone",
+        ("task=fit_scale(config.task, train.y)", "task=fit_scale(config.task, val.y)"),
+    ),
+    *mutations(
+        "training/trainer.py",
+        f"{WHOLE}test_the_averaged_weights_are_evaluated_and_kept",
+        ("return self.model if self.average is None else cast(Network, self.average.module)", "return self.model"),
+        ("self.average.update_parameters(self.model)", "pass"),
+        ("get_ema_multi_avg_fn(config.train.averaging)", "get_ema_multi_avg_fn(1 - config.train.averaging)"),
+    ),
+    *mutations(
+        "training/trainer.py",
+        f"{WHOLE}test_the_best_epoch_is_kept_and_not_the_last",
+        ("if self.task.metric.improves(metric, self.progress.best_metric):", "if True:"),
+        ("self.progress.best_metric, self.progress.best_epoch = metric, epoch", "self.progress.best_epoch = epoch"),
+    ),
+    *mutations(
+        "training/trainer.py",
+        f"{WHOLE}test_batch_norm_statistics_are_those_of_the_training_split_alone "
+        f"{WHOLE}test_batch_norm_statistics_are_those_of_todays_weights "
+        f"{WHOLE}test_batch_norm_statistics_do_not_depend_on_dropout",
+        ("reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))", "pass"),
+        (
+            "return self.train.batch(distributed.share(molecules))",
+            "return self.val.batch(distributed.share(molecules) % len(self.val))",
+        ),
+        ("reestimate_batch_norm(self.evaluated, ", "reestimate_batch_norm(self.model, "),
+    ),
+    *mutations(
+        "training/trainer.py",
+        f"{WHOLE}test_a_resumed_run_equals_an_uninterrupted_one",
+        ("torch.manual_seed(self.config.train.seed + 1_000_003 * epoch + 7919 * distributed.rank())", "pass"),
+        ("yield self.run_epoch(self.progress.epoch + 1)", "yield self.run_epoch(self.progress.epoch)"),
+    ),
+    *mutations(
+        "training/trainer.py",
+        BASICS,
+        ("return total_loss / len(self.train), lr", "return total_loss / len(batches), lr"),
+        ("total_loss += loss * len(molecules)", "total_loss += loss"),
+        ("self.model.zero_grad()", "pass"),
+        ("return 0 < patience <= self", "return 0 < patience < self"),
+        ("self.progress.epoch - self.progress.best_epoch", "self.progress.epoch"),
+        ("self.model.train()", "self.model.eval()"),
+        ("self.evaluated.eval()", "self.evaluated.train()"),
+        (
+            "prediction = predict_together(self.evaluated, self.val, self.task)",
+            "prediction = predict_together(self.model, self.val, self.task)",
+        ),
+        (
+            "return self.task.metric(self.val.y, prediction)",
+            "return self.task.metric(prediction, self.val.y)",
+            "the metric that these tests use, the mean absolute error, is symmetric",
+        ),
+        ("labelled = ~np.isnan(self.train.y[molecules])", "labelled = np.isnan(self.train.y[molecules])"),
+        ("return molecules[wrong] if wrong.any() else molecules", "return molecules"),
+        (
+            "epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)",
+            "epoch_batches(len(self.train), train.batch_size, train.seed, 0)",
+            "which random batches estimate the statistics is a choice",
+        ),
+        ("torch.manual_seed(config.train.seed)", "torch.manual_seed(0)"),
+        ("if len(train) < 2:", "if len(train) < 1:"),
+        ("if math.isfinite(mean_loss) and math.isfinite(norm):", "if True:"),
+    ),
+    *mutations(
+        "training/resume.py",
+        f"{WHOLE}test_a_resumed_run_equals_an_uninterrupted_one "
+        f"{WHOLE}test_resuming_with_another_configuration_is_refused unit/training/test_resume.py",
+        ("if config != trainer.config:", "if False:"),
+        ("return not run.weights.exists() or", "return True or"),
+        ('.get("epoch") == 1', '.get("epoch") == 2'),
+        ('trainer.average.load_state_dict(parts["average"])', "pass"),
+        ('trainer.model.load_state_dict(parts["model"])', "pass"),
+        ("restore_optimizers(trainer, parts.pop(", "(lambda *_: None)(trainer, parts.pop("),
+        ("Progress(facts.epoch, facts.best_metric, facts.best_epoch)", "Progress(facts.epoch, None, facts.best_epoch)"),
+        (
+            "Progress(facts.epoch, facts.best_metric, facts.best_epoch)",
+            "Progress(facts.epoch, facts.best_metric, facts.epoch)",
+        ),
+        ("checkpoint.check_tensors(first, expected, path)", "pass"),
+        ("checkpoint.check_tensors(others, weights(trainer), run.state)", "pass"),
+        ("if parameter.requires_grad:", "if True:"),
+        ('raise InputError(f"{path}: {name} is missing")', "pass"),
+        ("elif isinstance(value, int | float) and not isinstance(value, bool):", "elif False:"),
+        ("for name, scalar in scalars.items():\n        places", "for name, scalar in ():\n        places"),
+    ),
+    *mutations(
+        "training/finetune.py",
+        "unit/training/test_finetune.py",
+        ("if not name.startswith(HEAD)}", "}"),
+        ("model.blocks[:frozen_layers]", "model.blocks[: frozen_layers - 1]"),
+        ("frozen.requires_grad_(False)", "frozen.requires_grad_(True)"),
+        ("        model.cls.requires_grad_(False)\n", ""),
+        ("        model.cls_bias.requires_grad_(False)\n", ""),
+        ("if frozen_layers > config.layers:", "if frozen_layers >= config.layers:"),
+        ("num_tasks=config.model.num_tasks", "num_tasks=found.model.num_tasks"),
+        ("featurizer=found.featurizer", "featurizer=config.featurizer"),
+        ("frozen_layers=frozen_layers),", "frozen_layers=0),"),
+    ),
+    *mutations(
+        "training/recorder.py",
+        f"unit/training/test_recorder.py {WHOLE}test_the_best_epoch_is_kept_and_not_the_last "
+        f"{WHOLE}test_the_averaged_weights_are_evaluated_and_kept",
+        ("if trainer.progress.best_epoch == epoch.epoch:", "if True:"),
+        ("trainer.evaluated, trainer.config, facts)", "trainer.model, trainer.config, facts)"),
+        ("resume.save_state(trainer, self.run)", "pass"),
+        ('"epoch": progress.best_epoch,', '"epoch": progress.epoch,'),
+        ("with run.locked():", "if True:"),
+    ),
+    *mutations(
+        "training/experiment.py",
+        "unit/training/test_experiment.py cli/test_leaderboard.py",
+        ('score_runs([out], "test", root)', 'score_runs([out], "val", root)'),
+        ("np.mean(predictions, axis=0)", "predictions[0]"),
+        ("np.mean(predictions, axis=0)", "np.sum(predictions, axis=0)"),
+        ("run.check_free(resume)", "pass"),
+        ('"n": len(data)', '"n": len(data.shards)'),
+        ("if config.featurizer != find_dataset(dataset).featurizer:", "if False:"),
+    ),
+)
