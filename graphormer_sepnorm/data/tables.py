@@ -6,6 +6,7 @@ bytes that are not UTF-8 pass through as they came. Only a table whose rows cann
 
 import contextlib
 import csv
+import glob
 import gzip
 import io
 import itertools
@@ -31,6 +32,7 @@ NO_TEXT = {
     "\udcd0\udccf\x11\udce0": "an old Excel file",
     "PAR1": "Parquet",
 }
+PARQUET = ".parquet"
 DELIMITERS = ",\t;|"
 UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 SDF_NAME = re.compile(r">.*?<([^<>]*)>")
@@ -120,6 +122,20 @@ def kind_of(path: str | Path) -> str:
 def is_file(path: str | Path) -> bool:
     """Whether a table can be read again: not standard input, nor another pipe."""
     return str(path) != STANDARD_INPUT and Path(path).is_file()
+
+
+def is_library(path: str | Path) -> bool:
+    """Whether a name means partitions: a folder, a Parquet file, or a pattern of files such as ``library/*.csv``.
+
+    A pattern ends with the suffix of a table, which no SMILES does.
+    """
+    is_pattern = glob.has_magic(str(path)) and is_table_name(path) and not Path(path).exists()
+    return Path(path).is_dir() or is_pattern or kind_of(path) == PARQUET
+
+
+def is_table_name(path: str | Path) -> bool:
+    """Whether the suffix says that a file is a table that some command reads."""
+    return kind_of(path) in (PARQUET, *TABLE_KINDS)
 
 
 def free_name(name: str, taken: Iterable[str], ending: str) -> str:

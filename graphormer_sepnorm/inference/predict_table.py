@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.data.tables import STANDARD_INPUT, TABLE_KINDS, Row, kind_of, with_free_names
+from graphormer_sepnorm.data.tables import STANDARD_INPUT, Row, is_table_name, with_free_names
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import NO_TRUST, Comparer, Predictions, Predictor
 from graphormer_sepnorm.inference.table_to_file import as_csv, is_standard_output, write_table
@@ -82,7 +82,7 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
         InputError: one of these SMILES cannot be read, or there is no model or no input.
     """
     *models, last = arguments
-    is_table = last == STANDARD_INPUT or Path(last).exists() or kind_of(last) in TABLE_KINDS
+    is_table = last == STANDARD_INPUT or Path(last).exists() or is_table_name(last)
     smiles = [] if is_table else list(takewhile(lambda name: not is_model(name), reversed(arguments[1:])))[::-1]
     if not models or not (is_table or smiles):
         raise InputError(

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -264,11 +264,17 @@ def job_digest(reader: Reader, source: str | Sequence[str], *settings: str | Non
     digest = hashlib.sha256(json.dumps(settings).encode())
     if isinstance(source, str) and is_file(source):
         digest.update(sha256_of_file(Path(source)).encode())
-    for model, config in reader.models:
-        digest.update(config_to_json(config).encode())
-        for name, tensor in model.state_dict().items():
-            digest.update(name.encode() + tensor.cpu().numpy().tobytes())
+    for part in model_content(reader):
+        digest.update(part)
     return digest.hexdigest()
+
+
+def model_content(reader: Reader) -> Iterator[bytes]:
+    """The configs and weights of a reader, as digests take them."""
+    for model, config in reader.models:
+        yield config_to_json(config).encode()
+        for name, tensor in model.state_dict().items():
+            yield name.encode() + tensor.cpu().numpy().tobytes()
 
 
 def fill(

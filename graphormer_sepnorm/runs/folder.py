@@ -2,16 +2,13 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from graphormer_sepnorm.config import Config, config_to_json, read_config
 from graphormer_sepnorm.data.prepared_table import TABLE, csv_bytes
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.files import remove_leftovers, write_atomically
+from graphormer_sepnorm.system.files import locked, remove_leftovers, write_atomically
 
 WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
@@ -149,27 +146,10 @@ class RunFolder:
             except InputError as error:
                 raise InputError(f"{self.config} is not that of a run, choose another --out ({error})") from None
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Within it, no other process trains in the folder; the operating system frees the lock of one that is killed.
-
-        Raises:
-            InputError: another process trains there, or the folder cannot be written.
-        """
-        path = self.path / LOCK
-        lock = FileLock(path, blocking=False)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except Timeout:
-            raise InputError(f"another process is training in {self}: wait for it, or choose another --out") from None
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from None
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-            lock.release()
+    def locked(self) -> contextlib.AbstractContextManager[None]:
+        """Within it, no other process trains in the folder; raises InputError as ``files.locked``."""
+        busy = f"another process is training in {self}: wait for it, or choose another --out"
+        return locked(self.path / LOCK, busy)
 
     def begin(self, config: Config) -> None:
         """Writes the config and removes what killed writers left; no other process may be writing here."""

@@ -4,7 +4,11 @@ import contextlib
 import glob
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
+
+from filelock import FileLock, Timeout
 
 from graphormer_sepnorm.errors import InputError
 
@@ -38,16 +42,23 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def replace_content(path: Path, content: bytes) -> None:
-    """Writes ``content`` to a temporary file beside ``path``, flushes it to the disk and renames it; raises OSError.
+    """Gives ``path`` the content as ``replacing`` does; raises OSError."""
+    with replacing(path) as file:
+        file.write(content)
 
-    A symbolic link stays what it is: the file that it points at is replaced.
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A temporary file beside ``path`` to write, which at the end is flushed to the disk and renamed; raises OSError.
+
+    A symbolic link stays what it is: the file that it points at is replaced. After an exception ``path`` is as before.
     """
     path = behind_link(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
         os.chmod(temporary, 0o666 & ~current_umask())
         rename_durably(Path(temporary), path)
     finally:
@@ -89,3 +100,29 @@ def current_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@contextlib.contextmanager
+def locked(path: Path, busy: str) -> Iterator[None]:
+    """Within it, no other process holds the lock ``path``; the operating system frees that of one that is killed.
+
+    Args:
+        path: the file to lock, made if need be and removed at the end.
+        busy: the error where another process holds it.
+
+    Raises:
+        InputError: another process holds it, or the folder cannot be written.
+    """
+    lock = FileLock(path, blocking=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise InputError(busy) from None
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.release()

@@ -178,6 +178,26 @@ def test_places_that_cannot_be_are_named_before_anything_is_computed(command, mo
     assert sorted(tmp_path.iterdir()) == before and (tmp_path / "there.csv").read_text() == "of an earlier run"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["in.csv", "--keep-top", "5"], "--keep-top, --threshold, --by, --lowest are for a library"),
+        (["in.csv", "--lowest"], "are for a library: a folder, a Parquet file or a pattern in quotes"),
+        (["library/a.parquet", "library/b.parquet"], "library/a.parquet is no model: put a pattern of files in quotes"),
+        (["library/*.parquet"], "there are no files library/*.parquet"),
+        (["."], "out.csv sounds like a file"),
+        (["library/*.csv", "--by", "mass"], "--by mass is no target of the models, which predict logp"),
+        (["in.csv", "--workers", "2", "--scheduler", "tcp://x:1"], "are for a library"),
+    ],
+)
+def test_what_is_for_libraries_and_what_is_not(command, model, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text("smiles\nC\n")
+    code, _, messages = command("predict", model, *arguments, "-o", "out.csv")
+    assert code == 2 and message in messages and messages.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
 def test_a_pipe_is_read_to_its_end(model, tmp_path):
     """1,500 rows, of which a pipe holds but a part at a time."""
     rows = "".join(f"CCO,{number}\n" for number in range(1500))

@@ -62,6 +62,7 @@ ELSEWHERE = {
     "interfaces.commands.serve": "tests/cli/test_serve.py",
     "interfaces.commands.sweep": "tests/cli/test_leaderboard.py",
     "interfaces.commands.train": "tests/cli/test_train_csv.py",
+    "interfaces.commands.tune": "tests/cli/test_tune.py",
     "training.trainer": "tests/integration/test_training.py",
 }
 # Of no module: the names of the package, its rooms, a registry as a whole, the generator in data/, and bfloat16 in

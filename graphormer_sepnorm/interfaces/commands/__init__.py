@@ -18,6 +18,7 @@ COMMANDS = {
     "pretrain": "Pre-train a Graphormer on molecules without labels, to be fine-tuned by train --from OUT.",
     "evaluate": "Score a run's best checkpoint on a split of its dataset, with OGB's evaluators.",
     "sweep": "Train every dataset with every norm and seed, as far as it is unfinished, and sum the scores up.",
+    "tune": "Search for a recipe that suits your table, and say whether it is better than the one it started from.",
     "explain": "Draw which atoms a prediction rests on.",
     "predict": "Predict the targets of a model for every row of a table.",
     "embed": "Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.",

@@ -28,8 +28,8 @@ TrainingPrecision = Annotated[
     Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the matrix products; auto: the recipe's.")
 ]
 Processes = Annotated[
-    int | None,
-    typer.Option(min=1, help="Copies of itself, one per core, that train together; by default what is fastest."),
+    int,
+    typer.Option(min=1, help="Copies of itself, each on one core, that train together."),
 ]
 Settings = Annotated[
     list[str] | None,

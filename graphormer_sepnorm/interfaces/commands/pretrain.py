@@ -21,7 +21,7 @@ def pretrain(
     seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
-    processes: Processes = None,
+    processes: Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
 ) -> None:
     """Pre-train a Graphormer on molecules without labels, to be fine-tuned by train --from OUT.

@@ -104,7 +104,7 @@ def train(
     settings: Settings = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
-    processes: Processes = None,
+    processes: Processes = 1,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
     start: Annotated[

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.files import remove_leftovers, write_atomically
+from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -33,3 +33,20 @@ def test_leftovers_of_one_file_are_no_others(tmp_path):
     assert sorted(os.listdir(tmp_path)) == [".a1.x.tmp", ".b.x.tmp"]
     remove_leftovers(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+def test_what_fails_while_it_is_written_leaves_the_old_content(tmp_path):
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(RuntimeError), replacing(tmp_path / "file") as file:
+        file.write(b"new")
+        raise RuntimeError
+    assert (tmp_path / "file").read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_lock_is_held_once_and_leaves_nothing(tmp_path):
+    path = tmp_path / "folder" / "lock"
+    with locked(path, "busy"), pytest.raises(InputError, match=r"^busy$"), locked(path, "busy"):
+        pass
+    assert list(path.parent.iterdir()) == []
+    with locked(path, "busy"):
+        pass

@@ -1,0 +1,86 @@
+"""``graphormer-sepnorm tune``."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from graphormer_sepnorm.data.dataset import SplitName
+from graphormer_sepnorm.interfaces.commands.options import Device, Settings, TrainingPrecision, with_given
+from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.system.signals import leaving_at_once
+
+
+def tune(
+    csv: Annotated[str, typer.Option(help="Your table: CSV, .gz, or SDF.")],
+    target_columns: Annotated[list[str], typer.Option(help="Columns of --csv to predict.")],
+    out: Annotated[Path, typer.Option(help="Folder of the search.")],
+    more_targets: Annotated[
+        list[str] | None, typer.Argument(metavar="[COLUMN]...", help="Further --target-columns.", show_default=False)
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Recipes to try; the first is --recipe itself.")] = 50,
+    processes: Annotated[int, typer.Option(min=1, help="Trials at the same time; they share cores and GPU.")] = 1,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0, metavar="MINUTES", help="After which running trials are given up.")
+    ] = None,
+    smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
+    task: Annotated[Literal["regression", "classification"], typer.Option(help="Of --csv.")] = "regression",
+    split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
+    split_column: Annotated[
+        str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
+    ] = None,
+    split_sizes: Annotated[
+        str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")
+    ] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
+    recipe: Annotated[
+        str, typer.Option(help=f"What to start from: {', '.join(RECIPES)}, shipped weights, or a config.json.")
+    ] = "slim",
+    epochs: Annotated[int | None, typer.Option(help="Of a trial; by default the recipe's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of what is drawn, of the split and of each training.")] = None,
+    settings: Settings = None,
+    device: Device = "auto",
+    precision: TrainingPrecision = "auto",
+    compare: Annotated[
+        bool, typer.Option("--compare/--no-compare", help="At the end, score best and --recipe on the test molecules.")
+    ] = True,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the search in --out.")] = False,
+) -> None:
+    """Search for a recipe that suits your table, and say whether it is better than the one it started from.
+
+    Trials are judged and pruned by the validation molecules alone. The folder holds best.json, a recipe for
+    train --recipe; study.db, of Optuna; trials.csv; history.png and importance.png; and best and recipe, the two runs
+    that are compared. A field that --set names is not searched.
+
+    Example: graphormer-sepnorm tune --csv mols.csv --target-columns y --trials 50 --out study
+    """
+    with leaving_at_once():
+        from graphormer_sepnorm.chem.features import FOR_TABLES
+        from graphormer_sepnorm.data.labels import TableOptions, table_task
+        from graphormer_sepnorm.data.prepared_table import TABLE
+        from graphormer_sepnorm.data.splits import Sizes, read_sizes
+        from graphormer_sepnorm.recipes import find_recipe, task_config
+        from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.training.search_space import fixed_by
+        from graphormer_sepnorm.training.settings import in_precision, with_settings
+        from graphormer_sepnorm.training.tune import Limits, tune, verdict
+
+    compute = choose(device)
+    found = find_recipe(recipe)
+    train = in_precision(with_given(found.train, {"epochs": epochs, "seed": seed}), precision)
+    targets = (*target_columns, *(more_targets or ()))
+    sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
+    division = (split, split_column, sizes, balance, train.seed)
+    table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
+    config = task_config(TABLE, FOR_TABLES, table_task(table), train, architecture=found.architecture)
+    config = with_settings(config, settings or ())
+    table = replace(table, seed=config.train.seed)
+    limits = Limits(trials, processes, None if time_limit is None else 60 * time_limit)
+    with computing(compute):
+        result = tune(table, config, out, limits, fixed=fixed_by(settings or ()), resume=resume, compare=compare)
+    if compare:
+        print(verdict(result, recipe))
+    print(json.dumps(result))

@@ -1,0 +1,116 @@
+"""What a search varies: fields of a config, and where each of them may lie."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.training.settings import with_settings
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to ``high``, both included, whole ones where ``low`` is.
+
+    Attributes:
+        log: whether they are drawn by their logarithm.
+    """
+
+    low: int | float
+    high: int | float
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """Where each field of a config may lie: in a range, or among values to choose from.
+
+    The names are those of ``TrainConfig`` and ``ModelConfig``. The width is a multiple of the heads, and the width of
+    the FFN keeps its proportion to it.
+    """
+
+    lr: Range = Range(2e-4, 5e-3, log=True)
+    batch_size: Range = Range(16, 128, log=True)
+    warmup: Range = Range(0.0, 0.3)
+    weight_decay: Range = Range(0.0, 0.3)
+    optimizer: tuple[Value, ...] = ("adamw", "muon")
+    layers: Range = Range(3, 12)
+    width: Range = Range(48, 128)
+    norm: tuple[Value, ...] = ("sepnorm", "sepnorm-layernorm", "sepnorm-layernorm-batchnorm", "sharenorm")
+    messages: tuple[Value, ...] = (False, True)
+    dropout: Range = Range(0.0, 0.4)
+    attention_dropout: Range = Range(0.0, 0.5)
+    embedding_std: Range = Range(0.02, 0.3, log=True)
+
+
+# The part of a config that has each field.
+PARTS = {
+    field.name: "train" if field.name in TrainConfig.__dataclass_fields__ else "model" for field in fields(SearchSpace)
+}
+# A model that starts from weights has their shape.
+OF_WEIGHTS = {"layers", "width", "norm", "messages", "embedding_std"}
+
+
+def fixed_by(settings: Sequence[str]) -> frozenset[str]:
+    """The names of the fields of ``SearchSpace`` that settings, as of ``with_settings``, give a value."""
+    paths = {setting.partition("=")[0] for setting in settings}
+    names = {f"{part}.{name}": name for name, part in PARTS.items()}
+    return frozenset(name for path, name in names.items() if {path, path.partition(".")[0]} & paths)
+
+
+def searched(space: SearchSpace, config: Config, fixed: frozenset[str]) -> dict[str, Range | tuple[Value, ...]]:
+    """The fields that a search varies, by their names, each widened to have the value of the config in it.
+
+    Args:
+        space: the whole space.
+        config: what the search starts from.
+        fixed: names of fields that keep the value of ``config``.
+    """
+    kept = fixed if config.train.start_from is None else fixed | OF_WEIGHTS
+    own = values_of(config)
+    found = {field.name: getattr(space, field.name) for field in fields(space) if field.name not in kept}
+    return {name: widened(place, own[name]) for name, place in found.items()}
+
+
+def widened(place: Range | tuple[Value, ...], value: Value) -> Range | tuple[Value, ...]:
+    """A place with ``value`` in it."""
+    if isinstance(place, tuple):
+        return place if value in place else (*place, value)
+    assert not isinstance(value, str)
+    return replace(place, low=min(place.low, value), high=max(place.high, value))
+
+
+def values_of(config: Config) -> dict[str, Value]:
+    """The values that a config has in the fields of ``SearchSpace``."""
+    return {name: getattr(getattr(config, part), name) for name, part in PARTS.items()}
+
+
+def with_values(config: Config, values: Mapping[str, Value]) -> Config:
+    """The config with other values of fields of ``SearchSpace``; an FFN keeps its proportion to the width."""
+    changed: dict[str, Value] = {f"{PARTS[name]}.{name}": value for name, value in values.items()}
+    if "width" in values:
+        ffn_width = round(config.model.ffn_width * int(values["width"]) / config.model.width)
+        changed["model.ffn_width"] = max(1, ffn_width)
+    return with_settings(config, [f"{path}={json.dumps(value)}" for path, value in changed.items()])
+
+
+def distributions(places: Mapping[str, Range | tuple[Value, ...]], heads: int) -> dict[str, "BaseDistribution"]:
+    """What Optuna draws from, by the names of the fields; widths are multiples of ``heads``."""
+    return {name: distribution(place, heads if name == "width" else 1) for name, place in places.items()}
+
+
+def distribution(place: Range | tuple[Value, ...], step: int) -> "BaseDistribution":
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if isinstance(place, tuple):
+        return CategoricalDistribution(place)
+    if isinstance(place.low, int):
+        low, high = -(-place.low // step) * step, int(place.high) // step * step
+        return IntDistribution(low, high, log=place.log, step=step)
+    return FloatDistribution(place.low, place.high, log=place.log)

@@ -1,0 +1,155 @@
+"""The search as users run it, with real processes."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from graphormer_sepnorm.data.benchmarks import sample_table
+from tests.robustness import processes
+
+TINY = [f"--set=model.{field}" for field in ("layers=1", "width=16", "ffn_width=16", "heads=2")]
+MAIN = "from graphormer_sepnorm.interfaces.cli import main; main()"
+FILES = {
+    "best", "best.json", "duplicates.csv", "history.png", "importance.png", "recipe", "skipped.csv", "study.db",
+    "study.json", "table.csv", "table.json", "trials.csv",
+}  # fmt: skip
+
+
+@pytest.fixture
+def table(tmp_path) -> list:
+    """The options of a table of 60 molecules."""
+    sample_table()[:60].to_csv(tmp_path / "mols.csv", index=False)
+    return ["--csv", tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--split", "random"]
+
+
+def lines(study: Path) -> list[dict]:
+    with open(study / "trials.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_a_search_from_the_shell_gives_a_recipe_that_train_takes(command, table, tmp_path):
+    study = tmp_path / "study"
+    options = [*table, *TINY, "--epochs", 2, "--trials", 3, "--processes", 2, "--out", study]
+    code, result, messages = command("tune", *options)
+    assert code == 0, messages
+    assert {path.name for path in study.iterdir()} == FILES
+    assert result["trials"] == 3 and result["metric"] == "mae"
+    scores = {name: json.loads((study / name / "test.json").read_text())["value"] for name in ("best", "recipe")}
+    assert result["test"] == scores and result["better"] == (scores["best"] < scores["recipe"])
+    assert len(lines(study)) == 3
+
+    arguments = [*table, "--recipe", study / "best.json", "--no-baseline", "--out", tmp_path / "run"]
+    code, again, messages = command("train", *arguments)
+    assert code == 0, messages
+    assert again["value"] == scores["best"]
+    code, same, _ = command("tune", *options, "--resume")
+    assert code == 0 and same == result
+    code, _, messages = command("tune", *options, "--resume", "--trials", 4)
+    assert code == 2 and "was compared on the test split after 3 trials" in messages
+
+
+class Command:
+    """The command in a process of its own, the first of a group, as in a terminal."""
+
+    def __init__(self, *options):
+        self.process = subprocess.Popen(
+            processes.command_line("-c", MAIN, "tune", *options),
+            **processes.surroundings(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def trial(self) -> psutil.Process:
+        """The process of the running trial."""
+        while self.process.poll() is None:
+            for server in psutil.Process(self.process.pid).children():
+                for trial in server.children():
+                    return trial
+            time.sleep(0.01)
+        raise AssertionError(self.process.communicate()[1])
+
+    def wait_for(self, condition) -> None:
+        while not condition():
+            assert self.process.poll() is None, self.process.communicate()[1]
+            time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_a_trial_that_is_killed_is_lost_alone(table, tmp_path):
+    study = tmp_path / "study"
+    running = Command(*table, *TINY, "--epochs", 2, "--trials", 3, "--no-compare", "--out", study)
+    running.wait_for((study / "trials.csv").exists)
+    trial = running.trial()
+    trial.kill()
+    output, messages = running.process.communicate()
+    assert running.process.returncode == 0, messages
+    states = [line["state"] for line in lines(study)]
+    problems = [line["problem"] for line in lines(study)]
+    assert sorted(states) == ["complete", "complete", "pruned"]
+    assert problems[states.index("pruned")] == "killed by SIGKILL" and problems.count("") == 2
+    assert json.loads(output.splitlines()[-1])["complete"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_search_that_is_stopped_keeps_its_trials_and_goes_on(table, tmp_path, number):
+    """The command alone is killed; Ctrl-C goes to all processes. No trial stays behind."""
+    study = tmp_path / "study"
+    options = [*table, *TINY, "--epochs", 2, "--trials", 3, "--no-compare", "--out", study]
+    running = Command(*options)
+    running.wait_for((study / "trials.csv").exists)
+    trial = running.trial()
+    if number == signal.SIGKILL:
+        running.process.kill()
+    else:
+        os.killpg(running.process.pid, number)
+    _, messages = running.process.communicate()
+    if number == signal.SIGINT:
+        assert running.process.returncode == 128 + number
+        assert messages.splitlines()[-1].startswith("stopped by SIGINT; ") and "--resume" in messages
+    else:
+        assert running.process.returncode == -number
+    assert "Traceback" not in messages
+    psutil.wait_procs([trial], timeout=300)
+    assert not trial.is_running()
+    kept = lines(study)
+    assert kept[0]["state"] == "complete" and (study / "best.json").exists()
+    done = processes.command("-c", MAIN, "tune", *options, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert lines(study)[0] == kept[0]
+    assert [line["state"] for line in lines(study)].count("complete") == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (["--target-columns", "weight"], "0 columns 'weight'"),
+        (["--csv", "nowhere.csv"], "nowhere.csv"),
+        (["--recipe", "nowhere"], "unknown recipe 'nowhere'"),
+        (["--recipe", "zinc"], "reads 'zinc' features"),
+        (["--set", "train.lr=0"], "train.lr"),
+        (["--split-sizes", "100:0:0"], "split"),
+        (["--device", "abacus"], "unknown device 'abacus'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(command, table, tmp_path, change, said):
+    code, _, messages = command("tune", *table, "--out", tmp_path / "study", *change)
+    assert code == 2 and said in messages and messages.count("\n") == 1
+    assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.parametrize("change", [["--trials", 0], ["--processes", 0], ["--time-limit", -1], ["--time-limit", "nan"]])
+def test_limits_that_are_none_are_refused(command, table, tmp_path, change):
+    code, _, messages = command("tune", *table, "--out", tmp_path / "study", *change)
+    assert code == 2 and change[0] in messages
+    assert not (tmp_path / "study").exists()
