@@ -25,6 +25,7 @@ class Pretended:
             targets=["length"],
             is_probability=False,
             models=1,
+            is_combined=False,
             confidence=0.9,
             knows_domain=True,
             about={"architecture": "none"},
@@ -82,7 +83,7 @@ def tiny_models(folder: Path) -> object:
     import torch
 
     from graphormer_sepnorm.data.benchmarks import sample_table
-    from graphormer_sepnorm.inference.predict import load_predictor
+    from graphormer_sepnorm.inference.predict import Predictor, load_predictor
     from graphormer_sepnorm.inference.pretrained import Graphormer
     from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
     from graphormer_sepnorm.interfaces.web.models import Models
@@ -93,8 +94,9 @@ def tiny_models(folder: Path) -> object:
     paths = [save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed) for seed in range(2)]
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(sample_table().smiles[:200].tolist()), fit_intervals(errors, zeros, zeros + 0.1))
-    predictor, explained = load_predictor([str(folder)]), Graphormer.from_pretrained(paths[0])
-    return Models(predictor, explained, trust, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
+    predictor = Predictor(load_predictor([str(folder)]).models, trust=trust)
+    explained = Graphormer.from_pretrained(paths[0])
+    return Models(predictor, explained, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
 
 
 def uncompiled_models(folder: Path) -> object:

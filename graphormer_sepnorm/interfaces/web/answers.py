@@ -12,6 +12,7 @@ class Facts(BaseModel):
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
     models: int = Field(description="how many models are averaged; a spread is given for more than one")
+    is_combined: bool = Field(description="whether atom pictures show one of several parts of the prediction alone")
     confidence: float | None = Field(description="of the intervals; null where the model has none")
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
     about: dict[str, str] = Field(description="architecture, training data and scores")

@@ -9,10 +9,11 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem.Draw import rdMolDraw2D
 
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles, strip_salts
 from graphormer_sepnorm.data.tables import open_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.explain import integrated_gradients
+from graphormer_sepnorm.inference.explain import explain_rows
 from graphormer_sepnorm.inference.pictures import draw
 from graphormer_sepnorm.inference.predict import Predictor, compute_chunks, load_predictor
 from graphormer_sepnorm.inference.pretrained import Graphormer
@@ -24,8 +25,8 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 
 WIDTH, HEIGHT = 200, 140
-LOOK = {"clearBackground": False, "fixedBondLength": 26}
 MOST_ATOMS_DRAWN = 200
+LOOK = {"clearBackground": False, "fixedBondLength": 26}
 SHOWN_OF_MODEL = (
     "architecture",
     "parameters",
@@ -45,7 +46,6 @@ class Models:
     Attributes:
         predictor: all of them.
         explained: the one whose atom pictures are drawn.
-        trust: what is known of the predictions' errors and of the training molecules; None if nothing is.
         confidence: of the intervals.
         compute: where and how precisely to compute.
         name: what the page calls them.
@@ -54,22 +54,33 @@ class Models:
 
     predictor: Predictor
     explained: Graphormer
-    trust: Trust | None
     confidence: float
     compute: Compute
     name: str
     about: dict[str, str]
 
+    @property
+    def trust(self) -> Trust | None:
+        """What is known of the predictions' errors and of the training molecules."""
+        return self.predictor.trust
+
     def facts(self) -> Facts:
         return Facts(
             model=self.name,
             targets=list(self.predictor.targets),
-            is_probability=self.predictor.models[0][1].task.kind != "regression",
+            is_probability=self.predictor.kind != "regression",
             models=len(self.predictor.models),
+            is_combined=self.is_combined(),
             confidence=self.confidence if self.trust and self.trust.intervals else None,
             knows_domain=self.trust is not None,
             about=self.about,
         )
+
+    def is_combined(self) -> bool:
+        """Whether the model that is explained is not all that makes the predictions."""
+        forest = self.predictor.forest
+        calibrated = self.trust is not None and self.trust.calibration is not None
+        return len(self.predictor.models) > 1 or calibrated or (forest is not None and forest.weight > 0)
 
     def read(self, path: Path, shown: str, most_rows: int) -> Records:
         """The table in a file.
@@ -99,16 +110,19 @@ class Models:
 
     def predict(self, smiles: list[str]) -> list[Answer]:
         """An answer for each SMILES; one that cannot be read costs its own row alone."""
+        read = without_salts(smiles, self.predictor.featurizer)
         with computing(self.compute):
-            ((_, found),) = compute_chunks(self.predictor, [smiles], lambda chunk: chunk)
+            ((_, found),) = compute_chunks(self.predictor, [read], lambda chunk: chunk)
+        rows = zip(found.errors, found.values, found.spread, found.warnings, strict=True)
         answers = [
-            Answer(error=error, predictions={} if error else self.by_target(values, spread))
-            for error, values, spread in zip(found.errors, found.values, found.spread, strict=True)
+            Answer(error=error) if error else Answer(predictions=self.by_target(values, spread), warning=warning)
+            for error, values, spread, warning in rows
         ]
         if self.trust and self.trust.intervals:
             self.add_intervals(answers, found.spread)
         if self.trust:
-            self.add_domain(answers, smiles)
+            for answer, similarity in zip(answers, self.trust.domain.similarity(read).tolist(), strict=True):
+                answer.similarity = None if answer.error else similarity
         return answers
 
     def by_target(self, values: np.ndarray, spread: np.ndarray) -> dict[str, Prediction]:
@@ -125,14 +139,6 @@ class Models:
             for prediction, half_width in zip(answer.predictions.values(), widths, strict=False):
                 prediction.low, prediction.high = prediction.value - half_width, prediction.value + half_width
 
-    def add_domain(self, answers: list[Answer], smiles: list[str]) -> None:
-        assert self.trust
-        readable = [answer for answer in answers if not answer.error]
-        known = [text for text, answer in zip(smiles, answers, strict=True) if not answer.error]
-        similarities, warnings = self.trust.domain.similarity(known), self.trust.domain.warnings(known)
-        for answer, similarity, warning in zip(readable, similarities.tolist(), warnings, strict=True):
-            answer.similarity, answer.warning = similarity, warning
-
     def structure(self, smiles: str) -> str:
         """A small picture as SVG; raises InputError for what cannot be read or drawn."""
         mol = read_small(smiles)
@@ -147,9 +153,12 @@ class Models:
 
     def atoms(self, smiles: str, target: str) -> Atoms:
         """Contributions by integrated gradients, as ``inference.explain``; raises InputError as that."""
-        mol = read_small(smiles)
+        read_small(smiles)
         with computing(self.compute), current().arithmetic():
-            explanation = integrated_gradients(self.explained, smiles, target)
+            explanation = explain_rows(self.explained, [smiles], target=target)[0]
+        if isinstance(explanation, InputError):
+            raise explanation
+        mol = read_small(explanation.smiles)
         return Atoms(
             caption=explanation.caption,
             meaning=explanation.meaning,
@@ -160,6 +169,11 @@ class Models:
             ],
             picture=draw([explanation], ".svg").decode(),
         )
+
+
+def without_salts(smiles: list[str], featurizer: str) -> list[str]:
+    """SMILES as everything about a model reads them: without salts, if its featurizer strips them."""
+    return [strip_salts(text) for text in smiles] if FEATURIZERS[featurizer].strips_salts else smiles
 
 
 def read_small(smiles: str) -> Chem.Mol:
@@ -188,14 +202,13 @@ def load_models(
     with computing(compute):
         predictor = load_predictor(names)
         explained = Graphormer.from_pretrained(first).to(compute.device)
-    trust: Trust | None = predictor.trust
-    if trust and trust.intervals:
-        trust.intervals.half_widths(confidence, np.zeros((1, len(predictor.targets))))
+    if predictor.trust and predictor.trust.intervals:
+        predictor.trust.intervals.half_widths(confidence, np.zeros((1, len(predictor.targets))))
     described = describe_model(first)
     about = {
         name.replace("_", " "): words(name, described[name]) for name in SHOWN_OF_MODEL if described[name] is not None
     }
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    models = Models(predictor, explained, trust, confidence, compute, name, about)
+    models = Models(predictor, explained, confidence, compute, name, about)
     models.predict(["C"])  # what is compiled at the first molecule is not to count against a user's time
     return models

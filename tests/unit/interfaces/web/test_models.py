@@ -41,6 +41,17 @@ def test_answers_say_what_was_never_seen(models):
     assert answers[1].similarity is None and answers[1].warning == ""
 
 
+def test_salts_are_stripped_by_a_model_that_was_trained_so(tmp_path):
+    plain, stripping = (
+        load_models([str(save_tiny(tmp_path / name, featurizer=name))], 0.9, "cpu", "auto")
+        for name in ("mol", "mol-without-salts")
+    )
+    (with_salt, without), (stripped, bare) = (found.predict(["CCO.[Na+].[Cl-]", "CCO"]) for found in (plain, stripping))
+    assert with_salt.predictions != without.predictions
+    assert stripped == bare
+    assert len(stripping.atoms("CCO.[Na+].[Cl-]", "logp").atoms) == 3
+
+
 def test_pictures(models):
     assert models.structure("CCO").lstrip().startswith("<?xml") and "</svg>" in models.structure("CCO")
     atoms = models.atoms("CCO", "logp")
