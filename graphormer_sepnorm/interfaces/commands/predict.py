@@ -71,8 +71,6 @@ def predict(
     stopped.
 
     Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
-
-    Example: graphormer-sepnorm predict runs/mine molecules.csv -o predictions.csv --interval 0.9 --domain
     """
     with leaving_at_once():
         from graphormer_sepnorm.data.tables import is_library
