@@ -45,7 +45,7 @@ def test_a_config_is_what_its_json_says():
         (
             ("train", "frozen_layers"),
             1,
-            "here: train: layers can be frozen only when training starts from a checkpoint",
+            "here: train: weights can be frozen only when training starts from a checkpoint",
         ),
         (("task", "std"), [0.0], "here: task.std.0: Input should be greater than 0"),
         (("format_version",), FORMAT_VERSION + 1, "install a newer graphormer_sepnorm"),
