@@ -23,9 +23,9 @@ MUTATIONS = (
         ("(0, *accumulate(sizes[:-1]))", "(0, *sizes[:-1])", "the reference's atoms have one feature"),
         ("self.out(gelu(pairs + self.shift))", "self.out(gelu(pairs - self.shift))"),
         ("self.out(gelu(pairs + self.shift))", "self.out(torch.relu(pairs + self.shift))"),
-        ("torch.addmm(self.qkv.bias.unsqueeze(1), self.qkv.weight, x.t())", "self.qkv.weight @ x.t()"),
-        ("self.dropout if self.training else 0.0)", "0.0)"),
-        ("self.dropout if self.training else 0.0)", "self.dropout)"),
+        ("attend(self.qkv(x), dropout)", "attend(x @ self.qkv.weight.t(), dropout)"),
+        ("dropout = self.dropout if self.training else 0.0", "dropout = 0.0"),
+        ("dropout = self.dropout if self.training else 0.0", "dropout = self.dropout"),
         ("source, target = edge_index\n        messages", "target, source = edge_index\n        messages"),
         (
             "torch.relu(atoms.index_select(0, source) + self.bond(bond - 1))",
@@ -37,10 +37,13 @@ MUTATIONS = (
         ("self.down(gelu(self.up(x)))", "self.down(torch.relu(self.up(x)))"),
         ("atoms = atoms + self.messages(x[num_cls:]", "atoms = self.messages(x[num_cls:]"),
         ("self.messages(x[num_cls:]", "self.messages(x[: x.shape[0] - num_cls]"),
-        ("self.attention_norm.packed(x + self.dropout(", "self.attention_norm.packed(self.dropout("),
         (
-            "x + self.dropout(self.receive(x, num_cls, structure)), num_cls)",
-            "x + self.receive(x, num_cls, structure), num_cls)",
+            "x[:read] + self.dropout(self.receive(x, read, num_cls, structure))",
+            "self.dropout(self.receive(x, read, num_cls, structure))",
+        ),
+        (
+            "self.dropout(self.receive(x, read, num_cls, structure))",
+            "self.receive(x, read, num_cls, structure)",
         ),
         (
             "return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)",
@@ -50,10 +53,7 @@ MUTATIONS = (
             "return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls)))",
             "return x + self.dropout(self.ffn(self.attention_norm.packed(x, num_cls)))",
         ),
-        (
-            "self.receive(self.attention_norm.packed(x, num_cls), num_cls, structure)",
-            "self.receive(x, num_cls, structure)",
-        ),
+        ("normed = self.attention_norm.packed(x, num_cls)", "normed = x"),
         ("math.prod(factors[1:], start=factors[0])", "factors[0]"),
         ("            x = self.last_norm.packed(x, num_cls)\n", "            pass\n"),
         ("self.embedding(batch.x))  # [T, D]", "self.embedding(batch.x) * 2)  # [T, D]"),

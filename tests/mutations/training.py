@@ -102,12 +102,15 @@ MUTATIONS = (
         f"{WHOLE}test_batch_norm_statistics_are_those_of_the_training_split_alone "
         f"{WHOLE}test_batch_norm_statistics_are_those_of_todays_weights "
         f"{WHOLE}test_batch_norm_statistics_do_not_depend_on_dropout",
-        ("reestimate_batch_norm(self.evaluated, self.reestimation_batches(epoch))", "pass"),
+        ("reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))", "pass"),
         (
             "return self.train.batch(distributed.share(molecules))",
             "return self.val.batch(distributed.share(molecules) % len(self.val))",
         ),
-        ("reestimate_batch_norm(self.evaluated, ", "reestimate_batch_norm(self.model, "),
+        (
+            "reestimate_batch_norm(self.evaluated, self.evaluated.encode, ",
+            "reestimate_batch_norm(self.model, self.model.encode, ",
+        ),
     ),
     *mutations(
         "training/trainer.py",
@@ -134,7 +137,7 @@ MUTATIONS = (
             "return self.task.metric(prediction, self.val.y)",
             "the metric that these tests use, the mean absolute error, is symmetric",
         ),
-        ("labelled = ~np.isnan(self.train.y[molecules])", "labelled = np.isnan(self.train.y[molecules])"),
+        ("wrong = ~(torch.stack(losses)", "wrong = (torch.stack(losses)"),
         ("return molecules[wrong] if wrong.any() else molecules", "return molecules"),
         (
             "epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)",
@@ -177,7 +180,7 @@ MUTATIONS = (
         ("        model.cls_bias.requires_grad_(False)\n", ""),
         ("if frozen_layers > config.layers:", "if frozen_layers >= config.layers:"),
         ("num_tasks=config.model.num_tasks", "num_tasks=found.model.num_tasks"),
-        ("featurizer=found.featurizer", "featurizer=config.featurizer"),
+        ("without_salts(found.featurizer) if strips else found.featurizer", "config.featurizer"),
         ("frozen_layers=frozen_layers),", "frozen_layers=0),"),
     ),
     *mutations(
@@ -194,8 +197,8 @@ MUTATIONS = (
         "training/experiment.py",
         "unit/training/test_experiment.py cli/test_leaderboard.py",
         ('score_runs([out], "test", root)', 'score_runs([out], "val", root)'),
-        ("np.mean(predictions, axis=0)", "predictions[0]"),
-        ("np.mean(predictions, axis=0)", "np.sum(predictions, axis=0)"),
+        ("combined(by_network, smiles, forest, trust)", "by_network[0]"),
+        ("combined(by_network, smiles, forest, trust)", "by_network.sum(axis=0)"),
         ("run.check_free(resume)", "pass"),
         ('"n": len(data)', '"n": len(data.shards)'),
         ("if config.featurizer != find_dataset(dataset).featurizer:", "if False:"),
