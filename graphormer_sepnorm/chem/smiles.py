@@ -63,7 +63,7 @@ def read_smiles(smiles: str | None) -> Chem.Mol:
         raise InputError(f"The SMILES has {len(smiles):,} characters; at most {MAX_SMILES_LENGTH:,} are read.")
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
-    text = without_name(smiles.strip(" "))
+    text = without_name(smiles.strip(" \t"))
     shown = shortened(text)
     if not (text.isascii() and text.isprintable()):
         raise InputError(f"The SMILES {shown} has characters that are not printable ASCII.")

@@ -39,7 +39,7 @@ def test_train_writes_the_run_folder_and_prints_json_last(finished):
     result = json.loads(done.stdout.splitlines()[-1])
     assert {path.name for path in out.iterdir()} == {
         "config.json", "model.safetensors", "state.safetensors", "metrics.jsonl", "curves.png", "parity.png",
-        "test.json",
+        "test.json", "predictions.csv",
     }  # fmt: skip
     assert result == json.loads((out / "test.json").read_text())
     assert result["dataset"] == "sample" and result["n"] == 500 and result["seed"] == 3

@@ -36,7 +36,7 @@ MUTATIONS = (
         "chem/smiles.py",
         "unit/chem/test_smiles.py",
         ("if len(smiles) > MAX_SMILES_LENGTH:", "if len(smiles) >= MAX_SMILES_LENGTH:"),
-        ('without_name(smiles.strip(" "))', "without_name(smiles)"),
+        ('without_name(smiles.strip(" \\t"))', "without_name(smiles)"),
         ("text.isascii() and text.isprintable()", "text.isascii()"),
         ("if first.isascii() and Chem.MolFromSmiles(first, sanitize=False) is not None:", "if False:"),
         ("if mol is None or mol.GetNumHeavyAtoms() < mol.GetNumAtoms():", "if mol is None:"),

@@ -160,6 +160,7 @@ MUTATIONS = (
         ("return table[table.split == split]", "return table"),
         ("row.number, row.smiles, row.split, conflicts]", 'row.number, row.smiles, row.split, ""]'),
         ("hashlib.sha256(path.read_bytes())", "hashlib.sha256(str(path).encode())"),
+        ("read_molecules(featurizer, smiles, strict=True)", "read_molecules(featurizer, smiles)"),
         ('"" if math.isnan(label) else repr(label)', 'f"{label:.3g}"'),
     ),
 )

@@ -52,7 +52,7 @@ def run(out: Path, cache: Path, resume: bool = False, threads: int = 2, processe
     cache.mkdir(parents=True, exist_ok=True)
     os.environ[CACHE_VARIABLE] = str(cache)
     store.PREPARE_THREADS = threads
-    guarded(lambda: print(json.dumps(train_run(tiny_config(**changes), out, None, resume, processes))))
+    guarded(lambda: print(json.dumps(train_run(tiny_config(**changes), out, None, resume, processes=processes))))
 
 
 def evaluate(out: Path, cache: Path) -> None:

@@ -230,8 +230,9 @@ def test_further_scores_by_hand(name, y, prediction, score):
 
 
 def test_every_metric_has_its_direction_and_what_is_equal_is_no_better():
-    lower, higher = {"mae", "rmse", "logloss"}, {"r2", "rocauc", "prauc", "accuracy"}
+    lower, higher = {"mae", "rmse", "logloss", "multiclass-logloss"}, {"r2", "rocauc", "prauc", "accuracy"}
     assert {name for name, metric in METRICS.items() if metric.improves(0.8, 0.9)} == lower
+    higher |= {"multiclass-accuracy"}
     assert {name for name, metric in METRICS.items() if metric.improves(0.9, 0.8)} == higher
     assert not any(metric.improves(0.5, 0.5) for metric in METRICS.values())
 
