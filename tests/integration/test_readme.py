@@ -1,4 +1,4 @@
-"""The examples of the README and of the pages in docs run as they stand, from a folder that holds the project's files."""
+"""The examples of the README and of docs run as they stand, from a folder that holds the project's files."""
 
 import importlib.util
 import os
