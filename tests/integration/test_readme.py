@@ -1,4 +1,4 @@
-"""The README's examples run as they stand, one after another, from a folder that holds the project's files."""
+"""The examples of the README and of docs run as they stand, from a folder that holds the project's files."""
 
 import importlib.util
 import os
@@ -11,11 +11,13 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+PAGES = ["README.md", *sorted(str(page.relative_to(REPOSITORY)) for page in (REPOSITORY / "docs").glob("*.md"))]
 
 
-def blocks() -> list[tuple[str, str]]:
+def blocks(page: str) -> list[tuple[str, str]]:
     """Language and text of each example, without those that import an optional library that is not installed."""
-    found = BLOCK.findall((REPOSITORY / "README.md").read_text())
+    found = BLOCK.findall((REPOSITORY / page).read_text())
     absent = [name for name in ("timm", "transformers") if importlib.util.find_spec(name) is None]
     return [
         block
@@ -25,17 +27,18 @@ def blocks() -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_the_examples_run(tmp_path):
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+def test_the_examples_run(page, tmp_path):
     """Python blocks share one session, as a reader who goes through them would have; shell blocks run in between."""
     for name in ("data", "train.py", "evaluate.py"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
     program = []
-    for language, text in blocks():
+    for language, text in blocks(page):
         if language == "python":
             program.append(text)
         else:
-            program.append(f"import subprocess; subprocess.run({text!r}, shell=True, check=True)")
-    script = tmp_path / "readme.py"
+            program.append(f"import subprocess; subprocess.run({f'set -e{chr(10)}{text}'!r}, shell=True, check=True)")
+    script = tmp_path / "page.py"
     script.write_text("\n".join(program))
     tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -50,6 +53,40 @@ def test_the_examples_run(tmp_path):
 
 
 def test_there_are_examples_for_every_use():
-    text = "\n".join(block for _, block in blocks())
-    for use in ("from_pretrained", "GraphormerRegressor", "GraphormerEmbedder", "separate_norms", "explain", "predict"):
+    text = "\n".join(block for page in PAGES for _, block in blocks(page))
+    for use in (
+        "from_pretrained",
+        "model.transform()",
+        "GraphormerRegressor",
+        "GraphormerEmbedder",
+        "SepNorm(",
+        "separate_norms",
+        "integrated_gradients",
+        "graphormer-sepnorm predict",
+        "graphormer-sepnorm embed",
+        "graphormer-sepnorm explain",
+        "graphormer-sepnorm train --csv",
+        "graphormer-sepnorm pretrain",
+        "graphormer-sepnorm info",
+        "--interval",
+        "--folds",
+        "--from",
+    ):
         assert use in text, use
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are called in links."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    here = REPOSITORY / page
+    for target, anchor in LINK.findall(here.read_text()):
+        if target.startswith(("http:", "https:")):
+            continue
+        there = here.parent / target if target else here
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"

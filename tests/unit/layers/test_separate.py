@@ -21,7 +21,7 @@ from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
 from graphormer_sepnorm.layers.separate import SequenceSepNorm, separate_norms
 
 WIDTH = 16
-README = Path(__file__).parents[3] / "README.md"
+PAGES = [Path(__file__).parents[3] / name for name in ("README.md", "docs/other-transformers.md")]
 
 
 @dataclass(frozen=True)
@@ -667,19 +667,19 @@ def test_sync_batchnorm_conversion_finds_the_cls_norms():
     assert all(isinstance(norm.cls_norm_layers[0], nn.SyncBatchNorm) for norm in separate_modules(model))
 
 
-# README
+# the pages
 
 
 def snippets() -> list[str]:
-    """Python blocks of the README's section on other transformers."""
-    section = re.search(r"^## SepNorm in other transformers\n(.*?)(?=^## |\Z)", README.read_text(), re.M | re.S)
-    return re.findall(r"^```python\n(.*?)^```", section.group(1), re.M | re.S)
+    """Python blocks that separate the norms of another transformer."""
+    found = [block for page in PAGES for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)]
+    return [block for block in found if "separate_norms" in block]
 
 
-@pytest.mark.skipif(not README.exists(), reason="no README beside the tests")
-def test_snippets_of_the_readme_run():
+@pytest.mark.skipif(not PAGES[0].exists(), reason="no README beside the tests")
+def test_snippets_of_the_pages_run():
     pytest.importorskip("timm")
     pytest.importorskip("transformers")
     assert len(snippets()) >= 3
     for snippet in snippets():
-        exec(compile(snippet, "README.md", "exec"), {})
+        exec(compile(snippet, "snippet", "exec"), {})
