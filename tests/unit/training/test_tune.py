@@ -164,7 +164,7 @@ def test_an_interrupted_search_goes_on_as_if_it_was_not(search, tmp_path, stoppe
     whole = [values_of(config) for config in search.configs]
 
     def interrupted(number, config):
-        return [Reached(1, 0.001), STOP] if number == stopped_in else by_rate(number, config)
+        return [Reached(1, 0.0), STOP] if number == stopped_in else by_rate(number, config)
 
     with pytest.raises(Interrupted) as stop:
         search(interrupted, trials=14)
@@ -313,7 +313,9 @@ def trained(monkeypatch):
     def train_run(config, out, resume):
         assert resume and (out / TABLE).exists()
         train_run.runs.append((out.name, config))
-        RunFolder(out).write_test({"value": train_run.scores[out.name]})
+        result = {"value": train_run.scores[out.name]}
+        RunFolder(out).write_test(result)
+        return result
 
     train_run.runs, train_run.scores = [], {"best": 0.5, "recipe": 0.25}
     monkeypatch.setattr(module, "train_run", train_run)
