@@ -353,7 +353,8 @@ def attention_forward(
         check_tensor("factor", factor, (layout.scores,))
     d = width // layout.heads
     out = rows.new_empty(layout.tokens if cls is None else layout.batch, width)
-    scores, inverses = rows.new_empty(layout.scores), rows.new_empty(layout.queries)
+    make = rows.new_empty if cls is None else rows.new_zeros  # of scores that nothing reads the operator returns zeros
+    scores, inverses = make(layout.scores), make(layout.queries)
     random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
     parts = projections(rows, cls)
     tensors = (*parts, bias, _or_null(factor), scores, inverses, out)
