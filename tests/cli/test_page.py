@@ -219,7 +219,6 @@ def test_two_users_at_once(user):
     second.fill("#text", "CCO")
     second.click("#predict")
     wait_for(second, "1 of 1 molecule computed.")
-    assert first.locator("#cancel").count() == 1
     first.click("#cancel")
     wait_for(first, "the rest was cancelled")
     rows = download(first).decode().splitlines()

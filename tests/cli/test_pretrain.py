@@ -57,7 +57,8 @@ def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tm
     sample_table()[:60].to_csv(tmp_path / "table.csv", index=False)
     table = ["--csv", tmp_path / "table.csv", "--split", "random", "--no-baseline", "penalized_logp"]
     run = tmp_path / "run"
-    code, result, _ = command("train", *table, "--from", tmp_path / "body", "--epochs", 1, "--out", run)
+    options = ["--epochs", 1, "--ensemble", 1, "--out", run]
+    code, result, _ = command("train", *table, "--from", tmp_path / "body", *options)
     assert code == 0 and np.isfinite(result["value"])
     assert load_model(run)[1].featurizer == "mol"
     code, facts, _ = command("info", tmp_path / "body")

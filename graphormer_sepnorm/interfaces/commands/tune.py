@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.data.dataset import SplitName
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import Device, Settings, TrainingPrecision, with_given
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -70,6 +71,8 @@ def tune(
 
     compute = choose(device)
     found = find_recipe(recipe)
+    if found.train.start_from is not None:
+        raise InputError(f"--recipe {recipe} starts from trained weights of a given shape: search around another")
     train = in_precision(with_given(found.train, {"epochs": epochs, "seed": seed}), precision)
     targets = (*target_columns, *(more_targets or ()))
     sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)

@@ -33,7 +33,7 @@ def test_what_looked_on_at_the_batches_is_gone_afterwards():
     """A model that was looked at twice is as fast as before, and can be copied and sent to other processes."""
     model = nn.Sequential(nn.BatchNorm1d(1))
     for _ in range(2):
-        reestimate_batch_norm(model, [torch.tensor([[0.0], [2.0]])])
+        reestimate_batch_norm(model, model, [torch.tensor([[0.0], [2.0]])])
     assert not model[0]._forward_pre_hooks
 
 
