@@ -63,7 +63,7 @@ def train(model: Graphormer, data: MoleculeDataset, count: int, epochs: int) -> 
             optimizer.zero_grad()
             nt_xent(embed(model, view(molecules)), embed(model, view(molecules))).backward()
             optimizer.step()
-    reestimate_batch_norm(model, [view(data.batch(rows)) for rows in torch.arange(count).split(BATCH)])
+    reestimate_batch_norm(model, model.encode, [view(data.batch(rows)) for rows in torch.arange(count).split(BATCH)])
 
 
 @torch.no_grad()
