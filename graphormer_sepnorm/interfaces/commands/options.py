@@ -31,6 +31,15 @@ Processes = Annotated[
     int,
     typer.Option(min=1, help="Copies of itself, each on one core, that train together."),
 ]
+SplitColumn = Annotated[
+    str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
+]
+SplitSizes = Annotated[str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")]
+Balance = Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")]
+StripSalts = Annotated[
+    bool,
+    typer.Option("--strip-salts", help="Read the largest organic part of each molecule; a model may do so anyway."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the config, such as model.layers=6; applied last."),
@@ -40,12 +49,6 @@ Settings = Annotated[
 def with_given(config: Part, options: Mapping[str, object]) -> Part:
     """A part of a config with the options that are not left to the recipe."""
     return replace(config, **{name: value for name, value in options.items() if value is not None})
-
-
-StripSalts = Annotated[
-    bool,
-    typer.Option("--strip-salts", help="Read the largest organic part of each molecule; a model may do so anyway."),
-]
 
 
 def report_rows(result: dict, seconds: float) -> None:

@@ -79,12 +79,13 @@ def predict(
         from graphormer_sepnorm.system.device import choose, computing
 
     models, source = models_and_source(model_and_input)
-    if isinstance(source, str) and is_library(source) and (out is None or str(out) == "-"):
+    of_library = isinstance(source, str) and is_library(source)
+    if of_library and (out is None or str(out) == "-"):
         raise InputError("name the folder to write: -o SCORES")
     if out is None and isinstance(source, str):
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     started = time.perf_counter()
-    if isinstance(source, str) and is_library(source):
+    if of_library:
         refuse_tables(models)
         if interval is not None or domain or strip_salts:
             raise InputError("--interval, --domain and --strip-salts are for one table, not for a library")

@@ -14,10 +14,13 @@ from graphormer_sepnorm.data.benchmarks import DATASETS
 from graphormer_sepnorm.data.dataset import SplitName
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import (
+    Balance,
     Device,
     Processes,
     Root,
     Settings,
+    SplitColumn,
+    SplitSizes,
     TrainingPrecision,
     with_given,
 )
@@ -57,16 +60,12 @@ def train(
         str | None, typer.Option(help="What each of --target-columns counts in the loss, such as 1,2,0.5.")
     ] = None,
     split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
-    split_column: Annotated[
-        str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
-    ] = None,
-    split_sizes: Annotated[
-        str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")
-    ] = None,
+    split_column: SplitColumn = None,
+    split_sizes: SplitSizes = None,
     strip_salts: Annotated[
         bool, typer.Option("--strip-salts", help="Read the largest organic part of each molecule of --csv alone.")
     ] = False,
-    balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
+    balance: Balance = False,
     ensemble: Annotated[
         int | None,
         typer.Option(

@@ -9,7 +9,15 @@ import typer
 
 from graphormer_sepnorm.data.dataset import SplitName
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, Settings, TrainingPrecision, with_given
+from graphormer_sepnorm.interfaces.commands.options import (
+    Balance,
+    Device,
+    Settings,
+    SplitColumn,
+    SplitSizes,
+    TrainingPrecision,
+    with_given,
+)
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -30,13 +38,9 @@ def tune(
     delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
     task: Annotated[Literal["regression", "classification"], typer.Option(help="Of --csv.")] = "regression",
     split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
-    split_column: Annotated[
-        str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
-    ] = None,
-    split_sizes: Annotated[
-        str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")
-    ] = None,
-    balance: Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")] = False,
+    split_column: SplitColumn = None,
+    split_sizes: SplitSizes = None,
+    balance: Balance = False,
     recipe: Annotated[
         str, typer.Option(help=f"What to start from: {', '.join(RECIPES)}, shipped weights, or a config.json.")
     ] = "slim",
