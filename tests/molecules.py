@@ -1,4 +1,7 @@
-"""Kinds of molecules that readers of SMILES stumble over."""
+"""Kinds of molecules that readers of SMILES stumble over, and what molecules are grouped by."""
+
+from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
+from graphormer_sepnorm.data.splits import Structures
 
 ODDITIES = {
     "salt": "CC(=O)[O-].[Na+]",
@@ -46,3 +49,8 @@ UNREADABLE = {
     "[CH999]": "RDKit fails on",
     "[FeH999]": "RDKit fails on",
 }
+
+
+def structures_of(smiles: list[str]) -> Structures:
+    """What molecules are grouped by, as ``read_labelled`` finds it in a table."""
+    return Structures(smiles, [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles])

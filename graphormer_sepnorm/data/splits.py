@@ -19,11 +19,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from graphormer_sepnorm.chem.fingerprints import morgan_bits
-from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.data.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
 LARGE_SHARE = 0.05
 CLUSTER_DISTANCE = 0.6
@@ -73,23 +71,13 @@ class Structures:
 
     Attributes:
         smiles: M SMILES.
-        scaffolds: their Murcko scaffolds.
+        scaffolds: their ``murcko_scaffold``.
         keys: their ``molecule_key``.
     """
 
     smiles: list[str]
     scaffolds: list[str]
     keys: list[str]
-
-
-def read_structures(smiles: list[str]) -> Structures:
-    """The structures of molecules, in several processes if there are many; raises InputError for an unreadable one."""
-    found = [pair for _, chunk in map_chunks(scaffolds_and_keys, in_chunks(smiles), list) for pair in chunk]
-    return Structures(smiles, [scaffold for scaffold, _ in found], [key for _, key in found])
-
-
-def scaffolds_and_keys(smiles: Smiles) -> list[tuple[str, str]]:
-    return [(murcko_scaffold(text), molecule_key(text)) for text in smiles if text is not None]
 
 
 Groups = Callable[[Structures], list[str]]

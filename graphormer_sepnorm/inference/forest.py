@@ -99,15 +99,14 @@ class Forest:
         return node.reshape(len(features), -1)
 
 
-def blend(ours: np.ndarray, forest: np.ndarray, weight: float) -> np.ndarray:
-    """The weighted mean of two predictions [M, T], of which the forest's counts ``weight``."""
-    return ours + weight * (forest - ours)
+def blended(ours: np.ndarray, forest: np.ndarray, weight: float) -> np.ndarray:
+    """The weighted mean of two predictions, of which the forest's counts ``weight``: float32 [M, T].
 
-
-def blended(ours: np.ndarray, smiles: Smiles, forest: Forest) -> np.ndarray:
-    """Predictions [M, T] blended with those of a forest; as they are where the forest has none: float32 [M, T]."""
-    theirs = forest.predict(forest_features(smiles))
-    return np.where(np.isnan(theirs), ours, blend(ours, theirs, forest.weight)).astype(np.float32)
+    Args:
+        ours: [M, T].
+        forest: [M, T]; where it has none (NaN), ours stays as it is.
+    """
+    return np.where(np.isnan(forest), ours, ours + weight * (forest - ours)).astype(np.float32)
 
 
 def forest_arrays(forest: Forest) -> dict[str, np.ndarray]:

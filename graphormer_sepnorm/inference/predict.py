@@ -19,7 +19,7 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.forest import Forest, blended, forest_arrays, load_forest
+from graphormer_sepnorm.inference.forest import Forest, blended, forest_arrays, forest_features, load_forest
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.inference.trust import Trust, load_trust, trust_arrays
 from graphormer_sepnorm.model import Network
@@ -169,7 +169,7 @@ def combined(by_model: np.ndarray, smiles: Smiles, forest: Forest | None, trust:
     """
     values = by_model.mean(axis=0)
     if forest is not None and forest.weight > 0:
-        values = blended(values, smiles, forest)
+        values = blended(values, forest.predict(forest_features(smiles)), forest.weight)
     return calibrated(values, trust)
 
 

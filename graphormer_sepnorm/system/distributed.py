@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Items = TypeVar("Items", list, np.ndarray)
 TIMEOUT = datetime.timedelta(seconds=60)
 PREPARATION_TIMEOUT = datetime.timedelta(days=1)
-SMALLEST_SHARE = 8
 
 
 def rank() -> int:
@@ -40,22 +39,9 @@ def num_processes() -> int:
     return torchrun.num_processes() if replica is None else replica.size
 
 
-def num_replicas(asked: int | None, smallest_batch: int) -> int:
-    """How many replicas of this process are to train together.
-
-    Args:
-        asked: as many, which ``check_replicas`` allows; None: as many as PyTorch would use threads where replicas can
-            be, if each has ``SMALLEST_SHARE`` molecules of a batch: with fewer it takes as long as with these.
-        smallest_batch: molecules of the smallest batch.
-    """
-    if asked is not None:
-        return asked
-    return 1 if why_alone() else max(1, min(torch.get_num_threads(), smallest_batch // SMALLEST_SHARE))
-
-
-def check_replicas(asked: int | None) -> None:
+def check_replicas(asked: int) -> None:
     """Raises InputError if several replicas are asked for where there can be none."""
-    if asked is not None and asked > 1 and why_alone():
+    if asked > 1 and why_alone():
         raise InputError(f"--processes {asked} {why_alone()}")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.descriptors import all_descriptors
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forest import LEAF, Forest, blend, with_counts
+from graphormer_sepnorm.inference.forest import LEAF, Forest, blended, with_counts
 from graphormer_sepnorm.system.workers import Smiles, available_cores
 from graphormer_sepnorm.tasks import Metric
 
@@ -105,7 +105,7 @@ def blend_weight(y: np.ndarray, ours: np.ndarray, forest: np.ndarray, metric: Me
 
     Args:
         y: [M, T] labels of validation, NaN where missing.
-        ours, forest: [M, T] predictions for it, by models that did not see it.
+        ours, forest: [M, T] predictions for it, by models that did not see it; as ``blended``.
         metric: what to choose by.
 
     Raises:
@@ -113,7 +113,7 @@ def blend_weight(y: np.ndarray, ours: np.ndarray, forest: np.ndarray, metric: Me
     """
     best, chosen = None, 0.5
     for weight in sorted(GRID, key=lambda weight: abs(weight - 0.5)):
-        score = metric(y, blend(ours, forest, weight))
+        score = metric(y, blended(ours, forest, weight))
         if metric.improves(score, best):
             best, chosen = score, weight
     return chosen

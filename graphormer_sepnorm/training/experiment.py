@@ -26,7 +26,6 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable, left_out
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.recorder import Recorder, training_alone
-from graphormer_sepnorm.training.schedule import smallest_batch_size
 from graphormer_sepnorm.training.trainer import Trainer
 
 
@@ -36,7 +35,7 @@ def train_run(
     root: str | os.PathLike | None = None,
     resume: bool = False,
     alone: AbstractContextManager | None = None,
-    processes: int | None = 1,
+    processes: int = 1,
 ) -> dict:
     """Trains on a named dataset, or on the table in the run folder, and scores the best checkpoint on the test split.
 
@@ -46,7 +45,7 @@ def train_run(
         root: folder of the downloaded datasets.
         resume: go on from the last completed epoch of ``out``.
         alone: keeps other runs out of the folder while training writes there; None: ``training_alone``.
-        processes: number of replicas of this process that train together, each on one thread; None: as many as serve.
+        processes: number of replicas of this process that train together, each on one thread.
 
     Returns:
         the result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
@@ -80,8 +79,7 @@ def train_run(
                     scores.write(run)
             return scores.result
 
-        smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
-        return run_together(distributed.num_replicas(processes, smallest_batch), train_and_score)
+        return run_together(processes, train_and_score)
 
 
 @dataclass(frozen=True)

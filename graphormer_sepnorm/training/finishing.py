@@ -4,23 +4,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphormer_sepnorm.inference.predict import calibrated, kept_forest
+from graphormer_sepnorm.inference.predict import calibrated
 from graphormer_sepnorm.inference.trust import save_trust
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
-from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.training.experiment import score_runs
+from graphormer_sepnorm.training.experiment import Scores
 from graphormer_sepnorm.training.table_report import write_report
 from graphormer_sepnorm.training.trusting import fit_trust, load_first, look_at_test, measure, measure_distances
 
 
-def finish_table(run: RunFolder, result: dict) -> dict:
+def finish_table(run: RunFolder, val: Scores, test: Scores, result: dict) -> dict:
     """Keeps how far the predictions of a run folder can be trusted, scores them on test, and reports.
 
-    To be called once, by all processes, when all models are there, and the forest if there is one.  Writes
-    ``trust.safetensors``, ``test.json``, the pictures of predictions, calibration and distances, and ``report.html``.
+    To be called when all models are there, and the forest if there is one.  Writes ``trust.safetensors``,
+    ``test.json``, the pictures of predictions, calibration and distances, and ``report.html``.
 
     Args:
         run: of one model on a table, or of an ensemble.
+        val, test: what its models predict, blended with its forest if there is one.
         result: what is known so far, such as the scores of a forest.
 
     Returns:
@@ -30,12 +30,7 @@ def finish_table(run: RunFolder, result: dict) -> dict:
     Raises:
         InputError: a model or the table cannot be read, or the folder cannot be written.
     """
-    distributed.wait_for_all()
-    members, forest = member_paths(run.path), kept_forest(run)
-    val, test = (score_runs(members, split, forest=forest) for split in ("val", "test"))
-    if distributed.rank() > 0:
-        return result
-    first = load_first(members[0])
+    first = load_first(member_paths(run.path)[0])
     trust = fit_trust(first, val)
     save_trust(run.trust, trust)
     final = test.of(calibrated(test.prediction, trust))
@@ -43,8 +38,6 @@ def finish_table(run: RunFolder, result: dict) -> dict:
     looked = look_at_test(first, trust.domain, final)
     result = {**result, **final.result, "trust": {"calibrated_on": len(val.y), **measure(run, trust, test, final)}}
     result["trust"] |= measure_distances(run, final.task, looked)
-    if forest is not None:
-        result["forest_weight"] = forest.weight
     if not np.array_equal(plain.prediction, final.prediction):
         result["network"] = plain.result["scores"]
     replace(final, result=result).write(run)

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.data.dataset import cache_root
+from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.data.dataset import SPLITS, cache_root
 from graphormer_sepnorm.data.labels import LabelledTable, TableOptions, check_splits, read_folds, read_labelled
 from graphormer_sepnorm.data.prepared_table import write_labelled
-from graphormer_sepnorm.inference.forest import save_forest
+from graphormer_sepnorm.inference.forest import Forest, blended, save_forest
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tasks import METRICS, all_scores
 from graphormer_sepnorm.training.baseline import blend_weight, fit_forest, table_features
-from graphormer_sepnorm.training.experiment import Scores, score_runs, train_run
+from graphormer_sepnorm.training.experiment import score_runs, train_run
 from graphormer_sepnorm.training.finishing import finish_table
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.recorder import training_alone
@@ -42,7 +42,7 @@ class Plan:
     baseline: bool = True
     blend: bool = True
     resume: bool = False
-    processes: int | None = 1
+    processes: int = 1
 
 
 def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) -> dict:
@@ -128,44 +128,53 @@ def train_labelled(
                 write_labelled(run.path, labelled, config, options)
             distributed.wait_for_all()
             train_run(own, run.path, resume=plan.resume, alone=nullcontext(), processes=plan.processes)
-    result: dict = {}
-    if plan.baseline:
-        val = score_runs([run.path for run in runs], "val")
-        if distributed.rank() == 0:
-            with advising(f"{whole} has its models: the same command and --resume adds the forest"):
-                result["baseline"] = {"random_forest": add_forest(whole, labelled, val, config.train.seed, plan.blend)}
-    return finish_table(whole, result)
-
-
-def add_forest(
-    whole: RunFolder, labelled: LabelledTable, val: Scores, seed: int, blend: bool
-) -> dict[str, float | None]:
-    """Fits random forests to the training split, and keeps them in the folder if they are to take part.
-
-    A molecule that has no descriptors gets the means of the training labels.
-
-    Args:
-        whole: of the models.
-        val: what the models predict for the validation molecules, by which the weight is chosen.
-        seed: of the forest.
-        blend: whether it takes part.
-
-    Returns:
-        its test scores, as ``all_scores``.
-    """
-    parts = [labelled.of_split(split) for split in ("train", "val", "test")]
-    features = table_features([row.smiles for part in parts for row in part], cache_root() / "descriptors")
-    train, *others = np.split(features, np.cumsum([len(part) for part in parts])[:-1])
-    known, _, y = (np.array([row.labels for row in part]) for part in parts)
-    forest = fit_forest(train, known, "regression" if val.task.kind == "regression" else "classification", seed)
-    predictions = (forest.predict(part) for part in others)
-    of_val, of_test = (np.where(np.isnan(found), np.nanmean(known, axis=0), found) for found in predictions)
-    if blend and val.task.kind != "multiclass":
-        weight = blend_weight(val.y, val.prediction, of_val, METRICS[val.task.metric])
-        save_forest(whole.forest, replace(forest, weight=weight))
-    else:
+    distributed.wait_for_all()
+    val, test = (score_runs([run.path for run in runs], split) for split in ("val", "test"))
+    if distributed.rank() > 0:
+        return test.result
+    with advising(f"{whole} has its models: the same command and --resume does the rest"):
+        result: dict = {}
         whole.forest.unlink(missing_ok=True)  # of an earlier call
-    return all_scores(val.task.kind, y, of_test)
+        if plan.baseline:
+            beside = grow_beside(labelled, val.task, config.train.seed)
+            result["baseline"] = {"random_forest": all_scores(val.task.kind, test.y, beside.with_means(beside.test))}
+            if plan.blend and val.task.kind != "multiclass":
+                weight = blend_weight(val.y, val.prediction, beside.val, METRICS[val.task.metric])
+                save_forest(whole.forest, replace(beside.forest, weight=weight))
+                result["forest_weight"] = weight
+                val = val.of(blended(val.prediction, beside.val, weight))
+                test = test.of(blended(test.prediction, beside.test, weight))
+        return finish_table(whole, val, test, result)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A forest on the training split of a table.
+
+    Attributes:
+        forest: without a weight.
+        val, test: [M, T], what it predicts for these splits; NaN for a molecule without descriptors.
+        means: [T] of the training labels.
+    """
+
+    forest: Forest
+    val: np.ndarray
+    test: np.ndarray
+    means: np.ndarray
+
+    def with_means(self, prediction: np.ndarray) -> np.ndarray:
+        """Predictions [M, T] with the means where there are none."""
+        return np.where(np.isnan(prediction), self.means, prediction)
+
+
+def grow_beside(labelled: LabelledTable, task: TaskConfig, seed: int) -> Beside:
+    """Fits random forests to the training split; ``seed`` is theirs."""
+    parts = [labelled.of_split(split) for split in SPLITS]
+    features = table_features([row.smiles for part in parts for row in part], cache_root() / "descriptors")
+    train, val, test = np.split(features, np.cumsum([len(part) for part in parts])[:-1])
+    y = np.array([row.labels for row in parts[0]])
+    forest = fit_forest(train, y, "regression" if task.kind == "regression" else "classification", seed)
+    return Beside(forest, forest.predict(val), forest.predict(test), np.nanmean(y, axis=0))
 
 
 def over_folds(values: list[float]) -> dict:

@@ -30,7 +30,6 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.recorder import Recorder, training_alone
-from graphormer_sepnorm.training.schedule import smallest_batch_size
 from graphormer_sepnorm.training.trainer import Trainer
 
 VALIDATION = 0.02
@@ -133,7 +132,7 @@ def pretrain(
     out: Path,
     smiles_column: str | None = None,
     resume: bool = False,
-    processes: int | None = 1,
+    processes: int = 1,
 ) -> dict:
     """Trains a body on the descriptors of all molecules of some tables.
 
@@ -175,8 +174,7 @@ def pretrain(
                     recorder.resume()
                 return recorder.train()
 
-        smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
-        facts = run_together(distributed.num_replicas(processes, smallest_batch), train_body)
+        facts = run_together(processes, train_body)
     return {
         "molecules": len(train),
         "validation": len(val),

@@ -12,12 +12,13 @@ from sklearn.ensemble import RandomForestRegressor
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.data import labels
 from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.splits import SPLITTERS, Sizes, read_structures
+from graphormer_sepnorm.data.splits import SPLITTERS, Sizes
 from graphormer_sepnorm.inference.forest import forest_features
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.training import baseline
+from tests.molecules import structures_of
 
 MODEL_FILES = {
     "config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json",
@@ -125,14 +126,14 @@ def test_every_split_divides_the_table_by_the_sizes_that_are_asked_for(train, mo
     )
     assert code == 0, messages
     found = pd.read_csv(tmp_path / "run" / "table.csv")
-    structures = read_structures(molecules.smiles.tolist())
+    structures = structures_of(molecules.smiles.tolist())
     assert found.split.tolist() == SPLITTERS[name](structures, None, Sizes(0.6, 0.2, 0.2), 3)
     assert found.split.tolist() != SPLITTERS[name](structures, None, Sizes(), 3)
 
 
 def test_scaffolds_are_split_by_the_seed_if_nothing_else_is_said(train, molecules, tmp_path):
     assert train(molecules, "--target-columns", "a", "--seed", 5)[0] == 0
-    structures = read_structures(molecules.smiles.tolist())
+    structures = structures_of(molecules.smiles.tolist())
     found = pd.read_csv(tmp_path / "run" / "table.csv").split.tolist()
     assert found == SPLITTERS["scaffold"](structures, None, Sizes(), 5)
     assert found != SPLITTERS["scaffold"](structures, None, Sizes(), 6)
@@ -318,7 +319,7 @@ def test_options_of_a_table_without_one_are_refused(command, arguments):
 
 
 def test_the_split_of_deepchem_has_no_seed_and_shares_no_scaffold(molecules):
-    structures = read_structures(molecules.smiles.tolist())
+    structures = structures_of(molecules.smiles.tolist())
     scaffolds = structures.scaffolds
     splits = SPLITTERS["scaffold-deepchem"](structures, None, Sizes(), 0)
     assert splits == SPLITTERS["scaffold-deepchem"](structures, None, Sizes(), 1)

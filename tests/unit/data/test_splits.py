@@ -20,12 +20,12 @@ from graphormer_sepnorm.data.splits import (
     largest_first,
     merge_groups,
     read_sizes,
-    read_structures,
     read_times,
     stratified,
     time_split,
 )
 from graphormer_sepnorm.errors import InputError
+from tests.molecules import structures_of
 
 SHARES = [Sizes(), Sizes(0.6, 0.2, 0.2), Sizes(0.5, 0.2, 0.3)]
 NAMES = ("train", "val", "test")
@@ -35,7 +35,7 @@ NAMES = ("train", "val", "test")
 def structures() -> Structures:
     """300 molecules of the sample, thirty of them twice."""
     smiles = sample_table().smiles.tolist()[:300]
-    return read_structures([*smiles, *smiles[:30]])
+    return structures_of([*smiles, *smiles[:30]])
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_the_order_of_the_rows_does_not_matter(name, structures, classes):
 @pytest.mark.parametrize("name", SPLITTERS)
 def test_few_rows_are_divided_too(name):
     for rows in range(5):
-        found = read_structures(["CCO", "c1ccccc1", "CCN", "C1CC1"][:rows])
+        found = structures_of(["CCO", "c1ccccc1", "CCN", "C1CC1"][:rows])
         names = SPLITTERS[name](found, np.zeros((rows, 1)), Sizes(), 0)
         assert len(names) == len(time_split(np.arange(rows), found.keys, Sizes())) == rows
         assert set(names) <= set(NAMES)
@@ -145,7 +145,7 @@ def test_scaffolds_of_deepchem_by_hand(groups, names):
 
 
 def test_deepchem_keeps_scaffolds_as_they_are_and_the_others_keep_tautomers_together():
-    found = read_structures(["c1ccc2[nH]ccc2c1", "c1ccc2c(c1)C=CN2", "Cc1c[nH]cn1", "Cc1cnc[nH]1"])
+    found = structures_of(["c1ccc2[nH]ccc2c1", "c1ccc2c(c1)C=CN2", "Cc1c[nH]cn1", "Cc1cnc[nH]1"])
     assert found.keys[2] == found.keys[3]
     odd = Structures(["a", "b", "c"], ["x", "y", "z"], ["k", "l", "k"])
     assert SPLITTERS["scaffold"].groups(odd) == ["x", "y", "x"]
@@ -173,7 +173,7 @@ def test_random_splits_have_the_rounded_sizes(rows):
 
 def test_clusters_hold_what_is_alike_and_part_what_is_not():
     alike = [f"CC(C)Cc1ccc(cc1)C(C){'C' * n}C(=O)O" for n in range(3, 6)]
-    found = SPLITTERS["butina"].groups(read_structures([*alike, "O=C1CCCCC1Cl", "FC(F)(F)c1ccncc1"]))
+    found = SPLITTERS["butina"].groups(structures_of([*alike, "O=C1CCCCC1Cl", "FC(F)(F)c1ccncc1"]))
     assert len(set(found[:3])) == 1 and len(set(found)) == 3
 
 

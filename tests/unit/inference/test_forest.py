@@ -132,13 +132,12 @@ def test_facts_that_do_not_fit_are_refused(forest, tmp_path, facts):
         load_forest(path)
 
 
-def test_a_blend_is_the_weighted_mean_where_the_forest_has_a_prediction(forest, smiles, features):
-    ours = np.full((3, 2), 5, np.float32)
-    found = blended(ours, [smiles[0], None, smiles[1]], replace(forest, weight=0.25))
-    np.testing.assert_allclose(found[[0, 2]], 0.75 * 5 + 0.25 * forest.predict(features[:2]), rtol=1e-6)
-    assert found[1].tolist() == [5, 5] and found.dtype == np.float32
-    nothing = blended(np.full((1, 2), np.nan, np.float32), smiles[:1], replace(forest, weight=0.25))
-    assert np.isnan(nothing).all()
+def test_a_blend_is_the_weighted_mean_where_the_forest_has_a_prediction():
+    ours = np.array([[5, 5], [5, 1], [np.nan, 1]], np.float32)
+    forest = np.array([[9, 1], [np.nan, np.nan], [9, 3]], np.float32)
+    found = blended(ours, forest, 0.25)
+    assert found.dtype == np.float32 and found[:2].tolist() == [[6, 4], [5, 1]]
+    assert np.isnan(found[2, 0]) and found[2, 1] == 1.5
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, "1", None, float("nan")])

@@ -73,21 +73,7 @@ def test_gradients_of_one_process_stay(monkeypatch):
     assert model.weight.grad is gradient
 
 
-@pytest.mark.parametrize(
-    "asked, threads, batch, expected",
-    [(None, 2, 64, 2), (None, 1, 64, 1), (None, 16, 64, 8), (None, 4, 7, 1), (3, 1, 4, 3), (1, 8, 64, 1)],
-)
-def test_by_default_there_are_as_many_replicas_as_threads_and_shares_worth_it(
-    monkeypatch, asked, threads, batch, expected
-):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    with computing(Compute(torch.device("cpu"))):
-        assert distributed.num_replicas(asked, batch) == expected
-
-
-def test_where_there_can_be_none_the_default_is_one_and_several_are_refused(monkeypatch, second_of_three):
-    assert distributed.num_replicas(None, 64) == 1
-    distributed.check_replicas(None)
+def test_where_there_can_be_none_several_replicas_are_refused(monkeypatch, second_of_three):
     distributed.check_replicas(1)
     with pytest.raises(InputError, match="--processes 2 is for a run without torchrun"):
         distributed.check_replicas(2)

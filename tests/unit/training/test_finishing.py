@@ -12,11 +12,11 @@ from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.labels import TableOptions, read_labelled, table_task
 from graphormer_sepnorm.data.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.inference.forest import forest_features, save_forest
-from graphormer_sepnorm.inference.predict import load_predictor
+from graphormer_sepnorm.inference.predict import kept_forest, load_predictor
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.training.baseline import fit_forest
-from graphormer_sepnorm.training.experiment import evaluate_run
+from graphormer_sepnorm.training.experiment import evaluate_run, score_runs
 from graphormer_sepnorm.training.finishing import finish_table
 from tests.tiny import tiny_model
 
@@ -40,10 +40,15 @@ def run(tmp_path) -> RunFolder:
     return found
 
 
+def finish(run: RunFolder, known: dict) -> dict:
+    val, test = (score_runs([run.path], split, forest=kept_forest(run)) for split in ("val", "test"))
+    return finish_table(run, val, test, known)
+
+
 def test_what_is_kept_is_what_predict_predicts(run):
-    result = finish_table(run, {"baseline": {"random_forest": {"mae": 1.0}}})
+    result = finish(run, {"baseline": {"random_forest": {"mae": 1.0}}})
     assert json.loads(run.test.read_text()) == result
-    assert result["forest_weight"] == 0.5 and result["network"]["mae"] != result["value"]
+    assert result["network"]["mae"] != result["value"]
     assert result["baseline"] == {"random_forest": {"mae": 1.0}}
     assert evaluate_run(run.path)["value"] == result["value"]
     plain = evaluate_run(run.weights)
@@ -55,8 +60,8 @@ def test_what_is_kept_is_what_predict_predicts(run):
 
 def test_it_is_the_same_when_it_is_done_again(run, tmp_path):
     """As by a resumed training: neither the trust that is there nor a damaged one is looked at."""
-    first = finish_table(run, {})
+    first = finish(run, {})
     shutil.copy(run.trust, tmp_path / "kept")
     run.trust.write_bytes(b"damaged")
-    assert finish_table(run, {}) == first
+    assert finish(run, {}) == first
     assert run.trust.read_bytes() == (tmp_path / "kept").read_bytes()
