@@ -51,7 +51,12 @@ class Pretended:
             return Answer(error="X cannot be read")
         value = float(len(text))
         one = Prediction(value=value, low=value - 1, high=value + 1)
-        return Answer(predictions={"length": one}, similarity=0.5, warning="Xe was never seen" if "Xe" in text else "")
+        return Answer(
+            predictions={"length": one},
+            similarity=0.5,
+            nearest="C",
+            warning="Xe was never seen" if "Xe" in text else "",
+        )
 
     def structure(self, smiles: str) -> str:
         return f"<svg><!-- {len(smiles)} --></svg>"

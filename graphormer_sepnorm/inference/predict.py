@@ -76,10 +76,13 @@ class Nearness:
 
     Attributes:
         similarity: float64 [M], the largest Tanimoto similarity.
+        molecule: SMILES of the training molecule that has it; "" where the SMILES could not be read, or where the
+            training molecules were not kept.
         distance: float64 [M], the smallest distance between embeddings of the CLS by the first model.
     """
 
     similarity: np.ndarray
+    molecule: list[str]
     distance: np.ndarray
 
 
@@ -197,7 +200,7 @@ class Comparer:
 
     def compute(self, molecules: Molecules) -> Predictions:
         distance = self.domain.distance(self.embedder.compute(molecules).values)
-        nearness = Nearness(self.domain.similarity(molecules.smiles), distance)
+        nearness = Nearness(*self.domain.nearest(molecules.smiles), distance)
         return replace(self.predictor.compute(molecules), nearness=nearness)
 
 

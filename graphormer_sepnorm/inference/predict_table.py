@@ -137,17 +137,18 @@ class PredictionLines:
         if self.interval is not None:
             added += [f"{target}_{end}" for end in ("low", "high") for target in targets]
         if self.domain:
-            added += ["similarity", "cls_distance", "warning"]
+            added += ["similarity", "cls_distance", "nearest", "warning"]
         return as_csv([[*self.columns, *with_free_names([*added, "error"], self.columns)]], self.delimiter)
 
     def encode(self, rows: list[Row], errors: list[str], predictions: Predictions) -> bytes:
         """One line per row; empty predictions where there is an error."""
-        said = zip(self.numbers(predictions).tolist(), predictions.warnings, strict=True)
+        nearest = predictions.nearness.molecule if predictions.nearness else [""] * len(rows)
+        said = zip(self.numbers(predictions).tolist(), nearest, predictions.warnings, strict=True)
         lines = []
-        for row, error, (numbers, warning) in zip(rows, errors, said, strict=True):
+        for row, error, (numbers, molecule, warning) in zip(rows, errors, said, strict=True):
             found = ["" if error else f"{number:.7g}" for number in numbers]
             if self.domain:
-                found.append("" if error else warning)
+                found += ["", ""] if error else [molecule, warning]
             self.unfamiliar["rows"] += bool(warning and not error)
             lines.append([*row.fields, *found, error])
         return as_csv(lines, self.delimiter)

@@ -192,6 +192,7 @@ class Domain:
         atoms: int64 [2], the least and the largest number of heavy atoms.
         charges: int64 [2], the lowest and the highest charge of a molecule.
         embeddings: float32 [N, D] of the same molecules as ``bits``; [0, 0] where distances are not wanted.
+        text: uint8, the SMILES of the same molecules, one per line; empty in files written before there was any.
     """
 
     bits: np.ndarray
@@ -199,21 +200,35 @@ class Domain:
     atoms: np.ndarray
     charges: np.ndarray
     embeddings: np.ndarray
+    text: np.ndarray
+
+    @cached_property
+    def smiles(self) -> list[str]:
+        """The training molecules of ``bits``; N times "" where they were not kept."""
+        return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.bits)
 
     @cached_property
     def references(self) -> list[ExplicitBitVect]:
         """The fingerprints of the training molecules."""
         return [unpacked(row) for row in self.bits]
 
-    def similarity(self, smiles: Iterable[str | None]) -> np.ndarray:
-        """The largest Tanimoto similarity to a training molecule: float64 [M]; NaN for an unreadable SMILES."""
-        found = []
+    def nearest(self, smiles: Iterable[str | None]) -> tuple[np.ndarray, list[str]]:
+        """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.
+
+        NaN and "" for an unreadable SMILES; of equally similar ones the first.
+        """
+        similarity, molecules = [], []
         for text in smiles:
             try:
-                found.append(max(BulkTanimotoSimilarity(morgan_bits(read_smiles(text)), self.references)))
+                compared = BulkTanimotoSimilarity(morgan_bits(read_smiles(text)), self.references)
             except InputError:
-                found.append(np.nan)
-        return np.array(found, np.float64)
+                similarity.append(np.nan)
+                molecules.append("")
+                continue
+            best = int(np.argmax(compared))
+            similarity.append(compared[best])
+            molecules.append(self.smiles[best])
+        return np.array(similarity, np.float64), molecules
 
     def warnings(self, smiles: Iterable[str | None]) -> list[str]:
         """What no training molecule has, as M texts; "" where there is nothing to warn of, or nothing can be read."""
@@ -272,6 +287,11 @@ def chemical_symbol(number: int) -> str:
     return Chem.GetPeriodicTable().GetElementSymbol(number)
 
 
+def evenly(count: int, most: int) -> np.ndarray:
+    """Row numbers at equal distances, the first and the last among them: all ``count`` of them, or ``most``."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
 def fit_domain(smiles: list[str], embeddings: np.ndarray | None = None) -> Domain:
     """Looks at the training molecules.
 
@@ -286,7 +306,7 @@ def fit_domain(smiles: list[str], embeddings: np.ndarray | None = None) -> Domai
         raise InputError("there are no training molecules to compare others with")
     kinds: set[tuple[int, int]] = set()
     atoms, charges = [], []
-    kept = np.unique(np.linspace(0, len(smiles) - 1, min(len(smiles), MAX_REFERENCES)).round().astype(int))
+    kept = evenly(len(smiles), MAX_REFERENCES)
     bits = np.empty((len(smiles), SIZE // 8), np.uint8)
     for row, text in zip(bits, smiles, strict=True):
         mol = read_smiles(text)
@@ -301,6 +321,7 @@ def fit_domain(smiles: list[str], embeddings: np.ndarray | None = None) -> Domai
         np.array([min(atoms), max(atoms)], np.int64),
         np.array([min(charges), max(charges)], np.int64),
         np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
+        np.frombuffer("\n".join(" ".join(smiles[row].split()) for row in kept).encode(), np.uint8),
     )
 
 
@@ -355,6 +376,7 @@ def load_trust(path: Path) -> Trust:
         read("domain.atoms", np.int64, 1),
         read("domain.charges", np.int64, 1),
         read("domain.embeddings", np.float32, 2),
+        read("domain.text", np.uint8, 1) if "domain.text" in arrays else np.empty(0, np.uint8),
     )
     intervals = calibration = None
     if "intervals.scores" in arrays:
@@ -378,6 +400,7 @@ def fits_together(trust: Trust) -> bool:
         and domain.kinds.shape[1] == 2
         and domain.atoms.shape == domain.charges.shape == (2,)
         and len(domain.embeddings) in (0, len(domain.bits))
+        and len(domain.smiles) == len(domain.bits)
         and (intervals is None or (len(intervals.scores) and intervals.scores.shape[1:] == intervals.offset.shape))
         and (calibration is None or calibration.slope.shape == calibration.intercept.shape)
     )

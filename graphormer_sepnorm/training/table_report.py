@@ -209,7 +209,7 @@ def worst_molecule(final: Scores, looked: Looked, row: int) -> Molecule:
     ]
     similarity = looked.nearness.similarity[row]
     if np.isfinite(similarity):
-        facts.append(("similarity", f"{similarity:.2f}"))
+        facts.append(("similarity", f"{similarity:.2f} to {looked.nearness.molecule[row]}"))
     if looked.warnings[row]:
         facts.append(("warning", looked.warnings[row]))
     return Molecule(looked.smiles[row], plain_picture(looked.smiles[row]), tuple(facts[:MAX_PANELS]))

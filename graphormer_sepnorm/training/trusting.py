@@ -25,6 +25,7 @@ from graphormer_sepnorm.inference.trust import (
     brier_score,
     calibration_error,
     coverage,
+    evenly,
     fit_calibration,
     fit_domain,
     fit_intervals,
@@ -139,12 +140,14 @@ class Looked:
 def look_at_test(first: FirstModel, domain: Domain, final: Scores) -> Looked:
     """Looks at the test molecules, of which ``final`` has the predictions."""
     smiles = first.smiles("test")
-    compared = np.unique(np.linspace(0, len(smiles) - 1, min(len(smiles), MOST_COMPARED)).round().astype(int))
+    compared = evenly(len(smiles), MOST_COMPARED)
     similarity, distance = np.full(len(smiles), np.nan), np.full(len(smiles), np.nan)
-    similarity[compared] = domain.similarity(smiles[row] for row in compared)
+    similarity[compared], molecules = domain.nearest(smiles[row] for row in compared)
+    nearest = dict(zip(compared.tolist(), molecules, strict=True))
     distance[compared] = domain.distance(first.embeddings("test")[compared])
     errors = molecule_errors(final.task, final.y, final.prediction)
-    return Looked(smiles, Nearness(similarity, distance), domain.warnings(smiles), errors)
+    nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
+    return Looked(smiles, nearness, domain.warnings(smiles), errors)
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:

@@ -117,14 +117,19 @@ def test_the_domain_in_columns(regression, predicted):
     training = rows_of(regression, "train").smiles.tolist()
     asked = [training[3], "CCO", "C[C", *STRANGE]
     out, messages = predicted(regression, asked, "--domain")
-    assert list(out)[3:] == ["similarity", "cls_distance", "warning", "error"]
+    assert list(out)[3:] == ["similarity", "cls_distance", "nearest", "warning", "error"]
     morgan = GetMorganGenerator(radius=2, fpSize=2048)
     bits = [morgan.GetFingerprint(Chem.MolFromSmiles(text)) for text in ["CCO", *training]]
+    similarities = BulkTanimotoSimilarity(bits[0], bits[1:])
+    assert out.nearest[:2].tolist() == [training[3], training[int(np.argmax(similarities))]]
     assert out.similarity[0] == 1 and out.cls_distance[0] == pytest.approx(0, abs=1e-2)
-    assert out.similarity[1] == pytest.approx(max(BulkTanimotoSimilarity(bits[0], bits[1:])), rel=1e-5)
+    assert out.similarity[1] == pytest.approx(max(similarities), rel=1e-5)
     ours, *theirs = Graphormer.from_pretrained(regression / "model-0").embed(["CCO", *training])
     assert out.cls_distance[1] == pytest.approx(np.linalg.norm(theirs - ours, axis=1).min(), rel=1e-3)
-    assert out.iloc[2][["similarity", "cls_distance", "warning", HOSTILE]].isna().all() and "C[C" in out.error[2]
+    assert (
+        out.iloc[2][["similarity", "cls_distance", "nearest", "warning", HOSTILE]].isna().all()
+        and "C[C" in out.error[2]
+    )
     assert pd.isna(out.warning[0])
     for row, (smiles, warning) in enumerate(STRANGE.items(), 3):
         assert out.smiles[row] == smiles and warning in out.warning[row] and np.isfinite(out[HOSTILE][row])

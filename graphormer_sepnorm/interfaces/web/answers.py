@@ -33,6 +33,7 @@ class Answer(BaseModel):
     error: str = Field(default="", description="why there is no prediction; empty where there is one")
     predictions: dict[str, Prediction] = Field(default={}, description="by target")
     similarity: float | None = Field(default=None, description="Tanimoto, to the nearest training molecule")
+    nearest: str = Field(default="", description="SMILES of that training molecule; empty if it was not kept")
     warning: str = Field(default="", description="what the training molecules did not have")
 
 

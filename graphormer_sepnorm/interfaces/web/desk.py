@@ -319,7 +319,7 @@ def added_columns(facts: Facts) -> list[str]:
     if facts.confidence is not None:
         names += [f"{target}_{end}" for target in facts.targets for end in ("low", "high")]
     if facts.knows_domain:
-        names += ["similarity", "warning"]
+        names += ["similarity", "nearest", "warning"]
     return [*names, "error"]
 
 
@@ -333,7 +333,7 @@ def added_fields(answer: Answer, facts: Facts) -> list[str]:
         numbers += [end for one in found for end in ((one.low, one.high) if one else (None, None))]
     texts = [as_number(number) for number in numbers]
     if facts.knows_domain:
-        texts += [as_number(answer.similarity), answer.warning]
+        texts += [as_number(answer.similarity), answer.nearest, answer.warning]
     return [*texts, answer.error]
 
 

@@ -121,8 +121,10 @@ class Models:
         if self.trust and self.trust.intervals:
             self.add_intervals(answers, found.spread)
         if self.trust:
-            for answer, similarity in zip(answers, self.trust.domain.similarity(read).tolist(), strict=True):
-                answer.similarity = None if answer.error else similarity
+            similarity, nearest = self.trust.domain.nearest(read)
+            for answer, number, molecule in zip(answers, similarity.tolist(), nearest, strict=True):
+                if not answer.error:
+                    answer.similarity, answer.nearest = number, molecule
         return answers
 
     def by_target(self, values: np.ndarray, spread: np.ndarray) -> dict[str, Prediction]:

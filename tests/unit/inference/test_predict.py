@@ -179,6 +179,7 @@ def test_nearness_is_measured_from_the_first_model(tiny):
     nearest = np.linalg.norm(embedded[4] - embedded[:2], axis=1).min()
     np.testing.assert_allclose(found.nearness.distance, [0, np.nan, nearest], atol=1e-2)
     assert found.nearness.similarity[0] == 1 and np.isnan(found.nearness.similarity[1])
+    assert found.nearness.molecule == ["CCO", "", "CCO"]
     np.testing.assert_array_equal(found.values, trusting.predict(asked).values)
     with pytest.raises(InputError, match="nothing is known of the molecules"):
         Comparer(Predictor([tiny]))

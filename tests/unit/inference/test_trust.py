@@ -148,10 +148,11 @@ def test_similarity_by_hand(domain):
     """Of CCO, with 6 environments, CCCO has 4 of its 9: see the overlap of the two sets of bits."""
     ours, theirs = (set(morgan_bits(read_smiles(text)).GetOnBits()) for text in ("CCCO", "CCO"))
     smiles = ["CCCO", "OCC", "C[C", None, "OC(=O)c1ccccc1OC(C)=O"]
-    found = domain.similarity(smiles)
+    found, nearest = domain.nearest(smiles)
     assert found[0] == pytest.approx(len(ours & theirs) / len(ours | theirs))
     assert found[1] == found[4] == 1
     assert np.isnan(found[2:4]).all()
+    assert nearest[:4] == ["CCO", "CCO", "", ""] and nearest[4] in SMILES
     assert domain.warnings(smiles) == ["", "", "", "", ""]
 
 
@@ -179,7 +180,7 @@ def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
 def test_no_training_molecule_is_strange():
     smiles = sample_table().smiles.tolist()[:100]
     found = fit_domain(smiles)
-    assert set(found.warnings(smiles)) == {""} and (found.similarity(smiles) == 1).all()
+    assert set(found.warnings(smiles)) == {""} and (found.nearest(smiles)[0] == 1).all()
 
 
 def test_distances_by_hand(domain):
@@ -229,7 +230,7 @@ def test_what_is_kept_comes_back(kept, tmp_path):
         if ours is not None:
             for key, values in vars(ours).items():
                 np.testing.assert_array_equal(values, getattr(theirs, key))
-    assert found.domain.similarity(["CCCO"]) == kept.domain.similarity(["CCCO"])
+    assert found.domain.nearest(["CCCO"]) == kept.domain.nearest(["CCCO"])
     before = path.read_bytes()
     save_trust(path, found)
     assert path.read_bytes() == before
@@ -247,6 +248,16 @@ def test_a_damaged_file_is_refused(kept, tmp_path):
             load_trust(path)
 
 
+def test_a_file_without_the_molecules_themselves_still_says_how_similar_they_are(domain, tmp_path):
+    path = tmp_path / "trust.safetensors"
+    save_trust(path, Trust(domain))
+    arrays, facts = load_arrays(path)
+    del arrays["domain.text"]
+    save_arrays(path, arrays, facts)
+    similarity, nearest = load_trust(path).domain.nearest(["OCC"])
+    assert similarity.tolist() == [1] and nearest == [""]
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [
@@ -256,6 +267,8 @@ def test_a_damaged_file_is_refused(kept, tmp_path):
         ("domain.kinds", np.zeros((4, 3), np.int64)),
         ("domain.atoms", np.zeros(3, np.int64)),
         ("domain.embeddings", np.zeros((3, 2), np.float32)),
+        ("domain.text", np.frombuffer(b"CCO\nCCN", np.uint8)),
+        ("domain.text", np.zeros(3, np.int64)),
         ("intervals.offset", np.zeros(3)),
         ("intervals.scores", np.zeros((0, 2))),
     ],

@@ -80,6 +80,7 @@ def test_the_test_molecules_beside_the_training_molecules():
     domain = fit_domain(Training().smiles("train"), Training().embeddings("train"))
     looked = look_at_test(Training(), domain, scores(ONE, [[1.0], [2]], [np.zeros((2, 1))]))
     assert looked.nearness.similarity.tolist() == [1, 0] and looked.nearness.distance.tolist() == [0, 2]
+    assert looked.nearness.molecule[0] == Training().smiles("test")[0]
     assert looked.warnings[0] == "" and "Na was never seen" in looked.warnings[1]
     assert looked.errors.tolist() == [1, 2]
 
@@ -87,7 +88,7 @@ def test_the_test_molecules_beside_the_training_molecules():
 def test_errors_by_similarity_by_hand(tmp_path):
     similarity = np.array([0.1, 0.29, 0.3, 0.95, 1.0, np.nan])
     errors = np.array([1.0, 2, 3, 4, 6, 9])
-    looked = Looked([], Nearness(similarity, similarity), ["", "x", "", "y", "", ""], errors)
+    looked = Looked([], Nearness(similarity, [""] * 6, similarity), ["", "x", "", "y", "", ""], errors)
     found = measure_distances(RunFolder(tmp_path), ONE, looked)
     by_similarity = [(part["n"], part["error"]) for part in found["error_by_similarity"]]
     assert by_similarity == [(2, 1.5), (1, 3), (0, None), (0, None), (0, None), (2, 5)]

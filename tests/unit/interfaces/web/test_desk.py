@@ -198,9 +198,9 @@ def test_the_csv_by_hand():
     content = b"".join(csv_lines(table, models.facts()))
     assert b'"caf\xe9"' in content
     header, *rows = csv.reader(io.StringIO(content.decode("latin-1")))
-    added = ["length_predicted", "length_low", "length_high", "similarity", "warning", "error"]
+    added = ["length_predicted", "length_low", "length_high", "similarity", "nearest", "warning", "error"]
     assert header == ["'=name", "smiles", "length", *added]
     assert rows == [
-        ["'=cmd()", "CXe", "-1", "3", "2", "4", "0.5", "Xe was never seen", ""],
-        ["caf\xe9", "X", 'a"b,c', "", "", "", "", "", "X cannot be read"],
+        ["'=cmd()", "CXe", "-1", "3", "2", "4", "0.5", "C", "Xe was never seen", ""],
+        ["caf\xe9", "X", 'a"b,c', "", "", "", "", "", "", "X cannot be read"],
     ]

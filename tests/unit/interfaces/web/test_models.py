@@ -38,7 +38,8 @@ def test_answers_are_the_predictors(models):
 def test_answers_say_what_was_never_seen(models):
     answers = models.predict(SMILES)
     assert "Xe was never seen" in answers[2].warning and answers[2].similarity < 0.1
-    assert answers[1].similarity is None and answers[1].warning == ""
+    assert answers[1].similarity is None and answers[1].warning == answers[1].nearest == ""
+    assert answers[0].nearest in models.trust.domain.smiles
 
 
 def test_salts_are_stripped_by_a_model_that_was_trained_so(tmp_path):
