@@ -91,6 +91,12 @@ def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], n
     return replace(shape, layers=8, width=128, ffn_width=128, attention_dropout=0.1)
 
 
+def foundation_mini(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """``best`` with 4 layers of width 64, about 0.2 million parameters, to be pre-trained."""
+    shape = best(atom_sizes, bond_sizes, num_tasks)
+    return replace(shape, layers=4, width=64, ffn_width=64, attention_dropout=0.1)
+
+
 def fine_tuned(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
     """``foundation_small`` as it is trained further on small tables, with more dropout."""
     return replace(foundation_small(atom_sizes, bond_sizes, num_tasks), dropout=0.1)

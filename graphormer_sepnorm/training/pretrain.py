@@ -22,7 +22,7 @@ from graphormer_sepnorm.data.tables import open_table
 from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_small, task_config
+from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.replicas import run_together
@@ -37,7 +37,11 @@ CLIP = 6.0  # standard deviations
 ABSURD = 1e6
 MOST_MISSING = 0.05
 TRAIN = TrainConfig(epochs=6, batch_size=64, lr=2e-3, clip_norm=1.0, optimizer="muon", weight_decay=0.15)
-SIZES = {"small": Recipe(foundation_small, TRAIN), "base": Recipe(foundation_base, TRAIN)}
+SIZES = {
+    "mini": Recipe(foundation_mini, TRAIN),
+    "small": Recipe(foundation_small, TRAIN),
+    "base": Recipe(foundation_base, TRAIN),
+}
 
 
 @dataclass(frozen=True)

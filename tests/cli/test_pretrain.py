@@ -16,7 +16,7 @@ from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_small
+from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small
 from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
 from graphormer_sepnorm.system import workers
 from graphormer_sepnorm.training import pretrain
@@ -142,7 +142,10 @@ def test_validation_molecules_are_others_than_those_of_training():
     assert all(part.smiles == [str(int(y)) for y in part.y[:, 0]] for part in (train, val))
 
 
-@pytest.mark.parametrize(("architecture", "millions"), [(foundation_small, (1.0, 1.3)), (foundation_base, (2.7, 3.3))])
+@pytest.mark.parametrize(
+    ("architecture", "millions"),
+    [(foundation_mini, (0.1, 0.3)), (foundation_small, (1.0, 1.3)), (foundation_base, (2.7, 3.3))],
+)
 def test_sizes(architecture, millions):
     found = FEATURIZERS["mol"]
     parameters = sum(p.numel() for p in Network(architecture(found.atom_sizes, found.bond_sizes, 210)).parameters())

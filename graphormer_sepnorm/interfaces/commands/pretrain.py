@@ -16,7 +16,9 @@ def pretrain(
     smiles: Annotated[list[str], typer.Option(help="Table with molecules: CSV, .smi, SDF, .gz; repeat the option.")],
     out: Annotated[Path, typer.Option(help="Run folder to write.")],
     smiles_column: Annotated[str | None, typer.Option(help="Column of the tables; by default smiles.")] = None,
-    size: Annotated[Literal["small", "base"], typer.Option(help="About 1 or 3 million parameters.")] = "small",
+    size: Annotated[
+        Literal["mini", "small", "base"], typer.Option(help="About 0.2, 1 or 3 million parameters.")
+    ] = "small",
     epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default 6.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
     device: Device = "auto",
