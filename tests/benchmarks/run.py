@@ -135,6 +135,70 @@ def memory_row(args: argparse.Namespace) -> dict:
     }
 
 
+def cores_row(args: argparse.Namespace) -> dict:
+    """Whole trainings of slim on the sample: one thread, two threads, two replicas, and two trainings at once.
+
+    Two trainings at once, added up, are the most that any division of the work could reach.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def start(run: str, threads: int, processes: int) -> subprocess.Popen:
+            command = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "train"]
+            options = ["--epochs", "3", "--processes", str(processes), "--out", str(folder / run)]
+            variables = {"OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads)}
+            environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), **variables}
+            return subprocess.Popen([*command, *options], env=environment, stdout=subprocess.DEVNULL)
+
+        def speed(*runs: tuple[str, int, int]) -> float:
+            """Of the last epoch, the sum over trainings at once."""
+            started = [start(*run) for run in runs]
+            if any(process.wait() for process in started):
+                raise SystemExit("a training failed")
+            lines = [(folder / run / "metrics.jsonl").read_text().splitlines()[-1] for run, _, _ in runs]
+            return sum(json.loads(line)["molecules_per_second"] for line in lines)
+
+        found = [
+            {
+                "one thread": speed((f"one-{number}", 1, 1)),
+                "two threads": speed((f"two-{number}", 2, 1)),
+                "two replicas": speed((f"replicas-{number}", 2, 2)),
+                "two trainings": speed((f"left-{number}", 1, 1), (f"right-{number}", 1, 1)),
+            }
+            for number in range(args.rounds)
+        ]
+    medians = {name: median(found, name) for name in found[0]}
+    return {"row": "training slim on two cores, molecules/s", **medians, "each": found}
+
+
+def start_row(args: argparse.Namespace) -> dict:
+    """Seconds from the shell's prompt to the shell's prompt, with a warm disk."""
+    main = "from graphormer_sepnorm.interfaces.cli import main; main()"
+    commands = {
+        "import torch": ["import torch"],
+        "--help": [main, "--help"],
+        "one molecule": [main, "predict", "zinc-subset", "CCO"],
+    }
+
+    def seconds(arguments: list[str]) -> float:
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", *arguments], env=environment, check=True, capture_output=True)
+        return time.perf_counter() - started
+
+    rounds = [{name: seconds(arguments) for name, arguments in commands.items()} for _ in range(args.rounds + 1)]
+    targets = {"--help": 0.6, "one molecule": 3.5}
+    return {"row": "starting, seconds", **{name: median(rounds[1:], name) for name in commands}, "targets": targets}
+
+
+def scaling_row(args: argparse.Namespace) -> dict:
+    """Speed and peak memory of `best` on more and more of the molecules."""
+    sizes = (10_000, 50_000, len(pd.read_csv(args.csv)))
+    options = ("--csv", args.csv, "--recipe", "best", "--steps", 60, "--threads", args.threads)
+    points = [call(sys.executable, "ours.py", "memory", *options, "--molecules", size) for size in sizes]
+    return {"row": "training best on more and more molecules", "points": points}
+
+
 def growth_row(args: argparse.Namespace) -> dict:
     """Each point in a process of its own, and as a picture if there is a name for it."""
     options = ("--threads", args.threads)
@@ -174,6 +238,9 @@ ROWS = {
     "predict": predict_row,
     "memory": memory_row,
     "growth": growth_row,
+    "cores": cores_row,
+    "start": start_row,
+    "scaling": scaling_row,
 }
 
 
