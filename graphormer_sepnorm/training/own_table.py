@@ -93,10 +93,10 @@ def train_folds(options: TableOptions, config: Config, out: Path, folds: int, pl
     ]
     metric = config.task.metric
     result = {"metric": metric, **over_folds([result["value"] for result in results])}
-    if plan.baseline:
-        forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
-        result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
     if distributed.rank() == 0:
+        if plan.baseline:
+            forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
+            result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
         whole.write_predictions(predictions_out_of_fold(whole, folds))
         whole.write_test(result)
     return result | numbers_of_rows(tables[0])

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 import torch
@@ -283,6 +284,18 @@ def test_the_command_itself_runs_under_torchrun(tmp_path):
     done = processes.command("train.py", "--epochs", 1, "--out", tmp_path / "run", processes=2)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["n"] == 500
+
+
+@pytest.mark.slow
+def test_folds_of_a_table_under_torchrun(tmp_path):
+    """Every molecule is predicted once, blended with the forest that the first process grows."""
+    sample_table()[:60].to_csv(tmp_path / "in.csv", index=False)
+    arguments = ["train.py", "--csv", tmp_path / "in.csv", "--target-columns", "penalized_logp", "--folds", 2]
+    arguments += ["--recipe", "slim", "--epochs", 1, "--batch-size", 8, "--set", "model.layers=1"]
+    done = processes.command(*arguments, "--out", tmp_path / "run", processes=2)
+    assert done.returncode == 0, done.stderr
+    assert len(pd.read_csv(tmp_path / "run" / "predictions.csv")) == 60
+    assert json.loads(done.stdout.splitlines()[-1])["baseline"]["random_forest"]["mae"] > 0
 
 
 @pytest.mark.slow
