@@ -67,8 +67,12 @@ def lay_out_densely(real: Tensor, pairs: Tensor, cls: Tensor) -> Tensor:
         cls: [H], of pairs with the CLS.
     """
     both = real.unsqueeze(2) & real.unsqueeze(1)
-    atoms = pairs.new_zeros(*both.shape, len(cls)).masked_scatter(both.unsqueeze(-1), pairs)
-    length = both.shape[1] + 1
-    with_cls = torch.ones(length, length, dtype=torch.bool, device=real.device)
-    with_cls[1:, 1:] = False
-    return (pad(atoms, (0, 0, 1, 0, 1, 0)) + with_cls.unsqueeze(-1) * cls).permute(0, 3, 1, 2)
+    return with_cls(pairs.new_zeros(*both.shape, len(cls)).masked_scatter(both.unsqueeze(-1), pairs), cls)
+
+
+def with_cls(atoms: Tensor, cls: Tensor) -> Tensor:
+    """Values of all scores [B, H, L, L] from those between atoms [B, L - 1, L - 1, H] and those of the CLS [H]."""
+    length = atoms.shape[1] + 1
+    row = torch.arange(length, device=atoms.device)
+    of_cls = (row.unsqueeze(1) == 0) | (row == 0)
+    return (pad(atoms, (0, 0, 1, 0, 1, 0)) + of_cls.unsqueeze(-1) * cls).permute(0, 3, 1, 2)

@@ -16,8 +16,8 @@ MUTATIONS = (
         ("self.cls_norm_layer = cls_norm(hidden_size)", "self.cls_norm_layer = tok_norm(hidden_size)"),
         ("torch.cat([cls.unsqueeze(1), tok], dim=1)", "torch.cat([tok, cls.unsqueeze(1)], dim=1)"),
         (
-            "[self.cls_norm_layer(cls), self.tok_norm_layer(tok)]",
-            "[self.tok_norm_layer(cls), self.tok_norm_layer(tok)]",
+            "[normed(self.cls_norm_layer, cls, real_cls)",
+            "[normed(self.tok_norm_layer, cls, real_cls)",
         ),
         ("[num_cls, x.shape[0] - num_cls]", "[x.shape[0] - num_cls, num_cls]"),
         ("norm(x[mask])", "norm(x.reshape(-1, x.shape[-1]))[mask.flatten()]"),
@@ -27,10 +27,10 @@ MUTATIONS = (
         ("        forbid_single_row(self.cls_norm_layer, x.shape[0])\n", ""),
         ("return normalize_rows(self.norm_layer, x, mask)", "return normalize_rows(self.norm_layer, x, None)"),
         (
-            '"sepnorm-batchnorm": partial(SepNorm, tok_norm=nn.BatchNorm1d)',
-            '"sepnorm-batchnorm": partial(SepNorm, cls_norm=nn.BatchNorm1d)',
+            '"sepnorm-batchnorm": partial(SepNorm, tok_norm=BatchNorm)',
+            '"sepnorm-batchnorm": partial(SepNorm, cls_norm=BatchNorm)',
         ),
-        ('"sharenorm-batchnorm": partial(ShareNorm, norm=nn.BatchNorm1d)', '"sharenorm-batchnorm": ShareNorm'),
+        ('"sharenorm-batchnorm": partial(ShareNorm, norm=BatchNorm)', '"sharenorm-batchnorm": ShareNorm'),
         ('"sepnorm-layernorm": partial(SepNorm, cls_norm=nn.LayerNorm)', '"sepnorm-layernorm": SepNorm'),
     ),
     *mutations(
@@ -65,7 +65,7 @@ MUTATIONS = (
         "unit/layers/test_readouts.py",
         ('reduce="sum"', 'reduce="mean"'),
         ("return cls\n", "return cls * 0\n"),
-        ("torch.cat([cls, read_sum(cls, atoms, ptr)], dim=1)", "torch.cat([read_sum(cls, atoms, ptr), cls], dim=1)"),
+        ("[cls, sum_atoms(atoms, ptr, shape)]", "[sum_atoms(atoms, ptr, shape), cls]"),
         ("Readout(read_cls_and_sum, 2)", "Readout(read_cls_and_sum, 1)"),
     ),
     *mutations(
