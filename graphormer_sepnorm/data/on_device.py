@@ -1,7 +1,7 @@
 """Prepared molecules that lie on a device, and batches of them of a fixed shape, put together there.
 
-All of a split is moved once, 3.4 to 23.5 KB a molecule; a batch is then named by the numbers of its molecules. Sizes are
-known on the host, so neither choosing a shape nor making a batch waits for the device.
+All of a split is moved once, 3.4 to 23.5 KB a molecule; a batch is then named by the numbers of its molecules. Sizes
+are known on the host, so neither choosing a shape nor making a batch waits for the device.
 
 Axis letters: M molecules, B molecules of a batch.
 """
@@ -28,6 +28,7 @@ class DeviceDataset:
 
     Attributes:
         sizes: int64 [M, 3] on the host, the numbers of atoms, pairs and directed bonds.
+        num_atoms: [M] on the host.
         blank: the number of the molecule without atoms.
     """
 
@@ -36,6 +37,7 @@ class DeviceDataset:
         levels: tuple[Level, ...] = ("atom", "pair", "edge")
         counts = [np.concatenate([np.diff(shard.ptr(level)) for shard in shards]) for level in levels]
         self.sizes = np.stack(counts, axis=1)
+        self.num_atoms = dataset.num_atoms
         self.blank = len(dataset)
 
         def moved(arrays: Iterable[np.ndarray], fill: float = 0) -> Tensor:

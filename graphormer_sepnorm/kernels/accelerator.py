@@ -161,8 +161,7 @@ class FixedAttention:
         self.rows = places_of_rows(ptr, shape)
         pairs = places_of_pairs(ptr, shape)
         padding = ~self.rows.filled.view(shape.molecules, 1, 1, shape.length)
-        bias = self.lay_out(pairs, pair_bias, cls_bias).masked_fill(padding, float("-inf"))
-        self.bias = bias.to(step_type(bias)) if pair_factor is None else bias
+        self.bias = self.lay_out(pairs, pair_bias, cls_bias).masked_fill(padding, float("-inf"))
         self.factor = None
         if pair_factor is not None:
             self.factor = self.lay_out(pairs, pair_factor, torch.ones_like(cls_bias))
@@ -191,18 +190,12 @@ class FixedAttention:
     def mix(self, q: Tensor, k: Tensor, v: Tensor, dropped: float) -> Tensor:
         """What the queries read [B, H, n, d], of the first n tokens of each molecule; k and v are [B, H, L, d]."""
         d = q.shape[-1]
-        bias = self.bias[:, :, : q.shape[2]]
         if self.factor is None:
+            self.bias = self.bias.to(q.dtype)  # in the first layer, for all
+            mask = self.bias[:, :, : q.shape[2]]
             q, k, v = (pad(x, (0, -d % HEAD_MULTIPLE)) for x in (q, k, v))
-            mask = bias.to(q.dtype)
             out = scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropped, scale=1 / math.sqrt(d))
             return out[..., :d]
         exact = torch.promote_types(q.dtype, torch.float32)
-        weights = (q @ k.mT / math.sqrt(d) + bias).softmax(dim=-1, dtype=exact)
+        weights = (q @ k.mT / math.sqrt(d) + self.bias[:, :, : q.shape[2]]).softmax(dim=-1, dtype=exact)
         return (dropout(weights, dropped) * self.factor[:, :, : q.shape[2]]).to(v.dtype) @ v
-
-
-def step_type(like: Tensor) -> torch.dtype:
-    """The type that matrices are multiplied in here."""
-    kind = like.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else like.dtype

@@ -88,8 +88,8 @@ MUTATIONS = (
         "training/trainer.py",
         f"{WHOLE}test_the_averaged_weights_are_evaluated_and_kept",
         ("return self.model if self.average is None else cast(Network, self.average.module)", "return self.model"),
-        ("self.average.update_parameters(self.model)", "pass"),
-        ("get_ema_multi_avg_fn(config.train.averaging)", "get_ema_multi_avg_fn(1 - config.train.averaging)"),
+        ("self.average.n_averaged += 1", "pass"),
+        ("self.config.train.averaging, first", "1 - self.config.train.averaging, first"),
     ),
     *mutations(
         "training/trainer.py",

@@ -25,7 +25,7 @@ def test_published_interface():
 KINDS = {
     "sepnorm": [BatchNorm, nn.LayerNorm],
     "sepnorm-layernorm": [nn.LayerNorm, nn.LayerNorm],
-    "sepnorm-batchnorm": [BatchNorm, nn.BatchNorm1d],
+    "sepnorm-batchnorm": [BatchNorm, BatchNorm],
     "sepnorm-layernorm-batchnorm": [nn.LayerNorm, BatchNorm],
     "sharenorm": [nn.LayerNorm],
     "sharenorm-batchnorm": [BatchNorm],
