@@ -137,8 +137,20 @@ class Trainer:
 
     def epochs(self) -> Iterator[Epoch]:
         """Trains from where the run stands to the last epoch."""
+        if distributed.has_time_limit():
+            self.compile()
+            distributed.wait_for_all()
         while self.progress.epoch < self.config.train.epochs and not self.out_of_patience:
             yield self.run_epoch(self.progress.epoch + 1)
+
+    def compile(self) -> None:
+        """Computes a gradient and forgets it, so that whatever an update compiles is compiled."""
+        batch = self.batch(np.arange(min(len(self.train), self.config.train.batch_size)))
+        with self.autocast():
+            output = self.model.eval()(batch)
+        loss = self.task.loss(output.float(), labels(batch), batch.bounds)
+        learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        torch.autograd.grad(loss, learning, allow_unused=True)
 
     def run_epoch(self, epoch: int) -> Epoch:
         """One pass over the training split and an evaluation."""

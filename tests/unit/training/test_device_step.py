@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -39,9 +40,13 @@ class Elsewhere:
 def on_meta(monkeypatch) -> None:
     """A device that refuses to tell any value; the fused AdamW believes that it is a GPU."""
     monkeypatch.setattr(distributed, "make_fabric", Elsewhere)
-    monkeypatch.setattr(
-        sys.modules["torch.optim.adam"], "_device_dtype_check_for_fused", lambda *arguments, **options: None
-    )
+
+    def fused(*lists: list[Tensor], lr: Tensor, **options: object) -> None:
+        assert {tensor.device for some in lists for tensor in some} | {lr.device} == {META}
+
+    adam = sys.modules["torch.optim.adam"]
+    monkeypatch.setattr(adam, "_device_dtype_check_for_fused", lambda *arguments, **options: None)
+    monkeypatch.setattr(torch, "_fused_adamw_", fused)
 
 
 def config_of(recipe: str, optimizer: str | None = None, precision: str = "32-true") -> Config:
@@ -117,6 +122,72 @@ def test_a_step_of_the_device_path_is_that_of_the_host(monkeypatch, recipe, opti
             trainer.step = steps_on_cpu(trainer)
         found.append(torch.stack([trainer.update(batch, 1e-3).double() for batch in batches]))
     torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_step_is_one_graph_forward_and_backward(monkeypatch, recipe):
+    """In bfloat16, from the numbers of molecules to the loss, and from gradients to limited ones."""
+    monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
+    torch._dynamo.reset()
+    config = config_of(recipe, precision="bf16-mixed")
+    trainer = trainer_of(replace(config, model=replace(config.model, dropout=0.0, attention_dropout=0.0)))
+    trainer.model.train()
+    step = steps_on_cpu(trainer)
+    numbers = step.data.numbers(np.arange(7), 8)
+    expected = step.find_loss_of_numbers_(numbers)
+    compiled = torch.compile(step.find_loss_of_numbers_, fullgraph=True, dynamic=False, backend="aot_eager")
+    loss = compiled(numbers)
+    torch.testing.assert_close(loss, expected, rtol=2e-2, atol=1e-3)
+    loss.backward()
+    gradients = [parameter.grad for parameter in trainer.model.parameters() if parameter.grad is not None]
+    limit = torch.compile(partial(limited, most=1e-3), fullgraph=True, dynamic=False, backend="aot_eager")
+    less, norm, finite = limit(gradients, loss.detach())
+    assert finite and torch.nn.utils.get_total_norm(less) == pytest.approx(1e-3, rel=1e-3) and norm > 1e-3
+
+
+@pytest.mark.slow
+def test_compiled_to_machine_code_a_step_gives_the_same(monkeypatch):
+    monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
+    torch._dynamo.reset()
+    config = config_of("best")
+    trainer = trainer_of(replace(config, model=replace(config.model, attention_dropout=0.0)))
+    trainer.model.train()
+    step = steps_on_cpu(trainer)
+    found = []
+    compiled = torch.compile(step.find_loss_of_numbers_, fullgraph=True, dynamic=False)
+    for function in (step.find_loss_of_numbers_, compiled):
+        trainer.model.zero_grad()
+        losses = [function(step.data.numbers(molecules, 8)) for molecules in (np.arange(8), np.arange(9, 16))]
+        sum(losses).backward()
+        gradients = [p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None]
+        found.append((torch.stack(losses).detach(), torch.cat(gradients)))
+    torch.testing.assert_close(found[1][0], found[0][0], rtol=1e-4, atol=1e-5)
+    assert (found[1][1] - found[0][1]).norm() < 1e-3 * found[0][1].norm()
+
+
+class FromNumbers(nn.Module):
+    """A model as a function of the numbers of its molecules, as export wants it."""
+
+    def __init__(self, trainer: Trainer):
+        super().__init__()
+        step = steps_on_cpu(trainer)
+        self.model, self.data, self.shape, self.task = trainer.model.eval(), step.data, step.shape, trainer.task
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        return self.task.predict(self.model(self.data.batch(numbers, self.shape)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["paper", "best"])
+def test_inference_is_exported_as_one_program(monkeypatch, recipe):
+    monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
+    module = FromNumbers(trainer_of(config_of(recipe)))
+    batches = [module.data.numbers(molecules, 8) for molecules in (np.arange(8), np.arange(20, 25))]
+    with torch.no_grad():
+        program = torch.export.export(module, (batches[0],)).module()
+        for numbers in batches:
+            torch.testing.assert_close(program(numbers), module(numbers), rtol=1e-5, atol=1e-6)
 
 
 def test_batches_that_do_not_fit_are_computed_packed():
