@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.data.on_device import DeviceDataset, fits, random_shape, smallest_shape
+from graphormer_sepnorm.data.on_device import DeviceDataset, best_length, fits, random_shape, smallest_shape
 from graphormer_sepnorm.data.store import MoleculeDataset, prepare
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.graphs import Shape
@@ -15,7 +15,7 @@ SMILES = ("CCO", "C", "c1ccccc1O", "CC(=O)O", "[Na+].[Cl-]", "C1CC1")
 @pytest.fixture(scope="module")
 def dataset() -> MoleculeDataset:
     """Two shards of molecules with targets, one without a bond among them."""
-    featurizer = FEATURIZERS["zinc"]
+    featurizer = FEATURIZERS["ogb"]
     shards = []
     for number, smiles in enumerate((SMILES[:2], SMILES[2:])):
         y = np.arange(len(smiles), dtype=np.float32).reshape(-1, 1) + 10 * number
@@ -73,3 +73,7 @@ def test_most_random_batches_fit_into_one_shape_and_rare_giants_do_not_stretch_i
     fitting = [fits(sizes[rng.choice(10_000, 256, replace=False)], shape) for _ in range(200)]
     assert np.mean(fitting) > 0.9
     assert not fits(sizes[:256], shape)
+
+
+def test_the_length_is_that_of_the_largest_molecule_where_all_are_alike():
+    assert best_length(np.array([20, 23, 38, 31]), 4) == 40

@@ -75,11 +75,11 @@ def on_accelerator(monkeypatch) -> None:
     monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
 
 
-def learn(model: Network, batch: GraphBatch) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+def learn(model: Network, batch: GraphBatch, device: str = "cpu") -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Predictions in training, all gradients, and the buffers afterwards."""
     model.zero_grad()
     out = model(batch)[: len(SIZES)]
-    (out * torch.linspace(-1, 1, len(SIZES)).unsqueeze(1)).sum().backward()
+    (out * torch.linspace(-1, 1, len(SIZES), device=device).unsqueeze(1)).sum().backward()
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
     return out.detach(), torch.cat([g.flatten() for g in gradients]), dict(model.named_buffers())
 
