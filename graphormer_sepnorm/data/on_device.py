@@ -66,6 +66,11 @@ class DeviceDataset:
     def device(self) -> torch.device:
         return self.x.device
 
+    def tensors(self) -> list[Tensor]:
+        """All that lies on the device."""
+        labels = [tensor for tensor in (self.y, self.bounds) if tensor is not None]
+        return [self.x, self.ends, self.bond, *self.first.values(), *self.arrays.values(), *labels]
+
     def numbers(self, molecules: np.ndarray, count: int) -> Tensor:
         """The numbers of some molecules on the device, filled up to ``count``."""
         filled = np.full(count, self.blank)

@@ -1,7 +1,7 @@
 """Updates on a GPU, none of which waits for it: the molecules lie there, shapes are fixed, losses are read later."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -45,7 +45,7 @@ class DeviceStep:
         self.data = DeviceDataset(train, self.device)
         self.shape = random_shape(self.data.sizes, min(config.batch_size, len(train)))
         self.rate = torch.zeros((), device=self.device)
-        self.find_loss_of_numbers = captured(self.find_loss_of_numbers_, self.device)
+        self.find_loss_of_numbers = captured(self.find_loss_of_numbers_, self.device, self.data.tensors())
         self.limited = captured(partial(limited, most=config.clip_norm), self.device)
         if words := large_molecules(self.data.sizes[:, 0], self.shape.length):
             warnings.warn(words, stacklevel=2)
@@ -55,11 +55,11 @@ class DeviceStep:
 
         Nothing is changed by a step whose loss or gradient is not finite, but for statistics of BatchNorm.
         """
+        self.model.zero_grad()
         if fits(self.data.sizes[molecules], self.shape):
             loss = self.find_loss_of_numbers(self.data.numbers(molecules, self.shape.molecules))
         else:
             loss = self.find_loss(self.batch(molecules))
-        self.model.zero_grad()
         loss.backward()
         learning = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         gradients, norm, finite = self.limited([parameter.grad for parameter in learning], loss.detach())
@@ -89,10 +89,16 @@ class DeviceStep:
         return self.task.loss(output.float(), batch.y, batch.bounds)
 
 
-def captured(function: Function, device: torch.device) -> Function:
-    """The function as one graph that a GPU runs without further launches, where PyTorch can compile it."""
+def captured(function: Function, device: torch.device, lasting: Iterable[Tensor] = ()) -> Function:
+    """The function as one graph that a GPU runs without further launches, where PyTorch can compile it.
+
+    Args:
+        lasting: what it reads and nobody moves; a captured graph would copy it for each run.
+    """
     if device.type != "cuda" or not has_triton():
         return function
+    for tensor in lasting:
+        torch._dynamo.mark_static_address(tensor, guard=False)
     return torch.compile(function, fullgraph=True, dynamic=False, mode="reduce-overhead")
 
 
