@@ -148,7 +148,8 @@ def best_length(num_atoms: np.ndarray, batch_size: int) -> int:
 
 def smallest_shape(sizes: np.ndarray) -> Shape:
     """The shape of a batch of molecules with these ``sizes`` [B, 3]."""
-    return shape_of(len(sizes), *sizes.sum(axis=0), sizes[:, 0].max())
+    atoms, pairs, edges = sizes.sum(axis=0)
+    return shape_of(len(sizes), atoms, pairs, edges, sizes[:, 0].max())
 
 
 def shape_of(molecules: int, atoms: float, pairs: float, edges: float, longest: float) -> Shape:

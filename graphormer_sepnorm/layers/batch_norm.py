@@ -15,7 +15,7 @@ def synchronize_batch_norms(model: nn.Module) -> None:
     if num_processes() > 1:
         for module in model.modules():
             for name, norm in module.named_children():
-                if type(norm) in (nn.BatchNorm1d, BatchNorm):
+                if isinstance(norm, nn.BatchNorm1d) and type(norm) in (nn.BatchNorm1d, BatchNorm):
                     setattr(module, name, SyncedBatchNorm.like(norm))
 
 

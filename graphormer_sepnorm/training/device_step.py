@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -19,7 +19,8 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import Task
 
-Function = TypeVar("Function", bound=Callable)
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class DeviceStep:
@@ -62,7 +63,8 @@ class DeviceStep:
             loss = self.find_loss(self.batch(molecules))
         loss.backward()
         learning = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
-        gradients, norm, finite = self.limited([parameter.grad for parameter in learning], loss.detach())
+        gradients = [parameter.grad for parameter in learning if parameter.grad is not None]
+        gradients, norm, finite = self.limited(gradients, loss.detach())
         for parameter, gradient in zip(learning, gradients, strict=True):
             parameter.grad = gradient
         self.rate.fill_(lr)
@@ -89,7 +91,9 @@ class DeviceStep:
         return self.task.loss(output.float(), batch.y, batch.bounds)
 
 
-def captured(function: Function, device: torch.device, lasting: Iterable[Tensor] = ()) -> Function:
+def captured(
+    function: Callable[Parameters, Result], device: torch.device, lasting: Iterable[Tensor] = ()
+) -> Callable[Parameters, Result]:
     """The function as one graph that a GPU runs without further launches, where PyTorch can compile it.
 
     Args:

@@ -108,7 +108,8 @@ class Trainer:
         self.average = None
         if config.train.averaging:
             self.average = AveragedModel(self.model)
-        self.step, self.validated = None, val
+        self.step: DeviceStep | None = None
+        self.validated: MoleculeDataset | DeviceDataset = val
         if distributed.num_processes() == 1 and self.fabric.device.type not in ("cpu", "mps"):
             self.step = DeviceStep(self.model, self.task, train, self.config.train, self.optimizers)
             self.validated = DeviceDataset(val, self.fabric.device)

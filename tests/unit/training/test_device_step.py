@@ -65,14 +65,12 @@ def trainer_of(config: Config) -> Trainer:
 def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, recipe):
     trainer = trainer_of(config_of(recipe))
     trainer.model.train()
-    before = [p.clone() for p in trainer.model.parameters()]
     for molecules in (np.arange(8), np.arange(8, 15)):
         found = trainer.update(molecules, 1e-3)
         assert found.device == META and found.shape == (2,)
     assert {p.grad.device for p in trainer.model.parameters() if p.grad is not None} == {META}
     states = [value for o in trainer.optimizers for state in o.state.values() for value in state.values()]
     assert {value.device for value in states} == {META}
-    assert len(before) == len(states) / 3 or trainer.config.train.optimizer == "muon"
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
