@@ -25,17 +25,20 @@ def size_sorted_batches(num_atoms: np.ndarray, atoms_per_batch: int = ATOMS_PER_
 
     Only for models in evaluation mode: training batches must be random.
     """
-    order = np.argsort(num_atoms, kind="stable")
-    batch_of = np.cumsum(num_atoms[order]) // atoms_per_batch
-    yield from np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
+    return in_order_of_size(num_atoms, lambda sizes: np.cumsum(sizes) // atoms_per_batch)
 
 
 def device_batches(num_atoms: np.ndarray) -> Iterator[np.ndarray]:
     """The same for a GPU: of at most about ``DEVICE_ATOMS`` atoms and ``DEVICE_PAIRS`` pairs of atoms in each."""
+    return in_order_of_size(
+        num_atoms, lambda n: np.floor(np.cumsum(n / DEVICE_ATOMS + n.astype(float) ** 2 / DEVICE_PAIRS))
+    )
+
+
+def in_order_of_size(num_atoms: np.ndarray, batch_of: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
+    """Numbers of molecules by size, cut where ``batch_of`` changes from one of the sorted sizes to the next."""
     order = np.argsort(num_atoms, kind="stable")
-    sizes = num_atoms[order].astype(np.float64)
-    batch_of = np.floor(np.cumsum(sizes / DEVICE_ATOMS + sizes**2 / DEVICE_PAIRS))
-    yield from np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
+    yield from np.split(order, np.flatnonzero(np.diff(batch_of(num_atoms[order]))) + 1)
 
 
 def batches_for(model: Network, dataset: Molecules) -> Iterator[np.ndarray]:

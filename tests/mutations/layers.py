@@ -36,7 +36,7 @@ MUTATIONS = (
     *mutations(
         "layers/batch_norm.py",
         "unit/layers/test_batch_norm.py",
-        ("return torch.var_mean(x, dim=0, correction=0)", "return torch.var_mean(x, dim=0, correction=1)"),
+        ("torch.var_mean(x, dim=0, correction=0)", "torch.var_mean(x, dim=0, correction=1)"),
         (".copy_(torch.stack(variances).mean(0))", ".copy_(torch.stack(means).mean(0))"),
         (".copy_(torch.stack(means).mean(0))", ".copy_(means[-1])"),
         ("torch.stack(variances).mean(0)", "torch.stack(variances).median(0).values"),
@@ -51,7 +51,7 @@ MUTATIONS = (
         "robustness/test_distributed.py::test_synchronized_batch_norm_is_that_of_all_rows",
         ("count = counts.sum()", "count = x.new_tensor(len(x))"),
         ("variance * count / (count - 1)", "variance"),
-        ("(variance + self.eps).rsqrt()", "variance.rsqrt()"),
+        ("mean, (variance + self.eps).rsqrt()", "mean, variance.rsqrt()"),
         ("self.running_mean.lerp_(mean, self.momentum)", "self.running_mean.lerp_(mean, 1 - self.momentum)"),
         ("        all_reduce(sums)\n", ""),
     ),

@@ -59,8 +59,8 @@ MUTATIONS = (
         ("self.embedding(batch.x))  # [T, D]", "self.embedding(batch.x) * 2)  # [T, D]"),
         ("self.bias_network(sum(pairs[1:], pairs[0]))", "self.bias_network(pairs[0])"),
         (
-            "self.pair_bias(batch, terms), self.cls_bias, find_factor(terms))",
-            "self.pair_bias(batch, terms), self.cls_bias, None)",
+            "self.pair_bias(batch, terms), find_factor(terms)",
+            "self.pair_bias(batch, terms), None",
         ),
         ("return x[:num_cls], x[num_cls:]", "return x[-num_cls:], x[num_cls:]"),
         ('if config.norm_position == "pre" else None', "if config.norm_position == 'post' else None"),

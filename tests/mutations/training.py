@@ -122,15 +122,15 @@ MUTATIONS = (
         "training/trainer.py",
         BASICS,
         ("return total_loss / len(self.train), lr", "return total_loss / len(batches), lr"),
-        ("total_loss += loss * len(molecules)", "total_loss += loss"),
+        ("total_loss += loss * len(taken[number][0])", "total_loss += loss"),
         ("self.model.zero_grad()", "pass"),
         ("return 0 < patience <= self", "return 0 < patience < self"),
         ("self.progress.epoch - self.progress.best_epoch", "self.progress.epoch"),
         ("self.model.train()", "self.model.eval()"),
         ("self.evaluated.eval()", "self.evaluated.train()"),
         (
-            "prediction = predict_together(self.evaluated, self.val, self.task)",
-            "prediction = predict_together(self.model, self.val, self.task)",
+            "prediction = predict_together(self.evaluated, self.validated, self.task)",
+            "prediction = predict_together(self.model, self.validated, self.task)",
         ),
         (
             "return self.task.metric(self.val.y, prediction)",
