@@ -229,6 +229,25 @@ def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """The fixed shape of batches whose tensors are all of one size, known without a look at them.
+
+    Attributes:
+        molecules: B.
+        atoms: T, more than the molecules have.
+        pairs: P, at least as many as the molecules have.
+        edges: E, at least as many as the molecules have.
+        length: L, at least one token more than the largest molecule has atoms.
+    """
+
+    molecules: int
+    atoms: int
+    pairs: int
+    edges: int
+    length: int
+
+
+@dataclass(frozen=True)
 class GraphBatch:
     """Some molecules, packed.
 
@@ -242,6 +261,9 @@ class GraphBatch:
             [E, ...] per bond.
         y: float32 [B, tasks] targets, NaN where a label is missing; None where there are none.
         bounds: float32 [B, tasks, 2] as in ``Graphs``, or None.
+        shape: of a batch of a fixed shape, as ``data.on_device`` makes them. The last molecules may have no atoms;
+            behind the atoms and pairs of molecules lie those of none, which reach no molecule: bonds of none are bonds
+            of the last atom with itself. None: all rows are of molecules.
     """
 
     x: Tensor
@@ -251,14 +273,27 @@ class GraphBatch:
     arrays: dict[str, Tensor] = field(default_factory=dict)
     y: Tensor | None = None
     bounds: Tensor | None = None
+    shape: Shape | None = None
 
     @property
     def num_graphs(self) -> int:
         return self.ptr.shape[0] - 1
 
     @property
+    def real(self) -> Tensor | None:
+        """bool [B + T], which molecules have atoms and which atoms a molecule; None: all."""
+        if self.shape is None:
+            return None
+        atom = torch.arange(self.num_atoms, device=self.ptr.device)
+        return torch.cat([self.ptr.diff() > 0, atom < self.ptr[-1]])
+
+    @property
     def num_atoms(self) -> int:
         return self.x.shape[0]
+
+    @property
+    def num_pairs(self) -> int:
+        return int((self.ptr.diff() ** 2).sum()) if self.shape is None else self.shape.pairs
 
     @property
     def in_degree(self) -> Tensor:

@@ -16,7 +16,7 @@ from torch.nn.functional import gelu, linear
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import Sizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, check_features
-from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
+from graphormer_sepnorm.kernels import Attention, embedding, embedding_sum, make_attention
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 
@@ -87,7 +87,7 @@ class BondMessages(nn.Module):
 
     def forward(self, atoms: Tensor, edge_index: Tensor, bond: Tensor) -> Tensor:
         source, target = edge_index
-        messages = torch.relu(atoms.index_select(0, source) + self.bond(bond - 1))  # [E, D]
+        messages = torch.relu(atoms.index_select(0, source) + embedding(bond - 1, self.bond.weight))  # [E, D]
         return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
 
 
@@ -125,12 +125,14 @@ class Structure(NamedTuple):
         edge_index: int64 [2, E], source and target of the directed bonds.
         bond: int64 [E] bond type, from 1 on.
         in_degree: int64 [T].
+        real: bool [N], the rows that count in statistics of the batch; None: all.
     """
 
     attend: Attention
     edge_index: Tensor
     bond: Tensor
     in_degree: Tensor
+    real: Tensor | None = None
 
 
 class Block(nn.Module):
@@ -178,8 +180,8 @@ class PostNormBlock(Block):
     def forward(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
         """From rows [N, D] to the first ``read`` of the next ones: all N, or the CLS rows alone."""
         x = x[:read] + self.dropout(self.receive(x, read, num_cls, structure))
-        x = self.attention_norm.packed(x, num_cls)
-        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
+        x = self.attention_norm.packed(x, num_cls, structure.real)
+        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls, structure.real)
 
 
 class PreNormBlock(Block):
@@ -187,9 +189,9 @@ class PreNormBlock(Block):
 
     def forward(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
         """As ``PostNormBlock.forward``."""
-        normed = self.attention_norm.packed(x, num_cls)
+        normed = self.attention_norm.packed(x, num_cls, structure.real)
         x = x[:read] + self.dropout(self.receive(normed, read, num_cls, structure))
-        return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls)))
+        return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls, structure.real)))
 
 
 BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
@@ -286,8 +288,9 @@ class Network(nn.Module):
         terms = [encoding(batch) for encoding in self.encodings]
         num_cls = batch.num_graphs
         x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
-        attend = make_attention(batch.ptr, self.pair_bias(batch, terms), self.cls_bias, find_factor(terms))
-        return x, num_cls, Structure(attend, batch.edge_index, batch.bond, batch.in_degree)
+        bias, factor = self.pair_bias(batch, terms), find_factor(terms)
+        attend = make_attention(batch.ptr, bias, self.cls_bias, factor, batch.shape)
+        return x, num_cls, Structure(attend, batch.edge_index, batch.bond, batch.in_degree, batch.real)
 
     def run_blocks(self, x: Tensor, num_cls: int, structure: Structure, atoms: bool = True) -> tuple[Tensor, Tensor]:
         """From embedded rows [N, D] to the final embeddings of the CLS tokens [B, D] and of the atoms [T, D].
@@ -300,7 +303,7 @@ class Network(nn.Module):
             x = block(x, x.shape[0], num_cls, structure)
         x = last(x, x.shape[0] if atoms else num_cls, num_cls, structure)
         if self.last_norm is not None:
-            x = self.last_norm.packed(x, num_cls)
+            x = self.last_norm.packed(x, num_cls, structure.real)
         return x[:num_cls], x[num_cls:]
 
     def embed_atoms(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
@@ -311,11 +314,11 @@ class Network(nn.Module):
         pairs = [term.pair for term in terms if term.pair is not None]
         if not pairs:
             channels = self.config.bias_hidden or self.config.heads
-            pairs = [self.cls_bias.new_zeros(int((batch.ptr.diff() ** 2).sum()), channels)]
+            pairs = [self.cls_bias.new_zeros(batch.num_pairs, channels)]
         return self.bias_network(sum(pairs[1:], pairs[0]))
 
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode``."""
         batch = self.packed(batch)
         cls, atoms = self.run_blocks(*self.embedded(batch), atoms=self.atoms_count)
-        return self.head(self.readout.read(cls, atoms, batch.ptr))
+        return self.head(self.readout.read(cls, atoms, batch.ptr, batch.shape))

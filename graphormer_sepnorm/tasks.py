@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss, mse_loss
 
@@ -279,11 +280,19 @@ def left_out(task: TaskConfig, y: np.ndarray) -> dict[str, str]:
 
 
 class Task:
-    """Loss and predictions of a task."""
+    """Loss and predictions of a task.
 
-    def __init__(self, config: TaskConfig):
+    Args:
+        device: where its numbers lie; elsewhere they are moved for each use.
+    """
+
+    def __init__(self, config: TaskConfig, device: torch.device | str = "cpu"):
         self.config = config
         self.metric = METRICS[config.metric]
+        named = (config.mean, config.std, config.weights, config.pos_weight)
+        self.mean, self.std, self.weights, self.pos_weight = (
+            torch.tensor(numbers, dtype=torch.float32).to(device) for numbers in named
+        )
 
     def loss(self, output: Tensor, y: Tensor, bounds: Tensor | None = None) -> Tensor:
         """Mean loss over the labels that are there, each counting what its target weighs.
@@ -304,14 +313,14 @@ class Task:
         labelled = ~y.isnan()
         if bounds is not None:
             labelled = labelled | bounds.isfinite().any(dim=2)
-        return labelled * y.new_tensor(self.config.weights) if self.config.weights else labelled
+        return labelled * self.weights.to(y) if self.config.weights else labelled
 
     def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:
         """The loss of each label [B, tasks]; anything where there is none."""
         if self.config.kind == "multiclass":
             return -y.shape[1] * y.nan_to_num() * output.log_softmax(dim=1)
         if self.config.kind == "classification":
-            weight = y.new_tensor(self.config.pos_weight) if self.config.pos_weight else None
+            weight = self.pos_weight.to(y) if self.config.pos_weight else None
             return binary_cross_entropy_with_logits(output, y.nan_to_num(), pos_weight=weight, reduction="none")
         target = self.scale(y)
         if bounds is not None:
@@ -320,7 +329,7 @@ class Task:
         return LOSSES[self.config.loss](output, target.nan_to_num(), reduction="none")
 
     def scale(self, y: Tensor) -> Tensor:
-        return (y - y.new_tensor(self.config.mean)) / y.new_tensor(self.config.std)
+        return (y - self.mean.to(y)) / self.std.to(y)
 
     def predict(self, output: Tensor) -> Tensor:
         """Model output [B, tasks] to values on the targets' own scale, or to probabilities."""
@@ -328,4 +337,4 @@ class Task:
             return output.softmax(dim=1)
         if self.config.kind == "classification":
             return output.sigmoid()
-        return output * output.new_tensor(self.config.std) + output.new_tensor(self.config.mean)
+        return output * self.std.to(output) + self.mean.to(output)

@@ -44,5 +44,5 @@ class CentralityModule(nn.Module):
 
     def forward(self, batch: GraphBatch) -> Terms:
         table = torch.cat([self.in_degree, self.out_degree])
-        offset = torch.tensor([0, len(self.in_degree)], device=table.device)
+        offset = torch.arange(2, device=table.device) * len(self.in_degree)
         return Terms(atom=embedding_sum(batch.arrays["degree"] + offset, table))

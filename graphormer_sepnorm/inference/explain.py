@@ -66,7 +66,7 @@ class Target:
     """
 
     def __init__(self, model: Graphormer, name: str | None):
-        self.task = Task(model.known_run().task)
+        self.task = Task(model.known_run().task, model.cls.device)
         names = self.task.config.targets
         self.name = names[0] if name is None else name
         if self.name not in names:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphormer_sepnorm.data.on_device import DeviceDataset, smallest_shape
 from graphormer_sepnorm.data.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
@@ -13,7 +14,10 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tasks import Task
 
+Molecules = MoleculeDataset | DeviceDataset
 ATOMS_PER_BATCH = 1024
+# On a GPU, where a batch takes as long to launch whatever it holds.
+DEVICE_ATOMS, DEVICE_PAIRS = 16_384, 2_097_152
 
 
 def size_sorted_batches(num_atoms: np.ndarray, atoms_per_batch: int = ATOMS_PER_BATCH) -> Iterator[np.ndarray]:
@@ -21,39 +25,55 @@ def size_sorted_batches(num_atoms: np.ndarray, atoms_per_batch: int = ATOMS_PER_
 
     Only for models in evaluation mode: training batches must be random.
     """
+    return in_order_of_size(num_atoms, lambda sizes: np.cumsum(sizes) // atoms_per_batch)
+
+
+def device_batches(num_atoms: np.ndarray) -> Iterator[np.ndarray]:
+    """The same for a GPU: of at most about ``DEVICE_ATOMS`` atoms and ``DEVICE_PAIRS`` pairs of atoms in each."""
+    return in_order_of_size(
+        num_atoms, lambda n: np.floor(np.cumsum(n / DEVICE_ATOMS + n.astype(float) ** 2 / DEVICE_PAIRS))
+    )
+
+
+def in_order_of_size(num_atoms: np.ndarray, batch_of: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
+    """Numbers of molecules by size, cut where ``batch_of`` changes from one of the sorted sizes to the next."""
     order = np.argsort(num_atoms, kind="stable")
-    batch_of = np.cumsum(num_atoms[order]) // atoms_per_batch
-    yield from np.split(order, np.flatnonzero(np.diff(batch_of)) + 1)
+    yield from np.split(order, np.flatnonzero(np.diff(batch_of(num_atoms[order]))) + 1)
 
 
-def predict_dataset(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
+def batches_for(model: Network, dataset: Molecules) -> Iterator[np.ndarray]:
+    """Batches for where the model lies."""
+    return (device_batches if computes_on_device(model) else size_sorted_batches)(dataset.num_atoms)
+
+
+def predict_dataset(model: Network, dataset: Molecules, task: Task) -> np.ndarray:
     """Predictions [M, tasks] in the dataset's order, by a model in evaluation mode, all of them in this process."""
-    return predict_batches(model, dataset, task, size_sorted_batches(dataset.num_atoms))
+    return predict_batches(model, dataset, task, batches_for(model, dataset))
 
 
-def predict_together(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
+def predict_together(model: Network, dataset: Molecules, task: Task) -> np.ndarray:
     """The same, by all processes that torchrun started, each of which calls this and gets all predictions."""
-    batches = distributed.share(list(size_sorted_batches(dataset.num_atoms)))
+    batches = distributed.share(list(batches_for(model, dataset)))
     return distributed.add_up(predict_batches(model, dataset, task, batches))
 
 
-def predict_batches(model: Network, dataset: MoleculeDataset, task: Task, batches: Iterable[np.ndarray]) -> np.ndarray:
+def predict_batches(model: Network, dataset: Molecules, task: Task, batches: Iterable[np.ndarray]) -> np.ndarray:
     def predict(batch: GraphBatch) -> Tensor:
         return task.predict(model(batch).float())
 
     return rows_of_molecules(model, dataset, model.config.num_tasks, predict, batches)
 
 
-def embed_dataset(model: Network, dataset: MoleculeDataset) -> np.ndarray:
+def embed_dataset(model: Network, dataset: Molecules) -> np.ndarray:
     """Final embeddings of the CLS tokens [M, D] in the dataset's order, by a model in evaluation mode."""
-    batches = size_sorted_batches(dataset.num_atoms)
+    batches = batches_for(model, dataset)
     return rows_of_molecules(model, dataset, model.config.width, lambda batch: model.encode_cls(batch).float(), batches)
 
 
 @torch.inference_mode()
 def rows_of_molecules(
     model: Network,
-    dataset: MoleculeDataset,
+    dataset: Molecules,
     width: int,
     compute: Callable[[GraphBatch], Tensor],
     batches: Iterable[np.ndarray],
@@ -63,7 +83,31 @@ def rows_of_molecules(
     It is computed where the model lies, in the precision of ``device.current``.
     """
     rows = np.zeros((len(dataset), width), np.float32)
+    if computes_on_device(model):
+        batches = list(batches)
+        if batches:
+            rows[np.concatenate(batches)] = rows_on_device(model, dataset, compute, batches).cpu().numpy()
+        return rows
+    assert isinstance(dataset, MoleculeDataset)
     with current().arithmetic():
         for molecules in batches:
             rows[molecules] = compute(dataset.batch(molecules).to(model.cls.device)).cpu().numpy()
     return rows
+
+
+def computes_on_device(model: Network) -> bool:
+    """Whether molecules are to be moved to where the model lies all at once, and batched there."""
+    return model.cls.device.type not in ("cpu", "mps")
+
+
+def rows_on_device(
+    model: Network, dataset: Molecules, compute: Callable[[GraphBatch], Tensor], batches: Iterable[np.ndarray]
+) -> Tensor:
+    """What ``compute`` gives for the molecules in ``batches``, one after another, on the device; waits for nothing."""
+    data = dataset if isinstance(dataset, DeviceDataset) else DeviceDataset(dataset, model.cls.device)
+    found = []
+    with current().arithmetic():
+        for molecules in batches:
+            shape = smallest_shape(data.sizes[molecules])
+            found.append(compute(data.batch(data.numbers(molecules, shape.molecules), shape)))
+    return torch.cat(found)

@@ -151,7 +151,9 @@ class Predictor:
         return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
-        by_model = np.stack([self.predict_with(model, Task(config.task), molecules) for model, config in self.models])
+        tasks = [Task(config.task, self.device) for _, config in self.models]
+        pairs = zip(self.models, tasks, strict=True)
+        by_model = np.stack([self.predict_with(model, task, molecules) for (model, _), task in pairs])
         values = combined(by_model, molecules.smiles, self.forest, self.trust)
         warnings = self.trust.domain.warnings(molecules.smiles) if self.trust else [""] * len(molecules.errors)
         return Predictions(values, by_model.std(axis=0), molecules.errors, warnings)

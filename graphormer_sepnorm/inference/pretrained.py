@@ -127,7 +127,7 @@ class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not r
         Raises:
             InputError: a SMILES cannot be read, the message names its row; or ``run_config`` is not set.
         """
-        task = Task(self.known_run().task)
+        task = Task(self.known_run().task, self.cls.device)
         return self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
 
     def embed(self, smiles: Sequence[str]) -> np.ndarray:

@@ -27,6 +27,8 @@ def guarded(command: Callable[[], None]) -> None:
         problem = str(error)
     except ValueError as error:
         problem = sentence_of(error)
+    except RuntimeError as error:
+        problem = memory_sentence(error)
     else:
         return
     where = f" in process {rank()}" if rank() else ""
@@ -43,6 +45,16 @@ def sentence_of(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         raise error
     return first_problem(error)
+
+
+def memory_sentence(error: RuntimeError) -> str:
+    """What to do where the memory of a GPU is full; raises any other error again."""
+    if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which a quick command never imports
+        raise error
+    return (
+        "the memory of the GPU is full: choose a smaller batch (--batch-size), leave out the largest molecules, "
+        "or compute on another --device, such as cpu"
+    )
 
 
 def in_first_process(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,8 +1,9 @@
 """The one door to the operations that have a fast path: attention over packed molecules, and sums of embeddings.
 
-Three modules define the same operations: ``cpu`` compiled, for float32 on the CPU; ``traced`` the same as operators of
-PyTorch, while ``torch.compile`` or ``torch.export`` look on; ``dense`` in plain PyTorch, for other devices and other
-precisions, and where ``use_kernels`` or the environment switched the kernels off. See README.md beside this file.
+Four modules define the same operations: ``cpu`` compiled, for float32 on the CPU; ``traced`` the same as operators of
+PyTorch, while ``torch.compile`` or ``torch.export`` look on; ``dense`` in plain PyTorch, for other precisions, and
+where ``use_kernels`` or the environment switched the kernels off; ``accelerator`` for GPUs and for batches of a fixed
+shape. See README.md beside this file.
 
 Axis letters: B molecules, T atoms, N = B + T rows (the CLS rows first), L tokens of the largest molecule, P ordered
 atom pairs, H heads, D width.
@@ -12,13 +13,16 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from graphormer_sepnorm.kernels import dense, traced
+from graphormer_sepnorm.graphs import Shape
+from graphormer_sepnorm.kernels import accelerator, dense, traced
 from graphormer_sepnorm.kernels.switch import KERNELS_VARIABLE, kernels_run, use_kernels
 
 __all__ = [
     "KERNELS_VARIABLE",
     "Attention",
+    "embedding",
     "embedding_sum",
     "make_attention",
     "runs_compiled",
@@ -54,7 +58,7 @@ class Attention(Protocol):
 
 
 class Operations(Protocol):
-    """What each of the three modules defines."""
+    """What the modules define for batches of any shape."""
 
     def embedding_sum(self, index: Tensor, table: Tensor) -> Tensor: ...
 
@@ -79,12 +83,28 @@ def _operations(tensor: Tensor) -> Operations:
     return cpu
 
 
+def on_accelerator(tensor: Tensor) -> bool:
+    """Whether operations on this tensor must neither wait for a value nor sort."""
+    return tensor.device.type not in ("cpu", "mps")
+
+
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     """Sum of the rows of ``table`` [V, W] that each row of ``index`` [M, F] names: [M, W]."""
+    if on_accelerator(table):
+        return accelerator.embedding_sum(index, table)
     return _operations(table).embedding_sum(index, table)
 
 
-def make_attention(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None) -> Attention:
+def embedding(index: Tensor, table: Tensor) -> Tensor:
+    """The row of ``table`` [V, W] that each number of ``index`` [M] names: [M, W]."""
+    if on_accelerator(table):
+        return accelerator.embedding_sum(index.unsqueeze(1), table)
+    return functional.embedding(index, table)
+
+
+def make_attention(
+    ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None, shape: Shape | None = None
+) -> Attention:
     """Prepares the attention of one batch.
 
     Args:
@@ -92,5 +112,8 @@ def make_attention(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor
         pair_bias: [P, H] bias of ordered atom pairs.
         cls_bias: [H] bias of pairs with the CLS.
         pair_factor: [P, H] what multiplies the attention weights of ordered atom pairs; None: nothing.
+        shape: of a batch of a fixed shape; None: all rows are of molecules.
     """
+    if shape is not None:
+        return accelerator.FixedAttention(ptr, pair_bias, cls_bias, pair_factor, shape)
     return _operations(pair_bias).make_attention(ptr, pair_bias, cls_bias, pair_factor)

@@ -2,9 +2,14 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout, pad, scaled_dot_product_attention
+
+from graphormer_sepnorm.graphs import pointers, ranges
+
+MOST_SCORES = 2**26  # of a padded view, per head
 
 
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
@@ -55,7 +60,48 @@ class DenseAttention:
         return (dropout(weights, dropped) * self.factor[:, :, : q.shape[2]]).to(v.dtype) @ v
 
 
-make_attention = DenseAttention
+class GroupedAttention:
+    """The same in groups of molecules of similar size, so that a large one does not pad all others to its size."""
+
+    def __init__(
+        self, groups: list[np.ndarray], ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, factor: Tensor | None
+    ):
+        self.attend, rows = [], []
+        atom_ptr, graphs = ptr.cpu().numpy(), len(ptr) - 1
+        sizes = np.diff(atom_ptr)
+        for molecules in groups:
+            pairs = torch.from_numpy(ranges(pointers(sizes**2), molecules)).to(ptr.device)
+            of_group = torch.from_numpy(pointers(sizes[molecules])).to(ptr.device)
+            pair_factor = None if factor is None else factor.index_select(0, pairs)
+            self.attend.append(DenseAttention(of_group, pair_bias.index_select(0, pairs), cls_bias, pair_factor))
+            rows.append(np.concatenate([molecules, graphs + ranges(atom_ptr, molecules)]))
+        self.rows = [torch.from_numpy(numbers).to(ptr.device) for numbers in rows]
+        self.molecules = [torch.from_numpy(molecules).to(ptr.device) for molecules in groups]
+        self.back, self.back_cls = torch.cat(self.rows).argsort(), torch.cat(self.molecules).argsort()
+
+    def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
+        read = [attend(qkv.index_select(0, rows), dropout) for attend, rows in zip(self.attend, self.rows, strict=True)]
+        return torch.cat(read).index_select(0, self.back)
+
+    def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
+        groups = zip(self.attend, self.molecules, self.rows, strict=True)
+        read = [
+            attend.of_cls(q.index_select(0, molecules), kv.index_select(0, rows), dropout)
+            for attend, molecules, rows in groups
+        ]
+        return torch.cat(read).index_select(0, self.back_cls)
+
+
+def make_attention(
+    ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None
+) -> DenseAttention | GroupedAttention:
+    """Attention in one padded view, or in groups where that would be of more than ``MOST_SCORES``."""
+    if torch.compiler.is_compiling() or (len(ptr) - 1) * (int(ptr.diff().max()) + 1) ** 2 <= MOST_SCORES:
+        return DenseAttention(ptr, pair_bias, cls_bias, pair_factor)
+    sizes = ptr.diff().cpu().numpy()
+    class_of = np.ceil(np.log2(sizes + 1)).astype(int)
+    groups = [np.flatnonzero(class_of == number) for number in np.unique(class_of)]
+    return GroupedAttention(groups, ptr, pair_bias, cls_bias, pair_factor)
 
 
 def lay_out_densely(real: Tensor, pairs: Tensor, cls: Tensor) -> Tensor:
@@ -67,8 +113,12 @@ def lay_out_densely(real: Tensor, pairs: Tensor, cls: Tensor) -> Tensor:
         cls: [H], of pairs with the CLS.
     """
     both = real.unsqueeze(2) & real.unsqueeze(1)
-    atoms = pairs.new_zeros(*both.shape, len(cls)).masked_scatter(both.unsqueeze(-1), pairs)
-    length = both.shape[1] + 1
-    with_cls = torch.ones(length, length, dtype=torch.bool, device=real.device)
-    with_cls[1:, 1:] = False
-    return (pad(atoms, (0, 0, 1, 0, 1, 0)) + with_cls.unsqueeze(-1) * cls).permute(0, 3, 1, 2)
+    return with_cls(pairs.new_zeros(*both.shape, len(cls)).masked_scatter(both.unsqueeze(-1), pairs), cls)
+
+
+def with_cls(atoms: Tensor, cls: Tensor) -> Tensor:
+    """Values of all scores [B, H, L, L] from those between atoms [B, L - 1, L - 1, H] and those of the CLS [H]."""
+    length = atoms.shape[1] + 1
+    row = torch.arange(length, device=atoms.device)
+    of_cls = (row.unsqueeze(1) == 0) | (row == 0)
+    return (pad(atoms, (0, 0, 1, 0, 1, 0)) + of_cls.unsqueeze(-1) * cls).permute(0, 3, 1, 2)

@@ -64,6 +64,11 @@ def join() -> None:
         atexit.register(dist.destroy_process_group)
 
 
+def has_time_limit() -> bool:
+    """Whether a process that others wait for longer than ``TIMEOUT`` ends them, other than in ``wait_for_all``."""
+    return replicas.current() is None and torchrun.num_processes() > 1
+
+
 def wait_for_all() -> None:
     """Returns when all processes have come here, however long their preparation of molecules takes."""
     replica = replicas.current()

@@ -59,10 +59,17 @@ def map_chunks(
         collate_fn=as_it_is,
         num_workers=available_cores(),
         worker_init_fn=leave_interrupts_to_parent,
-        multiprocessing_context="fork" if sys.platform == "linux" else None,
+        multiprocessing_context=way_to_start(),
     )
     for result in loader:
         yield taken.popleft(), result
+
+
+def way_to_start() -> str | None:
+    """How processes start: as copies, the fastest way, where nothing forbids that; a GPU in use cannot be copied."""
+    if sys.platform != "linux":
+        return None
+    return "forkserver" if torch.cuda.is_initialized() else "fork"
 
 
 def available_cores() -> int:

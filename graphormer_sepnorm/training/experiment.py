@@ -160,7 +160,7 @@ def score_runs(
         check_scorable(config.task, data.y, split)
         model.to(current().device)
         with autocast(config.train.precision, model.cls.device):
-            predictions.append(predict_together(model, data, Task(config.task)))
+            predictions.append(predict_together(model, data, Task(config.task, model.cls.device)))
         parameters += sum(p.numel() for p in model.parameters())
     smiles: list[str] = []
     if forest is not None:

@@ -72,7 +72,11 @@ class BatchedMuon(Muon):
         )
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
         rate = 0.2 * max(directions.shape[1:]) ** 0.5 * group["lr"]
-        torch._foreach_add_(matrices, list(changes.to(directions.dtype)), alpha=-rate)
+        changes = changes.to(directions.dtype)
+        if isinstance(rate, Tensor):  # read where it lies: as alpha it would be waited for
+            torch._foreach_sub_(matrices, list(changes * rate))
+        else:
+            torch._foreach_add_(matrices, list(changes), alpha=-rate)
 
 
 def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:

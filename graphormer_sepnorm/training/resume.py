@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import asdict, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import torch
 from pydantic import Field, ValidationError
@@ -125,7 +125,9 @@ def kept(optimizers: Sequence[Optimizer], model: nn.Module) -> tuple[dict[str, T
                 raise TypeError(f"the optimizer keeps {key!r} of {place}, a {type(value).__name__}, which is not saved")
     for place, options in groups(optimizers):
         for key, value in options.items():
-            if isinstance(value, Tensor):
+            if key == "lr":
+                scalars[f"{place}.{key}"] = float(cast(float, value))
+            elif isinstance(value, Tensor):
                 tensors[f"{place}.{key}"] = value
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 scalars[f"{place}.{key}"] = value

@@ -10,10 +10,11 @@ from typing import cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
 from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.data.on_device import DeviceDataset
 from graphormer_sepnorm.data.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
@@ -24,6 +25,7 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
+from graphormer_sepnorm.training.device_step import DeviceStep, follow
 from graphormer_sepnorm.training.finetune import learning_body, start_from
 from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.schedule import (
@@ -34,6 +36,7 @@ from graphormer_sepnorm.training.schedule import (
 )
 
 REESTIMATE_BATCHES = 32
+READ_EVERY = 100  # updates, where reading waits for a GPU
 
 
 @dataclass
@@ -70,6 +73,7 @@ class Trainer:
         model: in training.
         evaluated: the model that is evaluated and kept: the averaged one where there is one.
         optimizers: each of its own parameters of the model.
+        step: of one process on a GPU, what updates the model; None: ``update`` does so itself.
         progress: how far it has come.
 
     Raises:
@@ -90,9 +94,9 @@ class Trainer:
                 f"batches of {smallest_batch} molecules cannot be shared by {distributed.num_processes()} processes: "
                 "start fewer, or choose a larger batch"
             )
-        self.task = Task(self.config.task)
         self.train, self.val, self.verbose = train, val, verbose
         self.fabric = distributed.make_fabric()
+        self.task = Task(self.config.task, self.fabric.device)
         torch.manual_seed(config.train.seed)
         self.model = Network(config.model)
         synchronize_batch_norms(self.model)
@@ -103,9 +107,12 @@ class Trainer:
         self.forward, *self.optimizers = self.fabric.setup(self.model, *optimizers)
         self.average = None
         if config.train.averaging:
-            self.average = AveragedModel(
-                self.model, multi_avg_fn=get_ema_multi_avg_fn(config.train.averaging), use_buffers=False
-            )
+            self.average = AveragedModel(self.model)
+        self.step: DeviceStep | None = None
+        self.validated: MoleculeDataset | DeviceDataset = val
+        if distributed.num_processes() == 1 and self.fabric.device.type not in ("cpu", "mps"):
+            self.step = DeviceStep(self.model, self.task, train, self.config.train, self.optimizers)
+            self.validated = DeviceDataset(val, self.fabric.device)
         self.progress = Progress()
 
     @property
@@ -121,6 +128,8 @@ class Trainer:
 
     def batch(self, molecules: np.ndarray) -> GraphBatch:
         """This process's share of a batch."""
+        if self.step is not None:
+            return self.step.batch(molecules)
         return self.train.batch(distributed.share(molecules)).to(self.fabric.device)
 
     def autocast(self) -> AbstractContextManager:
@@ -129,8 +138,20 @@ class Trainer:
 
     def epochs(self) -> Iterator[Epoch]:
         """Trains from where the run stands to the last epoch."""
+        if distributed.has_time_limit():
+            self.compile()
+            distributed.wait_for_all()
         while self.progress.epoch < self.config.train.epochs and not self.out_of_patience:
             yield self.run_epoch(self.progress.epoch + 1)
+
+    def compile(self) -> None:
+        """Computes a gradient and forgets it, so that whatever an update compiles is compiled."""
+        batch = self.batch(np.arange(min(len(self.train), self.config.train.batch_size)))
+        with self.autocast():
+            output = self.model.eval()(batch)
+        loss = self.task.loss(output.float(), labels(batch), batch.bounds)
+        learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        torch.autograd.grad(loss, learning, allow_unused=True)
 
     def run_epoch(self, epoch: int) -> Epoch:
         """One pass over the training split and an evaluation."""
@@ -157,28 +178,52 @@ class Trainer:
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, epoch)
         total_loss, lr = 0.0, train.lr
         self.model.train()
+        every = 1 if self.step is None else READ_EVERY
         description = f"epoch {epoch}/{train.epochs}"
         hidden = None if self.verbose and distributed.rank() == 0 else True
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
+            taken: list[tuple[np.ndarray, Tensor]] = []
             for step, molecules in enumerate(batches):
                 lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
-                loss, gradient_norm = self.update(molecules, lr)
-                if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
-                    raise InputError(
-                        f"loss {loss}, gradient norm {gradient_norm} in epoch {epoch}, step {step + 1}, molecules "
-                        f"{self.suspects(molecules).tolist()} of the training split: lower the learning rate or look "
-                        "at their targets; the last checkpoint is intact"
-                    )
-                total_loss += loss * len(molecules)
-                bar.update(len(molecules))
+                taken.append((molecules, self.update(molecules, lr)))
+                if len(taken) < every and step + 1 < len(batches):
+                    continue
+                for number, loss in enumerate(self.losses(taken, epoch, step + 2 - len(taken))):
+                    total_loss += loss * len(taken[number][0])
+                    bar.update(len(taken[number][0]))
                 bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
+                taken.clear()
         return total_loss / len(self.train), lr
 
-    def update(self, molecules: np.ndarray, lr: float) -> tuple[float, float]:
-        """One optimiser step; returns the loss and the norm of the gradient before clipping, over all processes.
+    def losses(self, taken: list[tuple[np.ndarray, Tensor]], epoch: int, first: int) -> list[float]:
+        """The losses of updates that ``update`` made on some molecules, read from where they lie.
+
+        Args:
+            first: the number of the first of these updates in the epoch.
+
+        Raises:
+            InputError: one of them, or a gradient, is not finite.
+        """
+        read = torch.stack([loss_and_norm for _, loss_and_norm in taken]).tolist()
+        for number, (loss, gradient_norm) in enumerate(read):
+            if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
+                suspects = self.suspects(taken[number][0]).tolist()
+                raise InputError(
+                    f"loss {loss}, gradient norm {gradient_norm} in epoch {epoch}, step {first + number}, molecules "
+                    f"{suspects} of the training split: lower the learning rate or look at their targets; "
+                    "the last checkpoint is intact"
+                )
+        return [loss for loss, _ in read]
+
+    def update(self, molecules: np.ndarray, lr: float) -> Tensor:
+        """One optimiser step; returns the loss and the norm of the gradient before clipping [2], over all processes.
 
         No step is taken if one of them is not finite.
         """
+        if self.step is not None:
+            loss_and_norm = self.step(molecules, lr)
+            self.follow()
+            return loss_and_norm
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = lr
@@ -194,9 +239,14 @@ class Trainer:
         if math.isfinite(mean_loss) and math.isfinite(norm):
             for optimizer in self.optimizers:
                 optimizer.step()
-            if self.average is not None:
-                self.average.update_parameters(self.model)
-        return mean_loss, norm
+            self.follow()
+        return torch.tensor([mean_loss, norm], dtype=torch.float64)
+
+    def follow(self) -> None:
+        """Lets the averaged weights follow those of the model; on a GPU without waiting for it."""
+        if self.average is not None:
+            follow(self.average.module, self.model, self.config.train.averaging, first=not self.average.n_averaged)
+            self.average.n_averaged += 1
 
     @torch.no_grad()
     def suspects(self, molecules: np.ndarray) -> np.ndarray:
@@ -224,7 +274,7 @@ class Trainer:
         with self.autocast():
             reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
             self.evaluated.eval()
-            prediction = predict_together(self.evaluated, self.val, self.task)
+            prediction = predict_together(self.evaluated, self.validated, self.task)
         wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
         if len(wrong):
             raise InputError(

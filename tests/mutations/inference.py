@@ -19,9 +19,9 @@ MUTATIONS = (
         "inference/forward.py",
         "unit/inference/test_forward.py",
         ('np.argsort(num_atoms, kind="stable")', "np.arange(len(num_atoms))"),
-        ("np.diff(batch_of)) + 1)", "np.diff(batch_of)))"),
+        ("np.diff(batch_of(num_atoms[order]))) + 1)", "np.diff(batch_of(num_atoms[order]))))"),
         ("rows[molecules] = compute", "rows[np.sort(molecules)] = compute"),
-        ("np.cumsum(num_atoms[order])", "np.cumsum(num_atoms)"),
+        ("batch_of(num_atoms[order])", "batch_of(num_atoms)"),
     ),
     *mutations(
         "inference/forward.py",

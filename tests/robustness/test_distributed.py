@@ -1,5 +1,6 @@
 """Several processes do what one does: torchrun on the CPU with gloo, and replicas that the run itself starts."""
 
+import datetime
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import torch.distributed as dist
 from torch import nn
 
 from graphormer_sepnorm import Graphormer
+from graphormer_sepnorm import model as module
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.data.load import load_split
@@ -311,6 +313,29 @@ def test_a_process_that_dies_ends_the_others_within_a_minute(tmp_path):
     assert launcher.wait(60) != 0
     assert psutil.wait_procs(workers, timeout=max(60 - (time.perf_counter() - killed), 0))[1] == []
     assert processes.finish(checkpoint.load_tensors, tmp_path / "run" / STATE) == 0
+
+
+def train_beside_a_slow_compilation(rank: int, size: int, folder: Path) -> None:
+    """The second process needs longer for its first attention than any message may take."""
+    dist.destroy_process_group()
+    meeting, limit = f"file://{folder}/again", datetime.timedelta(seconds=25)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size, timeout=limit)
+    config = tiny_run.tiny_config(epochs=1)
+    trainer = Trainer(config, *(load_split("tiny", split, config.model.encodings) for split in ("train", "val")))
+    make, waits = module.make_attention, [35.0] if rank else []
+
+    def slow(*arguments):
+        time.sleep(waits.pop() if waits else 0)
+        return make(*arguments)
+
+    module.make_attention = slow
+    (epoch,) = trainer.epochs()
+    assert np.isfinite(epoch.train_loss)
+
+
+@pytest.mark.slow
+def test_a_slow_first_compilation_ends_no_run(tmp_path):
+    in_group(train_beside_a_slow_compilation, tmp_path, 2)
 
 
 def open_tiny(cache: Path) -> None:

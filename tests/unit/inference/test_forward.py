@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.data.load import load_split
-from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset, size_sorted_batches
+from graphormer_sepnorm.inference.forward import (
+    DEVICE_PAIRS,
+    device_batches,
+    embed_dataset,
+    predict_dataset,
+    size_sorted_batches,
+)
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import choose, computing
@@ -52,3 +58,11 @@ def test_bfloat16_predicts_the_same_to_its_eight_bits():
     assert len(exact) == 1000
     tolerance = 3.3 * 2**-8 * (12 * config.model.layers / 6) ** 0.5 * exact.std()
     assert 0 < np.abs(rounded - exact).max() < tolerance
+
+
+def test_batches_of_a_gpu_are_large_and_hold_few_large_molecules():
+    sizes = np.array([1000] * 3 + [20] * 2000)
+    batches = list(device_batches(sizes))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(2003))
+    assert len(batches[0]) > 600
+    assert all(np.sum(sizes[batch] ** 2) <= 2 * DEVICE_PAIRS for batch in batches)

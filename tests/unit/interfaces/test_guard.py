@@ -2,6 +2,7 @@ import os
 import signal
 
 import pytest
+import torch
 from pydantic import TypeAdapter
 
 from graphormer_sepnorm.errors import InputError
@@ -28,6 +29,17 @@ def test_bad_input_is_a_sentence_and_exit_code_2(capsys):
         guarded(lambda: fail(InputError("no such file")))
     assert end.value.code == 2
     assert capsys.readouterr() == ("", "error: no such file\n")
+
+
+def test_a_full_gpu_is_a_sentence_and_exit_code_2(capsys):
+    with pytest.raises(SystemExit) as end:
+        guarded(lambda: fail(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")))
+    assert end.value.code == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: the memory of the GPU is full: choose a smaller batch")
+    assert message.count("\n") == 1
+    with pytest.raises(RuntimeError, match="another"):
+        guarded(lambda: fail(RuntimeError("another")))
 
 
 def test_a_failed_validation_is_one_sentence(capsys):

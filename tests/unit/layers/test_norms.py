@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from graphormer_sepnorm import SepNorm, ShareNorm
+from graphormer_sepnorm.layers.batch_norm import BatchNorm
 from graphormer_sepnorm.layers.norms import NORMS
 
 
@@ -22,12 +23,12 @@ def test_published_interface():
 
 
 KINDS = {
-    "sepnorm": [nn.BatchNorm1d, nn.LayerNorm],
+    "sepnorm": [BatchNorm, nn.LayerNorm],
     "sepnorm-layernorm": [nn.LayerNorm, nn.LayerNorm],
-    "sepnorm-batchnorm": [nn.BatchNorm1d, nn.BatchNorm1d],
-    "sepnorm-layernorm-batchnorm": [nn.LayerNorm, nn.BatchNorm1d],
+    "sepnorm-batchnorm": [BatchNorm, BatchNorm],
+    "sepnorm-layernorm-batchnorm": [nn.LayerNorm, BatchNorm],
     "sharenorm": [nn.LayerNorm],
-    "sharenorm-batchnorm": [nn.BatchNorm1d],
+    "sharenorm-batchnorm": [BatchNorm],
 }
 
 

@@ -1,10 +1,11 @@
 import os
+import sys
 from functools import partial
 
 import pytest
 import torch
 
-from graphormer_sepnorm.system.workers import CHUNK, available_cores, in_chunks, map_chunks, one_thread
+from graphormer_sepnorm.system.workers import CHUNK, available_cores, in_chunks, map_chunks, one_thread, way_to_start
 
 
 def described(smiles: list[str], suffix: str = "") -> tuple[list[str], int, int]:
@@ -30,6 +31,19 @@ def test_results_come_in_order_from_one_thread_each(count):
     assert [texts for _, (texts, _, _) in found] == [[f"C{number}!", f"N{number}!"] for number in range(count)]
     assert all(threads == 1 for _, (_, threads, _) in found)
     assert all((process == os.getpid()) is (count <= 2) for _, (_, _, process) in found)
+
+
+def parent(smiles: list[str]) -> int:
+    return os.getppid()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere processes are never copied")
+def test_processes_are_not_copied_where_a_gpu_is_in_use(monkeypatch):
+    chunks = [(number, [f"C{number}"]) for number in range(3)]
+    assert way_to_start() == "fork"
+    assert {process for _, process in map_chunks(parent, iter(chunks), smiles_of)} == {os.getpid()}
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    assert os.getpid() not in {process for _, process in map_chunks(parent, iter(chunks), smiles_of)}
 
 
 def test_threads_are_those_of_before_after_an_error_too():

@@ -1,0 +1,3 @@
+from tests.cli.conftest import command
+
+__all__ = ["command"]

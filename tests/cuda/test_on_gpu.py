@@ -1,0 +1,121 @@
+"""On a CUDA GPU: what the meta device and the CPU stand for elsewhere. ``pytest -m cuda``."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
+from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.device import autocast, choose, computing
+from graphormer_sepnorm.training.experiment import evaluate_run, train_run
+from graphormer_sepnorm.training.trainer import Trainer
+from tests.unit.kernels.test_accelerator import (
+    VARIANTS,
+    architecture,
+    assert_near,
+    both_batches,
+    learn,
+    make_model,
+)
+from tests.unit.training.test_device_step import config_of
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
+]
+
+
+@pytest.fixture(autouse=True)
+def on_gpu():
+    torch._dynamo.reset()
+    with computing(choose("cuda")):
+        yield
+
+
+def trainer_of(config: Config) -> Trainer:
+    return Trainer(config, *(load_split("tiny", split, config.model.encodings) for split in ("train", "val")))
+
+
+def without_dropout(config: Config) -> Config:
+    return replace(config, model=replace(config.model, dropout=0.0, attention_dropout=0.0))
+
+
+@pytest.mark.parametrize("name", [*VARIANTS, *RECIPES])
+def test_a_padded_batch_there_learns_what_the_packed_one_learns_here(config, name):
+    config = architecture(name, config)
+    packed, padded = both_batches(config)
+    kind = torch.float64 if config.norm == "sepnorm" and config.norm_position == "pre" else torch.float32
+    expected = learn(make_model(config).to(kind).train(), packed)
+    found = learn(make_model(config).to("cuda", kind).train(), padded.to("cuda"), "cuda")
+    for a, b in zip(found[:2], expected[:2], strict=True):
+        assert_near(a.cpu(), b, 1e-4)
+
+
+@pytest.mark.parametrize("precision, tolerance", [("32-true", 1e-4), ("bf16-mixed", 0.1)])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_both_precisions_predict_and_embed_what_the_cpu_does(recipe, precision, tolerance):
+    config = config_of(recipe)
+    trainer = trainer_of(config)
+    model, data = trainer.model.eval(), trainer.val
+    with autocast(precision, torch.device("cuda")):
+        found = predict_dataset(model, data, trainer.task), embed_dataset(model, data)
+    model.cpu()
+    expected = predict_dataset(model, data, trainer.task), embed_dataset(model, data)
+    for a, b in zip(found, expected, strict=True):
+        assert_near(torch.from_numpy(a), torch.from_numpy(b), tolerance)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_updates_do_not_synchronise(recipe, precision):
+    """After some that compile, capture and allocate."""
+    trainer = trainer_of(config_of(recipe, precision=precision))
+    trainer.model.train()
+    batches = [np.arange(8), np.arange(8, 15), np.arange(15, 23), np.arange(23, 31), np.arange(29, 37)]
+    for molecules in batches:
+        trainer.update(molecules, 1e-3)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        found: list[Tensor] = [trainer.update(molecules, 1e-3) for molecules in batches]
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.stack(found).isfinite().all()
+
+
+def test_captured_updates_are_those_of_the_cpu():
+    config = without_dropout(config_of("best"))
+    batches = [np.arange(8), np.arange(8, 16), np.arange(16, 24), np.arange(24, 32), np.arange(29, 37)]
+    losses = []
+    for device in ("cpu", "cuda"):
+        with computing(choose(device)):
+            trainer = trainer_of(config)
+            trainer.model.train()
+            losses.append(torch.stack([trainer.update(batch, 1e-3)[0].cpu().double() for batch in batches]))
+    assert torch.isclose(losses[0], losses[1], rtol=1e-2).all()
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+@pytest.mark.parametrize("recipe", ["slim", "best"])
+def test_a_run_is_resumed_and_scored(tmp_path, recipe, precision):
+    config = config_of(recipe, precision=precision)
+    config = replace(config, train=replace(config.train, epochs=2))
+    result = train_run(config, tmp_path / "run")
+    assert evaluate_run(tmp_path / "run")["value"] == pytest.approx(result["value"], rel=1e-3)
+    assert train_run(config, tmp_path / "run", resume=True)["value"] == pytest.approx(result["value"], rel=1e-3)
+    assert len(RunFolder(tmp_path / "run").read_metrics()) == 2
+
+
+def test_a_full_gpu_is_a_sentence(command, tmp_path):
+    torch.cuda.set_per_process_memory_fraction(1e-4)
+    try:
+        code, _, messages = command("train", "--epochs", "1", "--out", tmp_path / "run", "--device", "cuda")
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert code == 2 and messages.splitlines()[-1].startswith("error: the memory of the GPU is full")

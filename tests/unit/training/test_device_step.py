@@ -1,0 +1,223 @@
+"""Updates of a GPU, on the CPU and on PyTorch's meta device, where any wait for a value raises."""
+
+import sys
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from graphormer_sepnorm import kernels
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.data.on_device import DeviceDataset
+from graphormer_sepnorm.inference import forward
+from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system.device import autocast
+from graphormer_sepnorm.training.device_step import DeviceStep, large_molecules, limited
+from graphormer_sepnorm.training.trainer import Trainer
+from tests.robustness.tiny_run import tiny_config
+
+META = torch.device("meta")
+
+
+class Elsewhere:
+    """What stands for Lightning Fabric on a device that it does not know."""
+
+    device = META
+
+    def setup(self, model: nn.Module, *optimizers: torch.optim.Optimizer) -> tuple:
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        model.to(self.device)
+        torch.__future__.set_swap_module_params_on_conversion(False)
+        return model, *optimizers
+
+
+@pytest.fixture
+def on_meta(monkeypatch) -> None:
+    """A device that refuses to tell any value; the fused AdamW believes that it is a GPU."""
+    monkeypatch.setattr(distributed, "make_fabric", Elsewhere)
+
+    def fused(*lists: list[Tensor], lr: Tensor, **options: object) -> None:
+        assert {tensor.device for some in lists for tensor in some} | {lr.device} == {META}
+
+    adam = sys.modules["torch.optim.adam"]
+    monkeypatch.setattr(adam, "_device_dtype_check_for_fused", lambda *arguments, **options: None)
+    monkeypatch.setattr(torch, "_fused_adamw_", fused)
+
+
+def config_of(recipe: str, optimizer: str | None = None, precision: str = "32-true") -> Config:
+    """A recipe of three narrow layers, on the tiny dataset."""
+    tiny, found = tiny_config(epochs=1), RECIPES[recipe]
+    shape = found.architecture(tiny.model.atom_sizes, tiny.model.bond_sizes, 2)
+    train = replace(tiny.train, optimizer=optimizer or found.train.optimizer, precision=precision)
+    return replace(tiny, model=replace(shape, layers=3, width=32, ffn_width=32, heads=4), train=train)
+
+
+def trainer_of(config: Config) -> Trainer:
+    return Trainer(config, *(load_split("tiny", split, config.model.encodings) for split in ("train", "val")))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, recipe):
+    trainer = trainer_of(config_of(recipe))
+    trainer.model.train()
+    for molecules in (np.arange(8), np.arange(8, 15)):
+        found = trainer.update(molecules, 1e-3)
+        assert found.device == META and found.shape == (2,)
+    assert {p.grad.device for p in trainer.model.parameters() if p.grad is not None} == {META}
+    states = [value for o in trainer.optimizers for state in o.state.values() for value in state.values()]
+    assert {value.device for value in states} == {META}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_evaluations_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, recipe):
+    trainer = trainer_of(config_of(recipe))
+    model = trainer.evaluated.eval()
+    assert isinstance(trainer.validated, DeviceDataset)
+    batches = list(forward.batches_for(model, trainer.val))
+    with torch.inference_mode():
+        for compute, width in ((lambda b: trainer.task.predict(model(b).float()), 2), (model.encode_cls, 32)):
+            rows = forward.rows_on_device(model, trainer.validated, compute, batches)
+            assert rows.device == META and rows.shape == (len(trainer.val), width)
+
+
+def test_statistics_are_estimated_anew_without_a_wait(on_meta):
+    trainer = trainer_of(config_of("slim"))
+    with autocast("32-true", META):
+        for batch in trainer.reestimation_batches(1):
+            assert batch.shape == trainer.step.shape and batch.x.device == META
+            trainer.evaluated.train()
+            trainer.evaluated.encode(batch)
+
+
+@pytest.mark.parametrize("wait", [lambda x: x.item(), lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: bool(x)])
+def test_the_device_of_these_tests_refuses_to_wait(wait):
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        wait(torch.zeros((), device=META) if wait is not None else None)
+
+
+def steps_on_cpu(trainer: Trainer) -> DeviceStep:
+    return DeviceStep(trainer.model, trainer.task, trainer.train, trainer.config.train, trainer.optimizers)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("recipe", ["paper", "best", "slim"])
+def test_a_step_of_the_device_path_is_that_of_the_host(monkeypatch, recipe, optimizer):
+    """Losses and norms of three updates with batches of two sizes; norms are clipped."""
+    config = config_of(recipe, optimizer)
+    config = replace(config, model=replace(config.model, dropout=0.0, attention_dropout=0.0))
+    batches = [np.arange(8), np.arange(8, 15), np.arange(15, 23)]
+    found = []
+    for there in (False, True):
+        trainer = trainer_of(config)
+        trainer.model.train()
+        if there:
+            monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
+            trainer.step = steps_on_cpu(trainer)
+        found.append(torch.stack([trainer.update(batch, 1e-3).double() for batch in batches]))
+    torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_step_is_one_graph_forward_and_backward(monkeypatch, recipe):
+    """In bfloat16, from the numbers of molecules to the loss, and from gradients to limited ones."""
+    monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
+    torch._dynamo.reset()
+    config = config_of(recipe, precision="bf16-mixed")
+    trainer = trainer_of(replace(config, model=replace(config.model, dropout=0.0, attention_dropout=0.0)))
+    trainer.model.train()
+    step = steps_on_cpu(trainer)
+    numbers = step.data.numbers(np.arange(7), 8)
+    expected = step.find_loss_of_numbers_(numbers)
+    compiled = torch.compile(step.find_loss_of_numbers_, fullgraph=True, dynamic=False, backend="aot_eager")
+    loss = compiled(numbers)
+    torch.testing.assert_close(loss, expected, rtol=2e-2, atol=1e-3)
+    loss.backward()
+    gradients = [parameter.grad for parameter in trainer.model.parameters() if parameter.grad is not None]
+    limit = torch.compile(partial(limited, most=1e-3), fullgraph=True, dynamic=False, backend="aot_eager")
+    less, norm, finite = limit(gradients, loss.detach())
+    assert finite and torch.nn.utils.get_total_norm(less) == pytest.approx(1e-3, rel=1e-3) and norm > 1e-3
+
+
+@pytest.mark.slow
+def test_compiled_to_machine_code_a_step_gives_the_same(monkeypatch):
+    monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
+    torch._dynamo.reset()
+    config = config_of("best")
+    trainer = trainer_of(replace(config, model=replace(config.model, attention_dropout=0.0)))
+    trainer.model.train()
+    step = steps_on_cpu(trainer)
+    found = []
+    compiled = torch.compile(step.find_loss_of_numbers_, fullgraph=True, dynamic=False)
+    for function in (step.find_loss_of_numbers_, compiled):
+        trainer.model.zero_grad()
+        losses = [function(step.data.numbers(molecules, 8)) for molecules in (np.arange(8), np.arange(9, 16))]
+        sum(losses).backward()
+        gradients = [p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None]
+        found.append((torch.stack(losses).detach(), torch.cat(gradients)))
+    torch.testing.assert_close(found[1][0], found[0][0], rtol=1e-4, atol=1e-5)
+    assert (found[1][1] - found[0][1]).norm() < 1e-3 * found[0][1].norm()
+
+
+class FromNumbers(nn.Module):
+    """A model as a function of the numbers of its molecules, as export wants it."""
+
+    def __init__(self, trainer: Trainer):
+        super().__init__()
+        step = steps_on_cpu(trainer)
+        self.model, self.data, self.shape, self.task = trainer.model.eval(), step.data, step.shape, trainer.task
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        return self.task.predict(self.model(self.data.batch(numbers, self.shape)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["paper", "best"])
+def test_inference_is_exported_as_one_program(monkeypatch, recipe):
+    monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
+    module = FromNumbers(trainer_of(config_of(recipe)))
+    batches = [module.data.numbers(molecules, 8) for molecules in (np.arange(8), np.arange(20, 25))]
+    with torch.no_grad():
+        program = torch.export.export(module, (batches[0],)).module()
+        for numbers in batches:
+            torch.testing.assert_close(program(numbers), module(numbers), rtol=1e-5, atol=1e-6)
+
+
+def test_batches_that_do_not_fit_are_computed_packed():
+    trainer = trainer_of(tiny_config())
+    step = steps_on_cpu(trainer)
+    assert step.batch(np.arange(8)).shape == step.shape
+    step.shape = replace(step.shape, length=16)
+    assert step.batch(np.arange(8)).shape is None
+    assert step(np.arange(8), 1e-3).isfinite().all()
+
+
+def test_large_molecules_are_told_of():
+    assert large_molecules(np.array([3, 7]), 8) == ""
+    words = "1 of 2 training molecules have 8 atoms or more, the largest 8: their batches are computed operation"
+    assert large_molecules(np.array([3, 8]), 8).startswith(words)
+
+
+def test_a_step_whose_loss_is_not_finite_changes_no_weight():
+    trainer = trainer_of(replace(tiny_config(), train=replace(tiny_config().train, averaging=0.0)))
+    trainer.step = steps_on_cpu(trainer)
+    trainer.model.train()
+    trainer.update(np.arange(8), 1e-3)
+    before = [p.detach().clone() for p in trainer.model.parameters()]
+    trainer.step.data.y[3] = torch.inf
+    loss, _ = trainer.update(np.arange(8), 1e-3).tolist()
+    assert not np.isfinite(loss)
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_gradients_are_limited_by_hand():
+    gradients, norm, finite = limited([torch.tensor([3.0]), torch.tensor([4.0])], torch.tensor(1.0), most=1.0)
+    torch.testing.assert_close(torch.cat(gradients), torch.tensor([0.6, 0.8]))
+    assert (norm.item(), finite.item()) == (5.0, True)
+    gradients, _, finite = limited([torch.tensor([torch.nan]), torch.tensor([4.0])], torch.tensor(1.0), most=1.0)
+    assert torch.cat(gradients).tolist() == [0.0, 0.0] and not finite
