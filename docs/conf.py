@@ -24,9 +24,9 @@ include_patterns = [
     "CONTRIBUTING.md",
 ]
 exclude_patterns = [".*", "build", "dist", "runs", "**/.ipynb_checkpoints"]
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "myst_nb", "commands"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "commands"]
+smartquotes = False
 
-myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_in_temp = True
@@ -39,7 +39,11 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 napoleon_use_rtype = False
-nitpick_ignore_regex = [("py:.*", ".*")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(collections|contextlib|numpy|os|pathlib|torch)\..*"),
+    ("py:.*", "Batch|InputError"),
+    ("py:class", r"graphormer_sepnorm\.(inference\.(forest\.Forest|trust\.Trust)|layers\.separate\.Model)"),
+]
 
 html_theme = "furo"
 html_title = f"graphormer_sepnorm {version}"
