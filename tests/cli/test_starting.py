@@ -90,7 +90,8 @@ def test_the_example_of_a_command_is_one(name):
 
 
 def test_the_help_of_all_commands_has_an_example():
-    (line,) = re.findall(r"^ *Example: graphormer-sepnorm (.*)$", commands.app.registered_callback.callback.__doc__, re.M)
+    text = commands.app.registered_callback.callback.__doc__
+    (line,) = re.findall(r"^ *Example: graphormer-sepnorm (.*)$", text, re.MULTILINE)
     name, *arguments = line.split()
     typer.main.get_command(commands.alone(name)).make_context(name, arguments)
 

@@ -58,4 +58,3 @@ def test_every_page_is_reached_and_asks_nothing_of_the_network(site):
 def test_notebooks_are_kept_without_outputs(notebook):
     cells = json.loads(notebook.read_text())["cells"]
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in cells)
-
