@@ -13,6 +13,11 @@ from graphormer_sepnorm.encodings.edge_path import EdgePath
 from graphormer_sepnorm.encodings.spatial import Spatial
 
 
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What is left out and how to run it, where that is not what was asked for."""
+    return ['quick tests only; all of them: pytest -m ""'] if config.option.markexpr == "not slow" else []
+
+
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory):
     """Tests neither read nor fill the user's cache."""

@@ -40,6 +40,7 @@ def test_two_models_side_by_side(models, command, tmp_path):
     assert all(result["molecules"] == 500 and len(result["singular_values"]) == 16 for result in results)
 
 
+@pytest.mark.slow
 def test_large_splits_are_drawn_from(models, monkeypatch):
     monkeypatch.setattr(analyze, "MAX_MOLECULES", 40)
     first, again = (analyze.analyze_run(models[0]) for _ in range(2))

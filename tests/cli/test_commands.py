@@ -115,6 +115,7 @@ def test_what_a_start_from_another_model_decides_is_refused(finished, tmp_path, 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["missing", "empty folder", "text file", "truncated"])
 def test_what_is_not_a_run_is_refused(tmp_path, kind):
     run_folder = tmp_path / "run"
@@ -142,6 +143,7 @@ def test_help_names_every_option(script):
     assert "--root" in done.stdout and "GRAPHORMER_SEPNORM_ROOT" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["predict", "embed"])
 def test_a_closed_standard_input_is_a_sentence(tmp_path, command):
     model = save_tiny(tmp_path / "model")

@@ -45,6 +45,7 @@ def start(command, monkeypatch, tmp_path):
     return lambda out, *arguments: command("pretrain", *tables, "--out", tmp_path / out, *arguments)
 
 
+@pytest.mark.slow
 def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tmp_path):
     code, result, errors = start("body")
     assert code == 0

@@ -89,6 +89,13 @@ def test_the_example_of_a_command_is_one(name):
     typer.main.get_command(commands.alone(name)).make_context(name, arguments)
 
 
+def test_the_help_of_all_commands_has_an_example():
+    text = commands.app.registered_callback.callback.__doc__
+    (line,) = re.findall(r"^ *Example: graphormer-sepnorm (.*)$", text, re.MULTILINE)
+    name, *arguments = line.split()
+    typer.main.get_command(commands.alone(name)).make_context(name, arguments)
+
+
 def test_bad_input_while_a_command_is_imported_is_a_sentence(monkeypatch, command):
     def fail(name: str):
         raise InputError("LANES is '7': set it to 4, 8 or 16")

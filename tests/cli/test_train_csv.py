@@ -89,6 +89,7 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert list(pd.read_csv(tmp_path / "out.csv"))[-3:] == ["a_predicted", "b_predicted", "error"]
 
 
+@pytest.mark.slow
 def test_classification_ensemble_with_balance(train, command, molecules, tmp_path):
     options = ["--task", "classification", "--split", "random", "--balance", "--ensemble", 2, "--seed", 4]
     code, result, messages = train(molecules, "--target-columns", "long", "--target-columns", "rare", *options)
@@ -221,6 +222,7 @@ def test_a_forest_is_scored_on_the_same_molecules(train, molecules, tmp_path, fe
     assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_forest_of_an_ensemble_is_kept_once_and_printed_beside_it(
     train, molecules, tmp_path, few_trees, monkeypatch, capsys
 ):
@@ -240,6 +242,7 @@ def test_the_forest_of_an_ensemble_is_kept_once_and_printed_beside_it(
     assert "baseline" not in (run / "model-1" / "test.json").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_without_a_forest_gets_one_when_it_is_resumed(train, molecules, tmp_path, few_trees):
     arguments = ["--target-columns", "a", "--epochs", 1]
     code, before, _ = train(molecules, *arguments)
@@ -470,6 +473,7 @@ def test_a_workbook_is_trained_on(train, molecules, tmp_path):
     assert found["target rare"].tolist() == molecules.rare.dropna().tolist()
 
 
+@pytest.mark.slow
 def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molecules, tmp_path, few_trees):
     arguments = ["--target-columns", "a", "--folds", 3, "--baseline", "--epochs", 1, "--split", "random"]
     code, result, messages = train(molecules, *arguments)
@@ -497,6 +501,7 @@ def test_a_split_that_says_one_division_has_no_folds(train, molecules, tmp_path)
     assert code == 2 and "--folds goes with --split scaffold" in messages and not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, molecules, tmp_path, few_trees):
     molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
     arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--out", tmp_path / "run"]

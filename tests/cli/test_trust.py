@@ -162,6 +162,7 @@ def test_a_forest_takes_part_by_its_weight(regression, predicted, command, tmp_p
     assert plain == Graphormer.from_pretrained(regression / "model-0").predict(["CCO"])
 
 
+@pytest.mark.slow
 def test_the_scores_before_and_after_calibration_are_those_of_what_is_written(classification, predicted, command):
     """Of the weights file alone, and of the run folder."""
     test, kept = rows_of(classification, "test"), result_of(classification)

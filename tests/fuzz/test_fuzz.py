@@ -26,6 +26,7 @@ def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("tables")
 
 
+@pytest.mark.slow
 @given(kind=st.sampled_from([*tables.FORMATS]), changes=edits(tables.TOKENS))
 @settings(max_examples=500, deadline=None)
 def test_good_records_survive_a_damaged_one(folder, kind, changes):

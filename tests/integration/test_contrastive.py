@@ -43,6 +43,7 @@ def test_norms_are_separate_or_shared(example):
     assert isinstance(example.make_model(False).blocks[0].ffn_norm, ShareNorm)
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_result(example):
     assert example.run(True, 0, 128, epochs=1) == example.run(True, 0, 128, epochs=1)
 

@@ -75,6 +75,26 @@ def test_there_are_examples_for_every_use():
         assert use in text, use
 
 
+def sentences(page: str) -> set[str]:
+    """The sentences of a page of eight words and more, without code, tables and marks."""
+    text = re.sub(r"^(```|~~~).*?^\1|^    .*?$|^\|.*?$", "", (REPOSITORY / page).read_text(), flags=re.M | re.S)
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+    found = (" ".join(re.findall(r"\w+", part)) for part in re.split(r"[.:;]\s|\n\s*\n|\n- ", text))
+    return {sentence for sentence in found if sentence.count(" ") >= 7}
+
+
+def test_no_sentence_stands_on_two_pages():
+    seen: dict[str, str] = {}
+    for page in [*PAGES, "CONTRIBUTING.md", "tests/README.md", "graphormer_sepnorm/kernels/README.md"]:
+        for sentence in sentences(page):
+            assert sentence not in seen, f"{page} and {seen[sentence]}: {sentence}"
+            seen[sentence] = page
+
+
+def test_the_readme_stays_one_screen_or_two():
+    assert len((REPOSITORY / "README.md").read_bytes()) < 7000
+
+
 def anchors(page: Path) -> set[str]:
     """What the headings of a page are called in links."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)

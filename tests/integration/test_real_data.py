@@ -27,6 +27,7 @@ pytestmark = pytest.mark.real
 SIZES = {"zinc-subset": (10_000, 1_000, 1_000), "ogbg-molhiv": (32_901, 4_113, 4_113)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_splits_have_their_sizes_and_fit_the_vocabulary(root, name):
     featurizer = FEATURIZERS[DATASETS[name].featurizer]
@@ -59,6 +60,7 @@ def test_the_store_holds_what_pyg_gives(root):
             assert torch.equal(array, graph[name]), name
 
 
+@pytest.mark.slow
 def test_the_subset_is_never_taken_for_full_zinc(root):
     if len(load_split("zinc-subset", "train", (Centrality(),), root)) != 10_000:
         pytest.fail("the subset has 10,000 training molecules")

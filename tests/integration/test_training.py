@@ -52,6 +52,7 @@ def weights(path):
     return checkpoint.load_tensors(path)[0]
 
 
+@pytest.mark.slow
 def test_overfits_sixteen_molecules(run_config, tmp_path):
     config = replace(run_config, model=replace(run_config.model, attention_dropout=0.0, width=32, norm="sepnorm"))
     config = replace(config, train=replace(config.train, epochs=150, batch_size=16, averaging=0.0))
@@ -62,6 +63,7 @@ def test_overfits_sixteen_molecules(run_config, tmp_path):
     assert lines[-1]["val_metric"] < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_resumed_run_equals_an_uninterrupted_one(run_config, tmp_path, optimizer):
     run_config = replace(run_config, train=replace(run_config.train, optimizer=optimizer))
@@ -90,6 +92,7 @@ def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
         other.resume()
 
 
+@pytest.mark.slow
 def test_the_run_folder_rebuilds_the_best_model(run_config, tmp_path):
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
     facts = recorder(run_config, train, val, tmp_path).train()

@@ -180,7 +180,7 @@ class Workshop:
         with open(self.log, "wb") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-        options = ["-x", "-q", "-p", "no:cacheprovider", "--rootdir=.", f"--basetemp={self.folder / 'tests'}"]
+        options = ["-m", "", "-x", "-q", "-p", "no:cacheprovider", "--rootdir=.", f"--basetemp={self.folder / 'tests'}"]
         code = pytest.main([*options, *(f"tests/{name}" for name in tests)])
         assert str(self.project) in sys.modules[PACKAGE].__file__, "another copy of the package was imported"
         return int(code)

@@ -169,6 +169,7 @@ def test_two_processes_train_as_one(tmp_path, optimizer):
     assert processes.finish(tiny_run.evaluate, two / "run", two / "cache") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer, number", [("adamw", 2), ("muon", 3)])
 def test_replicas_train_as_one(tmp_path, monkeypatch, capfd, optimizer, number):
     """As above, and a second time: a process that has trained has replicas as well."""

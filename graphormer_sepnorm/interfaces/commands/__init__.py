@@ -71,4 +71,6 @@ def graphormer_sepnorm(
     """Graphormer with separate normalization of the CLS token, for molecular property prediction.
 
     What a command needs to know: graphormer-sepnorm COMMAND --help.
+
+    Example: graphormer-sepnorm predict zinc CCO c1ccccc1O
     """

@@ -25,6 +25,7 @@ def rows_as_sets(edge_index: np.ndarray, edge_attr: np.ndarray) -> list[tuple]:
     return sorted((*ends, *features) for ends, features in zip(edge_index.T.tolist(), edge_attr.tolist(), strict=True))
 
 
+@pytest.mark.slow
 def test_ogb_features_are_those_of_ogb_for_every_molecule():
     for smiles in all_smiles():
         graph, expected = FEATURIZERS["ogb"].graph(smiles), smiles2graph(smiles)

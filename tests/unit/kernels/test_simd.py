@@ -30,6 +30,7 @@ def test_lanes_are_those_that_the_environment_names(lanes):
     assert imported(str(lanes)).stdout.split() == [str(lanes)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", ["5", "0", "", "wide"])
 def test_other_lanes_are_refused(lanes):
     result = imported(lanes)

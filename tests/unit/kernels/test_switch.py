@@ -59,6 +59,7 @@ def compiles() -> bool:
     return kernels.runs_compiled(torch.zeros(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["kernels", "model", "config", "encodings", "inference.pretrained"])
 def test_importing_imports_no_compiler(module):
     code = f"import sys, graphormer_sepnorm.{module}; print({COMPILERS}, 'torch._dynamo' in sys.modules)"

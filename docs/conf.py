@@ -1,0 +1,51 @@
+"""The site: ``python -m sphinx -W -n -c docs . build/site``, from the root of the repository.
+
+Its pages are the Markdown files where they lie, so that their links lead to the same places in the repository and on
+the site. Nothing is downloaded, and nothing that is generated is kept.
+"""
+
+import sys
+from pathlib import Path
+
+from graphormer_sepnorm import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+project = "graphormer_sepnorm"
+version = release = __version__
+root_doc = "docs/index"
+include_patterns = [
+    "docs/**",
+    "data/**.md",
+    "graphormer_sepnorm/kernels/README.md",
+    "graphormer_sepnorm/resources/*.md",
+    "tests/README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+]
+exclude_patterns = [".*", "build", "dist", "runs", "**/.ipynb_checkpoints"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "commands"]
+smartquotes = False
+
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+nb_output_stderr = "remove"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+napoleon_use_rtype = False
+nitpick_ignore_regex = [
+    ("py:.*", r"(collections|contextlib|numpy|os|pathlib|torch)\..*"),
+    ("py:.*", "Batch|InputError"),
+    ("py:class", r"graphormer_sepnorm\.(inference\.(forest\.Forest|trust\.Trust)|layers\.separate\.Model)"),
+]
+
+html_theme = "furo"
+html_title = f"graphormer_sepnorm {version}"
+html_extra_path = ["redirect"]
+html_copy_source = False

@@ -1,0 +1,60 @@
+"""The site of the documentation builds without a warning and without a network, and shows what it should."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphormer_sepnorm.interfaces.commands import COMMANDS
+from graphormer_sepnorm.runs.zoo import shipped_models
+
+pytest.importorskip("furo")
+pytest.importorskip("myst_nb")
+
+REPOSITORY = Path(__file__).parents[2]
+NOTEBOOKS = sorted((REPOSITORY / "docs/notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The site without the outputs of the notebooks, which ``.ci/run`` executes."""
+    out = tmp_path_factory.mktemp("site")
+    quiet = ["-q", "-W", "-n", "-D", "nb_execution_mode=off", "-d", str(out / "cache"), "-c", "docs"]
+    command = [sys.executable, "-m", "sphinx", *quiet, ".", str(out / "html")]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return out / "html"
+
+
+@pytest.mark.slow
+def test_every_command_is_in_the_reference_with_its_options(site):
+    reference = (site / "docs/commands.html").read_text()
+    for name in COMMANDS:
+        assert f'<section id="{name}">' in reference
+    for option in ("--target-columns", "--interval", "--keep-top", "--max-rows", "--freeze", "--trials"):
+        assert option in reference
+
+
+@pytest.mark.slow
+def test_every_shipped_model_has_a_page(site):
+    for name in shipped_models():
+        assert "Licence" in (site / f"graphormer_sepnorm/resources/{name}.html").read_text()
+
+
+@pytest.mark.slow
+def test_every_page_is_reached_and_asks_nothing_of_the_network(site):
+    pages = sorted((REPOSITORY / "docs").glob("*.md")) + NOTEBOOKS
+    front = (site / "docs/index.html").read_text()
+    for page in pages:
+        relative = page.relative_to(REPOSITORY / "docs").with_suffix(".html").as_posix()
+        html = (site / "docs" / relative).read_text()
+        assert relative == "index.html" or f'href="{relative}"' in front, relative
+        assert '<script src="http' not in html and '<link rel="stylesheet" href="http' not in html, relative
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_kept_without_outputs(notebook):
+    cells = json.loads(notebook.read_text())["cells"]
+    assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in cells)
