@@ -1,8 +1,9 @@
 """Masked autoencoders of images with one norm for all tokens and with separate norms: how well the CLS is read.
 
 A small ViT of transformers' learns to restore the three quarters of an image's patches that it does not see (He et
-al., CVPR 2022). Then its CLS is read: a linear probe, fine-tuning, uniformity (Wang & Isola, ICML 2020) and effective
-rank (Roy & Vetterli, 2007), all on test images; the probe's regularization is chosen on validation images. Needs the extra ``images``:
+al., CVPR 2022). Then its CLS is read: a linear probe, whose regularization is chosen on validation images, fine-tuning,
+uniformity (Wang & Isola, ICML 2020) and effective rank (Roy & Vetterli, 2007), all on test images. Needs the extra
+``images``:
 
     python examples/masked_images.py
 

@@ -52,14 +52,14 @@ from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 
 WIKIPEDIA = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'])")
-LONGEST = 48  # tokens
+LONGEST = 32  # tokens
 BATCH = 64
 TEMPERATURE = 0.05
 VOCABULARY = 8000
 SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 IN_LAYERS = r"^encoder\."  # and not the norm of the embeddings, which sees the same CLS in every sentence
 SCRATCH = {"BERT": (BertModel, BertConfig), "RoBERTa": (RobertaModel, RobertaConfig)}
-SMALLEST_ARTICLE, MOST_OF_ARTICLE = 100, 200  # sentences, for the probe
+SMALLEST_ARTICLE, MOST_OF_ARTICLE = 100, 60  # sentences, for the probe
 Pairs = tuple[list[str], list[str], list[float]]
 
 
@@ -99,8 +99,9 @@ def news() -> tuple[list[list[str]], np.ndarray]:
     return [sentences_in(text) or [text] for text in texts], np.loadtxt(datapath("similarities0-1.txt"))
 
 
-def train_tokenizer(model: str, sentences: list[str]) -> PreTrainedTokenizerFast:
-    """The tokenizer of the original model, WordPiece or byte-level BPE, trained on sentences."""
+@cache
+def train_tokenizer(model: str) -> PreTrainedTokenizerFast:
+    """The tokenizer of the original model, WordPiece or byte-level BPE, trained on the training sentences."""
     options = {"vocab_size": VOCABULARY, "special_tokens": list(SPECIAL.values()), "show_progress": False}
     if model == "BERT":
         tokenizer, trainer = Tokenizer(models.WordPiece(unk_token="[UNK]")), trainers.WordPieceTrainer(**options)
@@ -109,7 +110,7 @@ def train_tokenizer(model: str, sentences: list[str]) -> PreTrainedTokenizerFast
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         tokenizer, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer(initial_alphabet=alphabet, **options)
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
-    tokenizer.train_from_iterator(sentences, trainer)
+    tokenizer.train_from_iterator(wikipedia().sentences["train"], trainer)
     ends = [(name, tokenizer.token_to_id(name)) for name in ("[SEP]", "[CLS]")]
     tokenizer.post_processor = processors.BertProcessing(*ends)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL)
@@ -135,7 +136,7 @@ class Encoder(nn.Module):
 
 def from_scratch(name: str, width: int, layers: int) -> Encoder:
     kind, configure = SCRATCH[name]
-    tokenizer = train_tokenizer(name, wikipedia().sentences["train"])
+    tokenizer = train_tokenizer(name)
     config = configure(
         vocab_size=len(tokenizer),
         hidden_size=width,
@@ -270,9 +271,9 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="folder of a BERT or RoBERTa to start from; default: both, scratch")
     parser.add_argument("--sts", type=Path, help="folder of STS tasks in SentEval's layout")
     parser.add_argument("--sentences", type=positive, default=13000, help="that are trained on, at most")
-    parser.add_argument("--epochs", type=positive, default=2)
+    parser.add_argument("--epochs", type=positive, default=1)
     parser.add_argument("--lr", type=float, default=5e-4)
-    parser.add_argument("--width", type=positive, default=128)
+    parser.add_argument("--width", type=positive, default=64)
     parser.add_argument("--layers", type=positive, default=2)
     options = parser.parse_args()
     sts = read_sts(options.sts) if options.sts else {}
