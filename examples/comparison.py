@@ -181,5 +181,5 @@ def linear_probe(parts: Parts, score: str) -> Pipeline:
 
 def candidates(labels: np.ndarray) -> list[BaseEstimator]:
     if np.issubdtype(labels.dtype, np.integer):
-        return [LogisticRegression(C=strength, max_iter=500) for strength in (1e-3, 1e-2, 1e-1, 1.0)]
+        return [LogisticRegression(C=strength, max_iter=200) for strength in (1e-2, 1e-1, 1.0)]
     return [Ridge(strength) for strength in np.logspace(-1, 4, 6)]

@@ -116,7 +116,17 @@ def make_model(norm: str, images: Images, patch: int, width: int, layers: int) -
         decoder_intermediate_size=width,
         initializer_range=width**-0.5,
     )
-    return separated(ViTMAEForPreTraining(config), norm, BUT_THE_FIRST)
+    model = ViTMAEForPreTraining(config)
+    place(model)
+    return separated(model, norm, BUT_THE_FIRST)
+
+
+def place(model: ViTMAEForPreTraining) -> None:
+    """Gives patches their positions, which transformers 5 leaves at zero in a model that it did not load."""
+    embeddings = model.vit.embeddings
+    embeddings.patch_embeddings.projection._is_hf_initialized = False  # or it takes them for loaded
+    embeddings.initialize_weights()
+    model.decoder.initialize_weights(embeddings.patch_embeddings.num_patches)
 
 
 def batches(count: int) -> list[Tensor]:
@@ -200,7 +210,7 @@ def fine_tune(model: Classifier, images: dict[str, Images], epochs: int) -> dict
     def loss(rows: Tensor) -> Tensor:
         return cross_entropy(model(known.batch(rows)), known.classes[rows])
 
-    train(model, len(known.classes), epochs, 3e-3, loss, "fine-tuning")
+    train(model, len(known.classes), epochs, 2e-3, loss, "fine-tuning")
     prepare(model, known)
     return accuracies(test.classes.numpy(), over_all(model, test).softmax(1).numpy(), "fine-tuned")
 
@@ -212,8 +222,8 @@ def main() -> None:
     parser.add_argument("--patch", type=positive, help="pixels of a patch; default: an eighth of --size, digits 2")
     parser.add_argument("--width", type=positive, default=64)
     parser.add_argument("--layers", type=positive, default=3)
-    parser.add_argument("--epochs", type=positive, default=40)
-    parser.add_argument("--fine-tuning-epochs", type=positive, default=30)
+    parser.add_argument("--epochs", type=positive, default=30)
+    parser.add_argument("--fine-tuning-epochs", type=positive, default=12)
     options = parser.parse_args()
     images = from_folder(options.data, options.size) if options.data else digits()
     size = images["train"].pixels.shape[-1]
