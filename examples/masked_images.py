@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from comparison import arguments, compare, linear_probe, positive, separated
 from sklearn.datasets import load_digits
-from sklearn.metrics import top_k_accuracy_score
+from sklearn.metrics import accuracy_score, top_k_accuracy_score
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -198,9 +198,11 @@ def probe(model: Classifier, images: dict[str, Images]) -> dict[str, float]:
 
 def accuracies(y: np.ndarray, scores: np.ndarray, name: str) -> dict[str, float]:
     """Top-1 and, where there are more than five classes, top-5 accuracy of scores [M, K]."""
-    counts = [k for k in (1, 5) if k < scores.shape[1]]
-    classes = np.arange(scores.shape[1])
-    return {f"{name}, top-{k}": float(top_k_accuracy_score(y, scores, k=k, labels=classes)) for k in counts}
+    found = {f"{name}, top-1": float(accuracy_score(y, scores.argmax(1)))}
+    if scores.shape[1] > 5:
+        classes = np.arange(scores.shape[1])
+        found[f"{name}, top-5"] = float(top_k_accuracy_score(y, scores, k=5, labels=classes))
+    return found
 
 
 def fine_tune(model: Classifier, images: dict[str, Images], epochs: int) -> dict[str, float]:
