@@ -1,7 +1,9 @@
 """Norms compared over models and seeds, for the examples beside this file: rows kept as they come, summary, picture.
 
 A row is what was measured with one model, norm and seed. Rows are kept in ``results.json`` as they come, so that a
-comparison that was interrupted goes on with the same command.
+comparison that was interrupted goes on with the same command. The summary of what is kept, again:
+
+    python examples/comparison.py FOLDER
 
 Axis letters: M examples, D features.
 """
@@ -24,6 +26,7 @@ from torch import nn
 from tqdm import tqdm
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.guard import guarded
 from graphormer_sepnorm.layers.norms import NormLayer
 from graphormer_sepnorm.layers.separate import Model, separate_norms
 from graphormer_sepnorm.runs.plots import new_figure, save_png
@@ -96,14 +99,20 @@ def read_rows(path: Path, setting: dict) -> list[dict]:
     """The rows that were kept; raises InputError as ``compare``."""
     if not path.exists():
         return []
+    content = read_results(path)
+    if content["setting"] != setting:
+        found = content["setting"]
+        raise InputError(f"{path} holds results of another setting, {found}: name another folder with --out")
+    return content["rows"]
+
+
+def read_results(path: Path) -> dict:
+    """``setting``, ``hardware`` and ``rows`` of a file that ``compare`` wrote; raises InputError for another file."""
     try:
         content = json.loads(path.read_text())
-        found, rows = content["setting"], content["rows"]
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path} holds no results of this example: name another folder with --out") from None
-    if found != setting:
-        raise InputError(f"{path} holds results of another setting, {found}: name another folder with --out")
-    return rows
+        return {name: content[name] for name in ("setting", "hardware", "rows")}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{path} holds no results of an example: name another folder with --out") from None
 
 
 def scores_of(table: pd.DataFrame) -> list[str]:
@@ -183,3 +192,18 @@ def candidates(labels: np.ndarray) -> list[BaseEstimator]:
     if np.issubdtype(labels.dtype, np.integer):
         return [LogisticRegression(C=strength, max_iter=200) for strength in (1e-2, 1e-1, 1.0)]
     return [Ridge(strength) for strength in np.logspace(-1, 4, 6)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Summary of the results that an example keeps in a folder.")
+    parser.add_argument("folder", type=Path)
+    path = parser.parse_args().folder / RESULTS
+    if not path.exists():
+        raise InputError(f"{path} is not there: name the --out of an example")
+    content = read_results(path)
+    print(content["hardware"], content["setting"])
+    print(markdown(summary(pd.DataFrame(content["rows"]))))
+
+
+if __name__ == "__main__":
+    guarded(main)

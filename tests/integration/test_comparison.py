@@ -59,7 +59,7 @@ def test_what_was_measured_is_not_measured_again(example, tmp_path):
     assert len(table) == 6
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"setting": {"epochs": 2}, "rows": []}'])
+@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"setting": {"epochs": 2}, "hardware": "", "rows": []}'])
 def test_results_of_something_else_are_refused_and_kept(example, tmp_path, content):
     (tmp_path / "results.json").write_text(content)
     with pytest.raises(InputError, match="--out"):
