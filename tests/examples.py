@@ -27,5 +27,5 @@ def run_example(name: str, *arguments: str | os.PathLike) -> subprocess.Complete
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1200,
     )
