@@ -1,13 +1,31 @@
 """The scripts in examples/, as modules."""
 
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
 
 def load_example(name: str) -> ModuleType:
-    path = Path(__file__).parents[1] / "examples" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
+    if str(EXAMPLES) not in sys.path:  # as Python does it for a script: it finds the modules beside it
+        sys.path.append(str(EXAMPLES))
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def run_example(name: str, *arguments: str | os.PathLike) -> subprocess.CompletedProcess:
+    """The script from the command line, on this tree's package."""
+    paths = os.pathsep.join([str(EXAMPLES.parent), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py", *arguments],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
