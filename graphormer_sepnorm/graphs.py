@@ -281,7 +281,7 @@ class GraphBatch:
 
     @property
     def real(self) -> Tensor | None:
-        """bool [B + T], which molecules have atoms and which atoms a molecule; None: all."""
+        """Which molecules have atoms, and which atoms a molecule, as bool [B + T]; None if all do."""
         if self.shape is None:
             return None
         atom = torch.arange(self.num_atoms, device=self.ptr.device)
