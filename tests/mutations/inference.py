@@ -137,7 +137,7 @@ MUTATIONS = (
         ("self.embeddings)[1]", "self.embeddings)[0]"),
         ("[min(atoms), max(atoms)]", "[min(atoms), min(atoms)]"),
         ("row[:] = packed(morgan_bits(mol))", "row[:] = 0"),
-        ("np.linspace(0, len(smiles) - 1,", "np.linspace(0, len(smiles) // 2,"),
+        ("np.linspace(0, count - 1,", "np.linspace(0, count // 2,"),
         ("embeddings[kept], np.float32", "embeddings, np.float32"),
         ("if not fits_together(trust):", "if False:"),
     ),

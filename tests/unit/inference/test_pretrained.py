@@ -242,7 +242,10 @@ def test_named_data_of_other_features(saved, tmp_path):
         experiment.train_run(starting_from(molhiv, str(saved)), tmp_path / "run")
 
 
-@pytest.mark.parametrize("name", sorted(shipped_models().keys() - {"foundation"}))
+BODIES = {"foundation", "foundation-mini"}
+
+
+@pytest.mark.parametrize("name", sorted(shipped_models().keys() - BODIES))
 def test_shipped_weights_load_by_name_with_their_card(name):
     model = Graphormer.from_pretrained(name)
     assert model.predict(["CCO"]).shape == (1, 1)
@@ -252,13 +255,15 @@ def test_shipped_weights_load_by_name_with_their_card(name):
     assert find_recipe(name).train == model.run_config.train
 
 
-def test_the_foundation_embeds_one_molecule_the_same_way_however_it_is_written():
-    model = Graphormer.from_pretrained("foundation")
-    card = resolve_model("foundation").with_suffix(".md").read_text()
+@pytest.mark.parametrize("name", sorted(BODIES))
+def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(name):
+    model = Graphormer.from_pretrained(name)
+    card = resolve_model(name).with_suffix(".md").read_text()
     assert model.facts["licence"] and f"{model.facts['val_metric']:.4f}" in card
     assert f"{len(model.run_config.task.targets)} descriptors" in card
     assert f"{sum(p.numel() for p in model.parameters()):,} parameters" in card
     spellings = ["C[C@H](N)C(=O)O", "N[C@@H](C)C(=O)O", "OC(=O)[C@@H](N)C"]
     embeddings = model.embed(spellings)
-    assert embeddings.shape == (3, 128) and embeddings.std(axis=1).min() > 0.1
+    assert f"[2, {model.config.width}]" in card
+    assert embeddings.shape == (3, model.config.width) and embeddings.std(axis=1).min() > 0.1
     np.testing.assert_allclose(embeddings, embeddings[:1].repeat(3, axis=0), atol=1e-4)
