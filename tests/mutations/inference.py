@@ -131,7 +131,7 @@ MUTATIONS = (
         ("if found.coef_[0, 0] > 0:", "if True:"),
         (".clip(-LARGEST_LOGIT, LARGEST_LOGIT)", ""),
         ("np.concatenate([share, 1 - share])", "np.concatenate([1 - share, share])"),
-        ("max(BulkTanimotoSimilarity", "min(BulkTanimotoSimilarity"),
+        ("int(np.argmax(compared))", "int(np.argmin(compared))"),
         ("if not least <= value <= most:", "if not least < value < most:"),
         ("            if number in elements(known)\n", ""),
         ("self.embeddings)[1]", "self.embeddings)[0]"),
