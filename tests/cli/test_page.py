@@ -102,7 +102,7 @@ def test_draw_predict_and_look(user):
     page = user()
     place = page.locator("#editor").bounding_box()
     page.mouse.click(place["x"] + 300, place["y"] + 200)
-    page.wait_for_function("document.getElementById('text').value !== ''")
+    page.wait_for_function("() => document.getElementById('text').value !== ''")
     drawn = page.input_value("#text")
     assert drawn == "CC"
     page.click("#predict")
@@ -111,6 +111,7 @@ def test_draw_predict_and_look(user):
     assert row.count() == 1 and row.locator(".smiles").inner_text() == drawn
     assert "heavy atoms: 2" in row.locator(".warning").inner_text()
     assert " to " in row.locator(".number small").first.inner_text()
+    assert "C" in row.locator(".nearest").inner_text()
     wait_for_picture(page, "#rows tbody img")
     assert "/tables/" in page.url
     page.reload()
