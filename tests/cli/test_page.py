@@ -130,19 +130,19 @@ def test_the_keyboard_is_enough(user):
     page.keyboard.press("Control+Enter")
     wait_for(page, "1 of 1 molecule computed.")
     page.locator("#atoms-0").wait_for()
-    page.wait_for_function("document.activeElement.id === 'table-title'")
-    page.wait_for_function("document.getElementById('said').textContent === '1 of 1 molecule computed.'")
+    page.wait_for_function("() => document.activeElement.id === 'table-title'")
+    page.wait_for_function("() => document.getElementById('said').textContent === '1 of 1 molecule computed.'")
     for _ in range(10):
         if active(page) == "atoms-0":
             break
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     wait_for_picture(page, "#dialog #atoms img")
-    page.wait_for_function("document.activeElement.id === 'atoms-title'")
+    page.wait_for_function("() => document.activeElement.id === 'atoms-title'")
     assert "logp = " in page.locator("#atoms img").get_attribute("alt")
     assert page.locator("#atoms tbody tr").count() == 7
     page.keyboard.press("Escape")
-    page.wait_for_function("document.activeElement.id === 'atoms-0'")
+    page.wait_for_function("() => document.activeElement.id === 'atoms-0'")
     assert not page.locator("#dialog").is_visible()
 
 
