@@ -134,16 +134,17 @@ def train_labelled(
         return test.result
     with advising(f"{whole} has its models: the same command and --resume does the rest"):
         result: dict = {}
-        whole.forest.unlink(missing_ok=True)  # of an earlier call
         if plan.baseline:
             beside = grow_beside(labelled, val.task, config.train.seed)
             result["baseline"] = {"random_forest": all_scores(val.task.kind, test.y, beside.with_means(beside.test))}
-            if plan.blend and val.task.kind != "multiclass":
-                weight = blend_weight(val.y, val.prediction, beside.val, METRICS[val.task.metric])
-                save_forest(whole.forest, replace(beside.forest, weight=weight))
-                result["forest_weight"] = weight
-                val = val.of(blended(val.prediction, beside.val, weight))
-                test = test.of(blended(test.prediction, beside.test, weight))
+        if plan.baseline and plan.blend and val.task.kind != "multiclass":
+            weight = blend_weight(val.y, val.prediction, beside.val, METRICS[val.task.metric])
+            save_forest(whole.forest, replace(beside.forest, weight=weight))
+            result["forest_weight"] = weight
+            val = val.of(blended(val.prediction, beside.val, weight))
+            test = test.of(blended(test.prediction, beside.test, weight))
+        else:
+            whole.forest.unlink(missing_ok=True)  # of an earlier call
         return finish_table(whole, val, test, result)
 
 
