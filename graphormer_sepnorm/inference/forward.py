@@ -9,6 +9,7 @@ from torch import Tensor
 from graphormer_sepnorm.data.on_device import DeviceDataset, smallest_shape
 from graphormer_sepnorm.data.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
+from graphormer_sepnorm.kernels import on_accelerator
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
@@ -97,7 +98,7 @@ def rows_of_molecules(
 
 def computes_on_device(model: Network) -> bool:
     """Whether molecules are to be moved to where the model lies all at once, and batched there."""
-    return model.cls.device.type not in ("cpu", "mps")
+    return on_accelerator(model.cls)
 
 
 def rows_on_device(

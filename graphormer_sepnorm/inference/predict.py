@@ -151,14 +151,13 @@ class Predictor:
         return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
-        tasks = [Task(config.task, self.device) for _, config in self.models]
-        pairs = zip(self.models, tasks, strict=True)
-        by_model = np.stack([self.predict_with(model, task, molecules) for (model, _), task in pairs])
+        by_model = np.stack([self.predict_with(model, config, molecules) for model, config in self.models])
         values = combined(by_model, molecules.smiles, self.forest, self.trust)
         warnings = self.trust.domain.warnings(molecules.smiles) if self.trust else [""] * len(molecules.errors)
         return Predictions(values, by_model.std(axis=0), molecules.errors, warnings)
 
-    def predict_with(self, model: Network, task: Task, molecules: Molecules) -> np.ndarray:
+    def predict_with(self, model: Network, config: Config, molecules: Molecules) -> np.ndarray:
+        task = Task(config.task, self.device)
         return rows_of_smiles(molecules, model, len(self.targets), lambda data: predict_dataset(model, data, task))
 
 

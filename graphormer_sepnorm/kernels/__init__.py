@@ -25,6 +25,7 @@ __all__ = [
     "embedding",
     "embedding_sum",
     "make_attention",
+    "on_accelerator",
     "runs_compiled",
     "use_kernels",
 ]

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.nn.functional import dropout, pad, scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 from graphormer_sepnorm.graphs import Shape
-from graphormer_sepnorm.kernels.dense import with_cls
+from graphormer_sepnorm.kernels.dense import multiplied_attention, with_cls
 
 HEAD_MULTIPLE = 16  # of the width of heads: fused attention wants 8 in bfloat16, matrix units 16
 MOST_COUNTS = 2**26
@@ -196,6 +196,5 @@ class FixedAttention:
             q, k, v = (pad(x, (0, -d % HEAD_MULTIPLE)) for x in (q, k, v))
             out = scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropped, scale=1 / math.sqrt(d))
             return out[..., :d]
-        exact = torch.promote_types(q.dtype, torch.float32)
-        weights = (q @ k.mT / math.sqrt(d) + self.bias[:, :, : q.shape[2]]).softmax(dim=-1, dtype=exact)
-        return (dropout(weights, dropped) * self.factor[:, :, : q.shape[2]]).to(v.dtype) @ v
+        n = q.shape[2]
+        return multiplied_attention(q, k, v, self.bias[:, :, :n], self.factor[:, :, :n], dropped)

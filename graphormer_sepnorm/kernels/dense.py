@@ -55,9 +55,14 @@ class DenseAttention:
         bias = self.bias[:, :, : q.shape[2]]
         if self.factor is None:
             return scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype), dropout_p=dropped)
-        exact = torch.promote_types(q.dtype, torch.float32)
-        weights = (q @ k.mT / math.sqrt(q.shape[-1]) + bias).softmax(dim=-1, dtype=exact)
-        return (dropout(weights, dropped) * self.factor[:, :, : q.shape[2]]).to(v.dtype) @ v
+        return multiplied_attention(q, k, v, bias, self.factor[:, :, : q.shape[2]], dropped)
+
+
+def multiplied_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, factor: Tensor, dropped: float) -> Tensor:
+    """Attention [B, H, n, d] whose weights are multiplied by ``factor`` [B, H, n, L] after the softmax."""
+    exact = torch.promote_types(q.dtype, torch.float32)
+    weights = (q @ k.mT / math.sqrt(q.shape[-1]) + bias).softmax(dim=-1, dtype=exact)
+    return (dropout(weights, dropped) * factor).to(v.dtype) @ v
 
 
 class GroupedAttention:

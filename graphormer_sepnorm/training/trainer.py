@@ -18,7 +18,7 @@ from graphormer_sepnorm.data.on_device import DeviceDataset
 from graphormer_sepnorm.data.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.inference.forward import predict_together
+from graphormer_sepnorm.inference.forward import computes_on_device, predict_together
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm, synchronize_batch_norms
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.zoo import resolve_model
@@ -110,7 +110,7 @@ class Trainer:
             self.average = AveragedModel(self.model)
         self.step: DeviceStep | None = None
         self.validated: MoleculeDataset | DeviceDataset = val
-        if distributed.num_processes() == 1 and self.fabric.device.type not in ("cpu", "mps"):
+        if distributed.num_processes() == 1 and computes_on_device(self.model):
             self.step = DeviceStep(self.model, self.task, train, self.config.train, self.optimizers)
             self.validated = DeviceDataset(val, self.fabric.device)
         self.progress = Progress()
