@@ -26,12 +26,18 @@ from graphormer_sepnorm.training.optimizers import adamw
 from graphormer_sepnorm.training.schedule import epoch_batches
 
 FEATURIZER = FEATURIZERS["zinc"]
-RECIPES = {"slim": slim, "best": best}
 
 
 def slim_config(norm: str = "sepnorm") -> ModelConfig:
     """The size and the dropout of the peer."""
     return replace(slim(FEATURIZER.atom_sizes, FEATURIZER.bond_sizes), norm=norm, attention_dropout=0.1)
+
+
+def best_config() -> ModelConfig:
+    return best(FEATURIZER.atom_sizes, FEATURIZER.bond_sizes)
+
+
+CONFIGS = {"slim": slim_config, "best": best_config}
 
 
 def read(csv: Path, count: int | None) -> Graphs:
@@ -140,7 +146,7 @@ def encodings(args: argparse.Namespace) -> dict:
 
 def memory(args: argparse.Namespace) -> dict:
     """Peak memory of preparing molecules in a store and training on batches from all over it, and the speed of that."""
-    config = RECIPES[args.recipe](FEATURIZER.atom_sizes, FEATURIZER.bond_sizes)
+    config = CONFIGS[args.recipe]()
     with tempfile.TemporaryDirectory() as folder:
         data = open_or_write(
             Path(folder) / "store", lambda: read(args.csv, args.molecules), config.encodings, "benchmark", "preparing"
@@ -199,7 +205,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="molecules: columns `smiles` and `penalized_logp`")
     parser.add_argument("--molecules", type=int, help="molecules drawn from the CSV; all of them by default")
     parser.add_argument("--norm", default="sepnorm")
-    parser.add_argument("--recipe", choices=RECIPES, default="slim", help="of `memory`")
+    parser.add_argument("--recipe", choices=CONFIGS, default="slim", help="of `memory`")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--steps", type=int, default=20, help="steps per repetition")
     parser.add_argument("--repeat", type=int, default=3)
