@@ -21,6 +21,7 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
 NAMES = tuple(name for name, _ in Descriptors.descList)
+CHUNK = 250  # molecules, each of which takes ten times as long as to be read
 
 
 def descriptors(smiles: Smiles) -> np.ndarray:
@@ -61,7 +62,7 @@ def all_descriptors(smiles: Smiles, folder: Path) -> np.ndarray:
     """As ``descriptors``, in several processes and from ``folder`` as far as they are there; shows how far it is."""
     found = []
     with tqdm(total=len(smiles), desc="descriptors", unit=" molecules", leave=False, disable=None) as progress:
-        for chunk, values in map_chunks(partial(kept_descriptors, folder), in_chunks(smiles), list):
+        for chunk, values in map_chunks(partial(kept_descriptors, folder), in_chunks(smiles, CHUNK), list):
             found.append(values)
             progress.update(len(chunk))
     return np.concatenate([np.empty((0, len(NAMES)), np.float32), *found])

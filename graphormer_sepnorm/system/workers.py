@@ -20,10 +20,10 @@ Result = TypeVar("Result")
 Smiles = Sequence[str | None]
 
 
-def in_chunks(smiles: Iterable[str | None]) -> Iterator[Smiles]:
-    """Lists of ``CHUNK`` SMILES, the last one shorter."""
+def in_chunks(smiles: Iterable[str | None], size: int = CHUNK) -> Iterator[Smiles]:
+    """Lists of ``size`` SMILES, the last one shorter."""
     smiles = iter(smiles)
-    while chunk := list(islice(smiles, CHUNK)):
+    while chunk := list(islice(smiles, size)):
         yield chunk
 
 

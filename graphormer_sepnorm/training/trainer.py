@@ -35,7 +35,7 @@ from graphormer_sepnorm.training.schedule import (
     with_enough_epochs,
 )
 
-REESTIMATE_BATCHES = 32
+REESTIMATE_BATCHES = 16
 READ_EVERY = 100  # updates, where reading waits for a GPU
 
 
