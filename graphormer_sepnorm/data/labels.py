@@ -167,6 +167,14 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
         InputError: an unusable table, one of more than ``MAX_ROWS`` rows, a column that is not there, or no molecules
             in one of the splits.
     """
+    labelled = read_usable(options, featurizer)
+    labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures))
+    check_filled(options, labelled)
+    return labelled
+
+
+def read_usable(options: TableOptions, featurizer: str) -> LabelledTable:
+    """As ``read_labelled``, but the rows have no splits yet unless a column says them."""
     labelled = LabelledTable()
     with open_table(options.path, options.smiles_column, options.delimiter) as table:
         read = label_reader(options, table)
@@ -180,17 +188,20 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
             except InputError as error:
                 labelled.skipped.append((number, row.smiles, str(error)))
     structures = keep_readable(labelled, featurizer)
-    labelled = replace(labelled, structures=structures).with_splits(assign_splits(options, labelled, structures))
     labelled.skipped.sort()
+    y = labelled.labels()
+    duplicates = find_duplicates(structures.keys, y, tolerances(options.kind, y))
+    return replace(labelled, structures=structures, duplicates=duplicates)
+
+
+def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
+    """Raises InputError unless every split has a molecule."""
     for split in SPLITS:
         if not any(row.split == split for row in labelled.rows):
             raise InputError(
                 f"{options.path}: no molecule of {len(labelled.rows)} usable rows is in the {split} split by "
                 f"{options.split}{first_reason(labelled)}"
             )
-    y = labelled.labels()
-    labelled.duplicates = find_duplicates(structures.keys, y, tolerances(options.kind, y))
-    return labelled
 
 
 def tolerances(kind: str, y: np.ndarray) -> np.ndarray:
@@ -302,14 +313,21 @@ def read_folds(options: TableOptions, featurizer: str, folds: int) -> list[Label
     """Reads a table as ``read_labelled``, once with each fold as its test split.
 
     Raises:
-        InputError: as ``read_labelled`` and ``fold_splits``, or a split that has no folds.
+        InputError: as ``read_labelled`` and ``fold_splits``, a split that has no folds, or sizes of splits.
     """
     if options.split not in SPLITTERS:
         raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {options.split} makes one division alone")
-    labelled = read_labelled(options, featurizer)
-    y = labelled.labels() if options.kind == "classification" else None
+    if options.sizes != Sizes():
+        raise InputError(
+            "--split-sizes does not go with --folds: each fold is tested once, and a tenth of the rows is for validation"
+        )
+    labelled = read_usable(options, featurizer)
+    y = labels_to_stratify(options, labelled)
     divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, folds, options.seed)
-    return [labelled.with_splits(splits) for splits in divisions]
+    tables = [labelled.with_splits(splits) for splits in divisions]
+    for table in tables:
+        check_filled(options, table)
+    return tables
 
 
 def assign_splits(options: TableOptions, labelled: LabelledTable, structures: Structures) -> list[str]:
@@ -318,8 +336,12 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
         return [row.split for row in labelled.rows]
     if options.split == "time":
         return time_split(read_times(row.time for row in labelled.rows), structures.keys, options.sizes)
-    y = None if options.kind == "regression" else labelled.labels()
-    return SPLITTERS[options.split](structures, y, options.sizes, options.seed)
+    return SPLITTERS[options.split](structures, labels_to_stratify(options, labelled), options.sizes, options.seed)
+
+
+def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
+    """The classes of the rows [M, T]; None for numbers."""
+    return None if options.kind == "regression" else labelled.labels()
 
 
 def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:
