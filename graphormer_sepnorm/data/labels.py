@@ -319,7 +319,7 @@ def read_folds(options: TableOptions, featurizer: str, folds: int) -> list[Label
         raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {options.split} makes one division alone")
     if options.sizes != Sizes():
         raise InputError(
-            "--split-sizes does not go with --folds: each fold is tested once, and a tenth of the rows is for validation"
+            "--split-sizes does not go with --folds: each fold is tested once, and a tenth of all rows is validation"
         )
     labelled = read_usable(options, featurizer)
     y = labels_to_stratify(options, labelled)
