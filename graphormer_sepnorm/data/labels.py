@@ -54,6 +54,7 @@ class TableOptions:
         metric: that chooses the epoch; None: the kind's usual one.
         loss: of a regression.
         weights: per target, what its labels count in the loss; none: all the same.
+        folds: how often the table is divided, so that every row is tested once; 0: it is divided once, by ``sizes``.
         split: a name in ``SPLITTERS``, "column" or "time".
         split_column: for "column", the one that says train, val or test; for "time", the one of numbers or dates.
         sizes: of the splits, unless a column says them.
@@ -78,6 +79,7 @@ class TableOptions:
     metric: str | None = None
     loss: Literal["l1", "mse"] = "l1"
     weights: tuple[float, ...] = ()
+    folds: int = 0
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -88,6 +90,12 @@ class TableOptions:
             raise InputError("--split column or time and --split-column NAME go together")
         if self.split == "column" and self.sizes != Sizes():
             raise InputError("--split-sizes does not go with --split column: the column says them")
+        if self.folds and self.split not in SPLITTERS:
+            raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {self.split} makes one division alone")
+        if self.folds and self.sizes != Sizes():
+            raise InputError(
+                "--split-sizes does not go with --folds: each fold is tested once, a tenth of the rows is validation"
+            )
         if self.balance and self.kind != "classification":
             raise InputError("--balance is for --task classification of columns of 0 and 1")
         if self.loss != "l1" and self.kind != "regression":
@@ -309,21 +317,15 @@ def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str
     return answers
 
 
-def read_folds(options: TableOptions, featurizer: str, folds: int) -> list[LabelledTable]:
+def read_folds(options: TableOptions, featurizer: str) -> list[LabelledTable]:
     """Reads a table as ``read_labelled``, once with each fold as its test split.
 
     Raises:
-        InputError: as ``read_labelled`` and ``fold_splits``, a split that has no folds, or sizes of splits.
+        InputError: as ``read_labelled`` and ``fold_splits``.
     """
-    if options.split not in SPLITTERS:
-        raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {options.split} makes one division alone")
-    if options.sizes != Sizes():
-        raise InputError(
-            "--split-sizes does not go with --folds: each fold is tested once, and a tenth of all rows is validation"
-        )
     labelled = read_usable(options, featurizer)
     y = labels_to_stratify(options, labelled)
-    divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, folds, options.seed)
+    divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
     tables = [labelled.with_splits(splits) for splits in divisions]
     for table in tables:
         check_filled(options, table)
