@@ -47,6 +47,7 @@ STARTUP_TRIALS = 5  # that are never pruned, for there is no median before
 MAX_KILLED = 3
 WAKE_SECONDS = 0.5  # to look at the clock
 PROBLEM = "problem"
+NOT_OF_SEARCH = {"path", "folds"}  # where a table lies does not matter, and a search divides it once
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ def tune(
     check_splits(options, config.task, labelled)
     facts = {
         "config": ADAPTER.dump_python(config, mode="json"),
-        "table": {name: value for name, value in asdict(options).items() if name != "path"},
+        "table": {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH},
         "search": {name: asdict(place) if not isinstance(place, tuple) else place for name, place in places.items()},
     }
     advice = f"{folder} keeps the finished trials: go on with the same command and --resume"

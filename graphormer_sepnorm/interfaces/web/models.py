@@ -70,17 +70,11 @@ class Models:
             targets=list(self.predictor.targets),
             is_probability=self.predictor.kind != "regression",
             models=len(self.predictor.models),
-            is_combined=self.is_combined(),
+            is_combined=self.predictor.is_combined,
             confidence=self.confidence if self.trust and self.trust.intervals else None,
             knows_domain=self.trust is not None,
             about=self.about,
         )
-
-    def is_combined(self) -> bool:
-        """Whether the model that is explained is not all that makes the predictions."""
-        forest = self.predictor.forest
-        calibrated = self.trust is not None and self.trust.calibration is not None
-        return len(self.predictor.models) > 1 or calibrated or (forest is not None and forest.weight > 0)
 
     def read(self, path: Path, shown: str, most_rows: int) -> Records:
         """The table in a file.
