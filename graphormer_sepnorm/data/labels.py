@@ -30,7 +30,7 @@ from graphormer_sepnorm.data.splits import (
     read_times,
     time_split,
 )
-from graphormer_sepnorm.data.tables import Row, Table, open_table
+from graphormer_sepnorm.data.tables import Row, Table, not_one_column, open_table
 from graphormer_sepnorm.data.task_guess import Guess, Kind, guess_task, read_columns, same_label
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
@@ -231,10 +231,9 @@ def label_reader(options: TableOptions, table: Table) -> Callable[[int, Row], La
     columns = table.columns
     wanted = [*options.targets, *filter(None, [options.split_column])]
     for name in wanted:
-        if columns.count(name) != 1:
-            raise InputError(
-                f"{options.path} has {columns.count(name)} columns {name!r}; its columns are {', '.join(columns)}"
-            )
+        if (count := columns.count(name)) != 1:
+            problem = not_one_column(options.path, columns, name, count)
+            raise InputError(f"{problem}: name one that stands there once")
     places = {name: columns.index(name) for name in wanted}
 
     def read(number: int, row: Row) -> LabelledRow:
