@@ -18,7 +18,7 @@ from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.chem.smiles import one_molecule, strip_salts
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS, SplitName
-from graphormer_sepnorm.data.label_text import is_missing, read_bound, read_class, read_number
+from graphormer_sepnorm.data.label_text import is_missing, read_bound, read_class, read_number, same_label
 from graphormer_sepnorm.data.splits import (
     SPLITTERS,
     Duplicate,
@@ -31,7 +31,7 @@ from graphormer_sepnorm.data.splits import (
     time_split,
 )
 from graphormer_sepnorm.data.tables import Row, Table, not_one_column, open_table
-from graphormer_sepnorm.data.task_guess import Guess, Kind, guess_task, read_columns, same_label
+from graphormer_sepnorm.data.task_guess import Guess, Kind, guess_task, read_columns
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tasks import check_learnable, check_scorable, find_metric
