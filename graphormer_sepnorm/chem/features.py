@@ -15,7 +15,7 @@ from ogb.utils.features import (
 )
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule, read_smiles, strip_salts
 from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
@@ -269,7 +269,7 @@ class Molecules:
         graphs: the molecules that could be read.
         rows: int64 [len(graphs)], the number of each one's SMILES.
         errors: one text per SMILES, why it could not be read; "" where it could.
-        smiles: what was read.
+        smiles: what was read, as ``looked_at`` gives it.
     """
 
     graphs: Graphs
@@ -284,6 +284,13 @@ def read_sized(smiles: str | None) -> Chem.Mol:
     if mol.GetNumAtoms() > MAX_ATOMS:
         raise InputError(f"the molecule has {mol.GetNumAtoms():,} atoms; at most {MAX_ATOMS:,} are read")
     return mol
+
+
+def looked_at(featurizer: str, smiles: Sequence[str | None]) -> Sequence[str | None]:
+    """What everything about a model reads in place of SMILES: without salts if its featurizer strips them."""
+    if not FEATURIZERS[featurizer].strips_salts:
+        return smiles
+    return [strip_salts(text) if isinstance(text, str) else text for text in smiles]
 
 
 def read_molecules(
@@ -301,8 +308,9 @@ def read_molecules(
         InputError: a SMILES cannot be read, if ``strict``; the message names its row.
     """
     found = FEATURIZERS[featurizer]
-    graphs, rows, errors = [], [], [""] * len(smiles)
-    for row, text in enumerate(smiles):
+    texts = looked_at(featurizer, smiles)
+    graphs, rows, errors = [], [], [""] * len(texts)
+    for row, text in enumerate(texts):
         try:
             graphs.append(found.graph(text))
             rows.append(row)
@@ -310,4 +318,4 @@ def read_molecules(
             if strict:
                 raise InputError(f"row {first_row + row} (counted from 0): {error}") from None
             errors[row] = str(error)
-    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, smiles)
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts)

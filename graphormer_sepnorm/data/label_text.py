@@ -5,10 +5,10 @@ import re
 
 from graphormer_sepnorm.errors import InputError
 
-MISSING = ("", "na", "nan", "n/a", "null", "none")
+MISSING = ("", "na", "nan", "n/a", "null", "none", "#n/a", "<na>")  # the last two are Excel's and pandas'
 CLASSES = {
-    "0": 0.0, "0.0": 0.0, "false": 0.0, "no": 0.0, "inactive": 0.0,
-    "1": 1.0, "1.0": 1.0, "true": 1.0, "yes": 1.0, "active": 1.0,
+    "0": 0.0, "false": 0.0, "no": 0.0, "inactive": 0.0,
+    "1": 1.0, "true": 1.0, "yes": 1.0, "active": 1.0,
 }  # fmt: skip
 BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(.*)", re.DOTALL)
 WITH_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
@@ -19,9 +19,16 @@ def is_missing(text: str) -> bool:
     return text.strip().lower() in MISSING
 
 
+def same_label(text: str) -> str:
+    """The same text for all spellings of a label: capitals do not matter, nor does the point of a whole number."""
+    text = text.strip().casefold()
+    whole, _, rest = text.partition(".")
+    return whole if whole.lstrip("+-").isdigit() and not rest.strip("0") else text
+
+
 def is_class(text: str) -> bool:
     """Whether a text is one of two classes."""
-    return text.strip().lower() in CLASSES
+    return same_label(text) in CLASSES
 
 
 def read_class(text: str, target: str) -> float:
@@ -32,7 +39,7 @@ def read_class(text: str, target: str) -> float:
         raise InputError(
             f"{target} is {text.strip().lower()!r}, not 0 or 1, true or false, yes or no, active or inactive"
         )
-    return CLASSES[text.strip().lower()]
+    return CLASSES[same_label(text)]
 
 
 def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
@@ -69,7 +76,7 @@ def read_bound(text: str, target: str, comma_is_point: bool = False) -> str:
     Raises:
         InputError: what is behind the sign is no number.
     """
-    found = BOUND.fullmatch(text.strip())
+    found = None if is_missing(text) else BOUND.fullmatch(text.strip())
     if found is None:
         return ""
     number = read_number(found[2], target, comma_is_point)

@@ -18,7 +18,7 @@ from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.chem.smiles import one_molecule, strip_salts
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.data.dataset import SPLITS, SplitName
-from graphormer_sepnorm.data.label_text import is_missing, read_bound, read_class, read_number
+from graphormer_sepnorm.data.label_text import is_missing, read_bound, read_class, read_number, same_label
 from graphormer_sepnorm.data.splits import (
     SPLITTERS,
     Duplicate,
@@ -30,8 +30,8 @@ from graphormer_sepnorm.data.splits import (
     read_times,
     time_split,
 )
-from graphormer_sepnorm.data.tables import Row, Table, open_table
-from graphormer_sepnorm.data.task_guess import Guess, Kind, guess_task, read_columns, same_label
+from graphormer_sepnorm.data.tables import Row, Table, not_one_column, open_table
+from graphormer_sepnorm.data.task_guess import Guess, Kind, guess_task, read_columns
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tasks import check_learnable, check_scorable, find_metric
@@ -54,6 +54,7 @@ class TableOptions:
         metric: that chooses the epoch; None: the kind's usual one.
         loss: of a regression.
         weights: per target, what its labels count in the loss; none: all the same.
+        folds: how often the table is divided, so that every row is tested once; 0: it is divided once, by ``sizes``.
         split: a name in ``SPLITTERS``, "column" or "time".
         split_column: for "column", the one that says train, val or test; for "time", the one of numbers or dates.
         sizes: of the splits, unless a column says them.
@@ -78,6 +79,7 @@ class TableOptions:
     metric: str | None = None
     loss: Literal["l1", "mse"] = "l1"
     weights: tuple[float, ...] = ()
+    folds: int = 0
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -88,6 +90,12 @@ class TableOptions:
             raise InputError("--split column or time and --split-column NAME go together")
         if self.split == "column" and self.sizes != Sizes():
             raise InputError("--split-sizes does not go with --split column: the column says them")
+        if self.folds and self.split not in SPLITTERS:
+            raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {self.split} makes one division alone")
+        if self.folds and self.sizes != Sizes():
+            raise InputError(
+                "--split-sizes does not go with --folds: each fold is tested once, a tenth of the rows is validation"
+            )
         if self.balance and self.kind != "classification":
             raise InputError("--balance is for --task classification of columns of 0 and 1")
         if self.loss != "l1" and self.kind != "regression":
@@ -167,6 +175,14 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
         InputError: an unusable table, one of more than ``MAX_ROWS`` rows, a column that is not there, or no molecules
             in one of the splits.
     """
+    labelled = read_usable(options, featurizer)
+    labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures))
+    check_filled(options, labelled)
+    return labelled
+
+
+def read_usable(options: TableOptions, featurizer: str) -> LabelledTable:
+    """As ``read_labelled``, but the rows have no splits yet unless a column says them."""
     labelled = LabelledTable()
     with open_table(options.path, options.smiles_column, options.delimiter) as table:
         read = label_reader(options, table)
@@ -180,17 +196,20 @@ def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
             except InputError as error:
                 labelled.skipped.append((number, row.smiles, str(error)))
     structures = keep_readable(labelled, featurizer)
-    labelled = replace(labelled, structures=structures).with_splits(assign_splits(options, labelled, structures))
     labelled.skipped.sort()
+    y = labelled.labels()
+    duplicates = find_duplicates(structures.keys, y, tolerances(options.kind, y))
+    return replace(labelled, structures=structures, duplicates=duplicates)
+
+
+def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
+    """Raises InputError unless every split has a molecule."""
     for split in SPLITS:
         if not any(row.split == split for row in labelled.rows):
             raise InputError(
                 f"{options.path}: no molecule of {len(labelled.rows)} usable rows is in the {split} split by "
                 f"{options.split}{first_reason(labelled)}"
             )
-    y = labelled.labels()
-    labelled.duplicates = find_duplicates(structures.keys, y, tolerances(options.kind, y))
-    return labelled
 
 
 def tolerances(kind: str, y: np.ndarray) -> np.ndarray:
@@ -212,10 +231,9 @@ def label_reader(options: TableOptions, table: Table) -> Callable[[int, Row], La
     columns = table.columns
     wanted = [*options.targets, *filter(None, [options.split_column])]
     for name in wanted:
-        if columns.count(name) != 1:
-            raise InputError(
-                f"{options.path} has {columns.count(name)} columns {name!r}; its columns are {', '.join(columns)}"
-            )
+        if (count := columns.count(name)) != 1:
+            problem = not_one_column(options.path, columns, name, count)
+            raise InputError(f"{problem}: name one that stands there once")
     places = {name: columns.index(name) for name in wanted}
 
     def read(number: int, row: Row) -> LabelledRow:
@@ -298,18 +316,19 @@ def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str
     return answers
 
 
-def read_folds(options: TableOptions, featurizer: str, folds: int) -> list[LabelledTable]:
+def read_folds(options: TableOptions, featurizer: str) -> list[LabelledTable]:
     """Reads a table as ``read_labelled``, once with each fold as its test split.
 
     Raises:
-        InputError: as ``read_labelled`` and ``fold_splits``, or a split that has no folds.
+        InputError: as ``read_labelled`` and ``fold_splits``.
     """
-    if options.split not in SPLITTERS:
-        raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {options.split} makes one division alone")
-    labelled = read_labelled(options, featurizer)
-    y = labelled.labels() if options.kind == "classification" else None
-    divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, folds, options.seed)
-    return [labelled.with_splits(splits) for splits in divisions]
+    labelled = read_usable(options, featurizer)
+    y = labels_to_stratify(options, labelled)
+    divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
+    tables = [labelled.with_splits(splits) for splits in divisions]
+    for table in tables:
+        check_filled(options, table)
+    return tables
 
 
 def assign_splits(options: TableOptions, labelled: LabelledTable, structures: Structures) -> list[str]:
@@ -318,8 +337,12 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
         return [row.split for row in labelled.rows]
     if options.split == "time":
         return time_split(read_times(row.time for row in labelled.rows), structures.keys, options.sizes)
-    y = None if options.kind == "regression" else labelled.labels()
-    return SPLITTERS[options.split](structures, y, options.sizes, options.seed)
+    return SPLITTERS[options.split](structures, labels_to_stratify(options, labelled), options.sizes, options.seed)
+
+
+def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
+    """The classes of the rows [M, T]; None for numbers."""
+    return None if options.kind == "regression" else labelled.labels()
 
 
 def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:

@@ -35,13 +35,20 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     """Writes ``table.csv``, ``table.json``, ``skipped.csv`` and ``duplicates.csv`` into a run folder.
 
     Raises:
-        InputError: the folder has another table already.
+        InputError: the folder has another table already, or the same one for another task or with other features;
+            nothing is written then.
     """
     header = ["row", "smiles", "split", *(TARGET + name for name in options.names)]
     content = csv_bytes([header, *([row.number, row.smiles, row.split, *label_texts(row)] for row in labelled.rows)])
     facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(options)}
     if (folder / TABLE).exists() and (folder / TABLE).read_bytes() != content:
         raise InputError(f"{folder} was begun with another table or another split: use a new --out")
+    before = kept_facts((folder / TABLE).with_suffix(".json"))
+    if before is not None and before != (config.task, config.featurizer):
+        raise InputError(
+            f"{folder} was begun for another task or with other features: resume with the same options, or use a new "
+            "--out"
+        )
     write_atomically(folder / TABLE, content)
     write_atomically((folder / TABLE).with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
     write_atomically(folder / SKIPPED, csv_bytes([["row", "smiles", "error"], *labelled.skipped]))
@@ -76,16 +83,22 @@ def table_dataset(path: Path) -> Dataset:
     Its columns: ``row`` of the table it was made of (not in older runs), ``smiles``, ``split``, ``target NAME`` ... .
     """
     facts = path.with_suffix(".json")
-    try:
-        known = json.loads(facts.read_bytes())
-        task = TypeAdapter(TaskConfig).validate_json(json.dumps(known["task"]))
-        featurizer = known["featurizer"]
-        if featurizer not in FEATURIZERS:
-            raise ValueError(featurizer)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{facts} is missing or damaged: without it the table of this run cannot be read") from None
+    known = kept_facts(facts)
+    if known is None:
+        raise InputError(f"{facts} is missing or damaged: without it the table of this run cannot be read")
+    task, featurizer = known
     read = functools.partial(read_table, path, task, featurizer)
     return Dataset(task, featurizer, read, functools.partial(table_source, path))
+
+
+def kept_facts(path: Path) -> tuple[TaskConfig, str] | None:
+    """The task and the featurizer that the JSON file beside a prepared table names; None if missing or damaged."""
+    try:
+        known = json.loads(path.read_bytes())
+        task = TypeAdapter(TaskConfig).validate_json(json.dumps(known["task"]))
+        return (task, known["featurizer"]) if known["featurizer"] in FEATURIZERS else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> Graphs:

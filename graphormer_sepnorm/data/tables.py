@@ -26,6 +26,7 @@ from graphormer_sepnorm.errors import InputError
 
 STANDARD_INPUT = "-"
 MAX_RECORD = 1_000_000
+MOST_SHOWN = 20
 TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf", *SPREADSHEET_KINDS)
 NO_TEXT = {
     "PK\x03\x04": "a zip archive or a workbook",
@@ -302,10 +303,15 @@ def find_column(columns: list[str], name: str | None, source: str) -> int:
     else:
         places = [place for place, column in enumerate(columns) if column == name]
     if len(places) != 1:
-        count = "no column" if not places else f"{len(places)} columns"
-        shown = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
-        raise InputError(f"{source} has {count} {name!r} (its columns: {shown}): name one with --smiles-column")
+        raise InputError(f"{not_one_column(source, columns, name, len(places))}: name one with --smiles-column")
     return places[0]
+
+
+def not_one_column(source: str, columns: list[str], name: str, count: int) -> str:
+    """Says how many columns of a name a table has, and which columns it has at all."""
+    found = "no column" if count == 0 else f"{count} columns"
+    shown = ", ".join(columns[:MOST_SHOWN]) + (", ..." if len(columns) > MOST_SHOWN else "")
+    return f"{source} has {found} {name!r} (its columns: {shown})"
 
 
 def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:

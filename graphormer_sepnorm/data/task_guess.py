@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from graphormer_sepnorm.data.label_text import is_class, is_missing, read_bound, read_number
+from graphormer_sepnorm.data.label_text import is_class, is_missing, read_bound, read_number, same_label
 from graphormer_sepnorm.data.tables import STANDARD_INPUT, open_table
 from graphormer_sepnorm.errors import InputError
 
@@ -83,13 +83,6 @@ def is_number(text: str) -> bool:
         return bool(read_bound(text, "", True)) or read_number(text, "", True) is not None
     except InputError:
         return False
-
-
-def same_label(text: str) -> str:
-    """The same text for all spellings of a label: capitals do not matter, nor does the point of a whole number."""
-    text = text.strip().casefold()
-    whole, _, rest = text.partition(".")
-    return whole if whole.lstrip("+-").isdigit() and not rest.strip("0") else text
 
 
 def shown(texts: Iterable[str]) -> str:

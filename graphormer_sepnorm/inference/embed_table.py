@@ -6,6 +6,7 @@ the SMILES alone and needs room for all at its end.
 """
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -93,6 +94,11 @@ class EmbeddingParquet:
             import pyarrow.parquet
         except ImportError:
             raise InputError("Parquet needs pyarrow: pip install pyarrow, or write .npz or .csv") from None
+        if twice := [name for name, count in Counter(columns).items() if count > 1]:
+            raise InputError(
+                f"the input has several columns {twice[0]!r}, and Parquet needs a name for each: rename them, or write "
+                ".npz or .csv"
+            )
         self.pyarrow = pyarrow
         *texts, embedding = [*columns, *with_free_names(["error", "embedding"], columns)]
         numbers = pyarrow.list_(pyarrow.float32(), width)

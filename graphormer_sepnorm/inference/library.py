@@ -54,7 +54,7 @@ class Manifest:
 
     Attributes:
         version: of the package.
-        models: digest of configs and weights.
+        models: digest of configs and weights, and of the forest and the trust beside them.
         options: what was asked of every partition.
         partitions: digest of each one's file, by name; "" where it cannot be read.
     """
@@ -121,8 +121,7 @@ def predict_library(
     files = find_partitions(source)
     check_folder(out)
     with locked(out / LOCK, f"another process is writing to {out}: wait for it, or choose another folder"):
-        models = hashlib.sha256(b"".join(model_content(predictor))).hexdigest()
-        manifest = Manifest(__version__, models, options, digests(files))
+        manifest = Manifest(__version__, models_digest(predictor), options, digests(files))
         adopt(manifest, out / MANIFEST)
         assignments = assign(files, out / PARTS, manifest)
         reports = finished(assignments)
@@ -137,6 +136,14 @@ def predict_library(
             summary["top"] = str(write_top(assignments, reports, selection.keep_top, selection.lowest, out / TOP))
         write_atomically(out / SUCCESS, json.dumps(summary).encode())
     return summary
+
+
+def models_digest(predictor: Predictor) -> str:
+    """Of all that predictions depend on."""
+    digest = hashlib.sha256(predictor.digest.encode())
+    for part in model_content(predictor):
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def find_partitions(source: str) -> dict[str, Path]:

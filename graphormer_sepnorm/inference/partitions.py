@@ -9,7 +9,16 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphormer_sepnorm.data.tables import PARQUET, Row, Table, find_column, kind_of, open_table, smiles_of_rows
+from graphormer_sepnorm.data.tables import (
+    PARQUET,
+    Row,
+    Table,
+    find_column,
+    kind_of,
+    not_one_column,
+    open_table,
+    smiles_of_rows,
+)
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import CHUNK
 
@@ -135,6 +144,5 @@ def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) ->
     counts = Counter(names)
     for name in kept:
         if counts[name] != 1:
-            found = "no column" if name not in counts else f"{counts[name]} columns"
-            raise InputError(f"{path} has {found} {name!r}: name those to keep with --columns")
+            raise InputError(f"{not_one_column(path, names, name, counts[name])}: name those to keep with --columns")
     return kept

@@ -140,6 +140,11 @@ class Predictor:
             raise InputError("the forest or the trust file in the run folder was made for models of another shape")
 
     @property
+    def is_combined(self) -> bool:
+        """Whether any model is not all that makes the predictions."""
+        return len(self.models) > 1 or changes_predictions(self.forest, self.trust)
+
+    @property
     def digest(self) -> str:
         """Of what predictions depend on apart from the models."""
         forest = {} if self.forest is None else forest_arrays(self.forest)
@@ -159,6 +164,11 @@ class Predictor:
     def predict_with(self, model: Network, config: Config, molecules: Molecules) -> np.ndarray:
         task = Task(config.task, self.device)
         return rows_of_smiles(molecules, model, len(self.targets), lambda data: predict_dataset(model, data, task))
+
+
+def changes_predictions(forest: Forest | None, trust: Trust | None) -> bool:
+    """Whether what lies beside models makes other predictions of theirs."""
+    return (forest is not None and forest.weight > 0) or (trust is not None and trust.calibration is not None)
 
 
 def combined(by_model: np.ndarray, smiles: Smiles, forest: Forest | None, trust: Trust | None) -> np.ndarray:

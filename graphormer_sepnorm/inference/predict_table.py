@@ -37,7 +37,8 @@ def predict_table(
         out: CSV to write, named ``.csv``, or ``.tsv`` for tabs; "-" for CSV on standard output.
         source, smiles_column, delimiter, strict, resume: as ``write_table``.
         interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
-        domain: whether ``similarity``, ``cls_distance`` and ``warning`` compare a row with the training molecules.
+        domain: whether ``similarity``, ``cls_distance``, ``nearest`` and ``warning`` compare a row with the
+            training molecules.
 
     Returns:
         as ``write_table``, and ``unfamiliar``, the number of readable rows of this call with what no training molecule
@@ -62,7 +63,7 @@ def predict_table(
 def known_intervals(predictor: Predictor) -> Intervals:
     """The intervals of a predictor; raises InputError if it has none."""
     if predictor.kind != "regression":
-        raise InputError("--interval is for models of numbers; the probabilities of classes are calibrated instead")
+        raise InputError("--interval is for models of numbers; the probabilities of two classes are calibrated instead")
     if predictor.trust is None:
         raise InputError(f"--interval: {NO_TRUST}")
     if predictor.trust.intervals is None:

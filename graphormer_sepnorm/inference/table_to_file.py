@@ -22,8 +22,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from tqdm import tqdm
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.chem.smiles import strip_salts
 from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.data.store import sha256_of_file
 from graphormer_sepnorm.data.tables import Row, Table, is_file, open_table, smiles_of_rows, table_of_smiles
@@ -32,7 +30,7 @@ from graphormer_sepnorm.inference.predict import Reader, Results, compute_chunks
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import behind_link, check_output, remove_leftovers, rename_durably, replace_content
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.workers import CHUNK, Smiles
+from graphormer_sepnorm.system.workers import CHUNK
 
 STANDARD_OUTPUT = "-"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -291,7 +289,7 @@ def fill(
             partial.append(layout.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
         with tqdm(initial=partial.progress.rows, unit=" molecules", disable=None) as bar:
-            for rows, result in compute_chunks(reader, table.chunks(CHUNK), smiles_for(reader)):
+            for rows, result in compute_chunks(reader, table.chunks(CHUNK), smiles_of_rows):
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
                     refuse_errors(reasons, partial.progress.rows)
@@ -302,16 +300,6 @@ def fill(
         partial.discard()
         raise
     return errors
-
-
-def smiles_for(reader: Reader) -> Callable[[list[Row]], Smiles]:
-    """What gives a reader the SMILES of some rows: without salts if its featurizer strips them.
-
-    So everything that looks at the SMILES of a row sees the same molecule.
-    """
-    if not FEATURIZERS[reader.featurizer].strips_salts:
-        return smiles_of_rows
-    return lambda rows: [strip_salts(row.smiles) for row in rows]
 
 
 def refuse_errors(reasons: list[str], rows_before: int) -> None:

@@ -48,7 +48,12 @@ def sentence_of(error: ValueError) -> str:
 
 
 def memory_sentence(error: RuntimeError) -> str:
-    """What to do where the memory of a GPU is full; raises any other error again."""
+    """What to do where the memory of a GPU is full, or a process was killed; raises any other error again."""
+    if str(error).startswith("DataLoader worker (pid"):  # PyTorch's words, for which it has no type
+        return (
+            "a process that computes was killed, perhaps for want of memory: make room and run the same command again, "
+            "with --resume if it left a .partial file"
+        )
     if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which a quick command never imports
         raise error
     return (

@@ -199,6 +199,8 @@ def weights_file(path: Path) -> Path:
     run = RunFolder(path)
     if not run.weights.exists():
         hint = "".join(f"; it is an ensemble, name one of its models, such as {member}" for member in run.members()[:1])
+        if run.fold(0).path.is_dir():
+            hint = f"; it holds folds, name one of them, such as {run.fold(0)}"
         raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}{hint}")
     return run.weights
 

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TypeVar
+from types import FrameType
+from typing import NoReturn, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -88,7 +89,13 @@ class Work(Dataset):
 
 
 def leave_interrupts_to_parent(worker: int) -> None:
+    """Lets a process that is ended together with its parent, as ``timeout`` and job schedulers do, end in silence."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, end_in_silence)
+
+
+def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
+    os._exit(0)  # PyTorch's loader complains of any other end, also while it is being taken down
 
 
 def as_it_is(result: object) -> object:

@@ -67,14 +67,13 @@ def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) ->
     return train_labelled(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
 
 
-def train_folds(options: TableOptions, config: Config, out: Path, folds: int, plan: Plan) -> dict:
+def train_folds(options: TableOptions, config: Config, out: Path, plan: Plan) -> dict:
     """Trains as ``train_table`` once per fold, so that every molecule is predicted by models that did not see it.
 
     Args:
         out: folder of a folder ``fold-0``, ``fold-1``, ... for each fold, and of ``predictions.csv``, where ``split``
             is the fold in which a molecule was tested.
-        folds: how many.
-        options, config, plan: as ``train_table``.
+        options, config, plan: as ``train_table``; ``options.folds`` says how many folds there are.
 
     Returns:
         ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same of the
@@ -84,8 +83,8 @@ def train_folds(options: TableOptions, config: Config, out: Path, folds: int, pl
         InputError: as ``train_table`` and ``read_folds``.
     """
     whole = RunFolder(out)
-    check_beginning(config, [whole.fold(number).path for number in range(folds)], plan)
-    tables = read_folds(options, config.featurizer, folds)
+    check_beginning(config, [whole.fold(number).path for number in range(options.folds)], plan)
+    tables = read_folds(options, config.featurizer)
     for labelled in tables:
         check_splits(options, config.task, labelled)
     results = [
@@ -97,7 +96,7 @@ def train_folds(options: TableOptions, config: Config, out: Path, folds: int, pl
         if plan.baseline:
             forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
             result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
-        whole.write_predictions(predictions_out_of_fold(whole, folds))
+        whole.write_predictions(predictions_out_of_fold(whole, options.folds))
         whole.write_test(result)
     return result | numbers_of_rows(tables[0])
 

@@ -84,11 +84,12 @@ def scores_section(run: RunFolder, result: dict, final: Scores) -> Section:
         "random forest alone": result.get("baseline", {}).get("random_forest"),
     }
     rows = tuple((name, *(shown(scores.get(metric)) for metric in metrics)) for name, scores in found.items() if scores)
+    networks = f"{len(final.by_network)} networks" if len(final.by_network) > 1 else "the network"
     words = ["Scores on the test molecules, means over the targets."]
     if result.get("forest_weight"):
         words.append(
-            f"The prediction is the mean of {len(final.by_network)} networks and a random forest, which has a weight "
-            f"of {result['forest_weight']:g}, chosen by validation."
+            f"The prediction is the mean of {networks} and a random forest, which has a weight of "
+            f" {result['forest_weight']:g}, chosen by validation."
         )
     pictures = [png(run.predictions_picture(final.task.kind), prediction_words(final.task.kind))]
     if final.task.kind == "classification":
@@ -125,6 +126,8 @@ def data_section(run: RunFolder, final: Scores) -> Section:
 def split_words(options: dict) -> str:
     if options["split"] == "column":
         return f"the column {options['split_column']}"
+    if options.get("folds"):
+        return f"{options['split']} into {options['folds']} folds, one of which is tested here, seed {options['seed']}"
     sizes = ":".join(f"{100 * options['sizes'][name]:g}" for name in SPLITS)
     if options["split"] == "time":
         return f"the times in the column {options['split_column']}, {sizes}"
@@ -175,6 +178,8 @@ def trust_section(run: RunFolder, result: dict, final: Scores) -> Section:
             (Grid(header, rows),),
             (png(run.calibration_picture, "How often class 1 occurs where it is said to have a probability."),),
         )
+    if final.task.kind == "multiclass":
+        return Section("Probabilities", ("Those of several classes are not calibrated, and have no intervals.",))
     return Section("Intervals", ("There are none: a target has no labels among the validation molecules.",))
 
 

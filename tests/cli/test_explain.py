@@ -3,13 +3,18 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import pictures
+from graphormer_sepnorm.inference.forest import forest_features, save_forest
 from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.training.baseline import fit_forest
 from tests.unit.inference.test_explain import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "explain"]
@@ -41,6 +46,22 @@ def test_one_molecule(saved, tmp_path, ending, method):
 def test_a_target_by_name(saved, tmp_path):
     (explanation,) = explain(saved, "CCO", "-o", tmp_path / "x.svg", "--target", "b")
     assert explanation["caption"].startswith("b = ")
+
+
+def test_it_is_said_that_a_forest_takes_part_in_what_predict_says(saved, tmp_path):
+    def messages() -> str:
+        arguments = ["explain", saved, "CCO", "-o", str(tmp_path / "x.svg")]
+        return CliRunner().invoke(commands.app, arguments, catch_exceptions=False).stderr
+
+    forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2), "regression", 0, 1)
+    path = Path(saved) / "forest.safetensors"
+    try:
+        save_forest(path, replace(forest, weight=0.0))
+        assert messages() == ""
+        save_forest(path, replace(forest, weight=0.3))
+        assert messages().startswith("the network alone is explained; predict blends it with a forest")
+    finally:
+        path.unlink()
 
 
 @pytest.fixture

@@ -116,3 +116,9 @@ def test_invalid_lanes_are_a_sentence(monkeypatch, tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr.startswith("error: GRAPHORMER_SEPNORM_LANES is '7'") and done.stderr.count("\n") == 1
+
+
+def test_the_module_is_the_command_where_no_script_is_on_the_path():
+    module = [sys.executable, "-m", "graphormer_sepnorm.interfaces.cli"]
+    shown = subprocess.run([*module, "--version"], capture_output=True, text=True, cwd=REPOSITORY)
+    assert (shown.returncode, shown.stdout) == (0, f"{__version__}\n")

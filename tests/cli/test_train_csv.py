@@ -266,12 +266,15 @@ def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         ([], "name the columns to predict"),
-        (["--target-columns", "c"], "0 columns 'c'; its columns are smiles, a, b, long, rare"),
+        (
+            ["--target-columns", "c"],
+            "no column 'c' (its columns: smiles, a, b, long, rare): name one that stands there once",
+        ),
         (["--target-columns", "a", "a"], "named twice"),
         (["--target-columns", "a", "--split", "column"], "--split-column NAME go together"),
         (["--target-columns", "a", "--split", "time"], "--split-column NAME go together"),
         (["--target-columns", "a", "--split-column", "b"], "--split-column NAME go together"),
-        (["--target-columns", "a", "--split", "time", "--split-column", "day"], "0 columns 'day'"),
+        (["--target-columns", "a", "--split", "time", "--split-column", "day"], "no column 'day'"),
         (["--target-columns", "a", "--split-sizes", "80:30"], "the split sizes are '80:30': give three"),
         (
             ["--target-columns", "a", "--split", "column", "--split-column", "b", "--split-sizes", "60:20:20"],

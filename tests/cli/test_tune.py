@@ -133,7 +133,7 @@ def test_a_search_that_is_stopped_keeps_its_trials_and_goes_on(table, tmp_path, 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (["--target-columns", "weight"], "0 columns 'weight'"),
+        (["--target-columns", "weight"], "no column 'weight'"),
         (["--csv", "nowhere.csv"], "nowhere.csv"),
         (["--recipe", "nowhere"], "unknown recipe 'nowhere'"),
         (["--recipe", "zinc"], "reads 'zinc' features"),

@@ -40,7 +40,7 @@ def predict(
         float | None, typer.Option(help="Confidence, such as 0.9, of intervals in columns NAME_low and NAME_high.")
     ] = None,
     domain: Annotated[
-        bool, typer.Option("--domain", help="Compare each row with the training molecules, in three columns.")
+        bool, typer.Option("--domain", help="Compare each row with the training molecules, in four columns.")
     ] = False,
     device: Device = "auto",
     precision: Precision = "auto",
@@ -63,8 +63,9 @@ def predict(
     the rows and columns of the input, a column per target and "error", which says why a row could not be read; several
     models give their mean, and their standard deviation in columns that end in "_std". A run folder of train --csv
     also holds a forest that takes part, and what intervals and domain need. --domain adds "similarity", the largest
-    Tanimoto similarity to a training molecule, "cls_distance", the smallest distance in the model's own space, and
-    "warning", which names elements, charges and sizes that no training molecule has.
+    Tanimoto similarity to a training molecule, "cls_distance", the smallest distance in the model's own space,
+    "nearest", the training molecule of that similarity, and "warning", which names elements, charges and sizes that no
+    training molecule has.
 
     A library is a folder, or a pattern in quotes such as "library/*.parquet": each of its files, Parquet or a table,
     becomes a Parquet file in the folder -o, on all cores or on a Dask cluster; the same command goes on where it was

@@ -185,7 +185,7 @@ def train(
         squared = guess.kind == "regression" and metric in ("rmse", "r2")
         loss = loss or ("mse" if squared else "l1")
         asked = (guess.classes, metric, loss, read_weights(target_weights))
-        table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked)
+        table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked, folds or 0)
         featurizer = without_salts(FOR_TABLES) if strip_salts else FOR_TABLES
         config = task_config(TABLE, featurizer, table_task(table), train_config, norm, found.architecture)
     start = start or config.train.start_from
@@ -209,7 +209,7 @@ def train(
             if folds is None:
                 result = train_table(table, config, folder, plan)
             else:
-                result = train_folds(table, config, folder, folds, plan)
+                result = train_folds(table, config, folder, plan)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
             if result["duplicates"]:

@@ -9,8 +9,8 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem.Draw import rdMolDraw2D
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles, strip_salts
+from graphormer_sepnorm.chem.features import looked_at
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.data.tables import open_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import explain_rows
@@ -70,17 +70,11 @@ class Models:
             targets=list(self.predictor.targets),
             is_probability=self.predictor.kind != "regression",
             models=len(self.predictor.models),
-            is_combined=self.is_combined(),
+            is_combined=self.predictor.is_combined,
             confidence=self.confidence if self.trust and self.trust.intervals else None,
             knows_domain=self.trust is not None,
             about=self.about,
         )
-
-    def is_combined(self) -> bool:
-        """Whether the model that is explained is not all that makes the predictions."""
-        forest = self.predictor.forest
-        calibrated = self.trust is not None and self.trust.calibration is not None
-        return len(self.predictor.models) > 1 or calibrated or (forest is not None and forest.weight > 0)
 
     def read(self, path: Path, shown: str, most_rows: int) -> Records:
         """The table in a file.
@@ -110,9 +104,8 @@ class Models:
 
     def predict(self, smiles: list[str]) -> list[Answer]:
         """An answer for each SMILES; one that cannot be read costs its own row alone."""
-        read = without_salts(smiles, self.predictor.featurizer)
         with computing(self.compute):
-            ((_, found),) = compute_chunks(self.predictor, [read], lambda chunk: chunk)
+            ((_, found),) = compute_chunks(self.predictor, [smiles], lambda chunk: chunk)
         rows = zip(found.errors, found.values, found.spread, found.warnings, strict=True)
         answers = [
             Answer(error=error) if error else Answer(predictions=self.by_target(values, spread), warning=warning)
@@ -121,7 +114,7 @@ class Models:
         if self.trust and self.trust.intervals:
             self.add_intervals(answers, found.spread)
         if self.trust:
-            similarity, nearest = self.trust.domain.nearest(read)
+            similarity, nearest = self.trust.domain.nearest(looked_at(self.predictor.featurizer, smiles))
             for answer, number, molecule in zip(answers, similarity.tolist(), nearest, strict=True):
                 if not answer.error:
                     answer.similarity, answer.nearest = number, molecule
@@ -171,11 +164,6 @@ class Models:
             ],
             picture=draw([explanation], ".svg").decode(),
         )
-
-
-def without_salts(smiles: list[str], featurizer: str) -> list[str]:
-    """SMILES as everything about a model reads them: without salts, if its featurizer strips them."""
-    return [strip_salts(text) for text in smiles] if FEATURIZERS[featurizer].strips_salts else smiles
 
 
 def read_small(smiles: str) -> Chem.Mol:

@@ -7,7 +7,14 @@ from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
 from graphormer_sepnorm.chem import features, properties
-from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, Featurizer, read_molecules, without_salts
+from graphormer_sepnorm.chem.features import (
+    FEATURIZERS,
+    ZINC_ATOM_TYPES,
+    Featurizer,
+    looked_at,
+    read_molecules,
+    without_salts,
+)
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.labels import structures_or_errors
@@ -149,3 +156,10 @@ def test_without_salts_the_largest_part_is_read_as_if_it_were_alone(featurizer):
     np.testing.assert_array_equal(found.x, alone.x)
     np.testing.assert_array_equal(found.edge_index, alone.edge_index)
     np.testing.assert_array_equal(found.edge_attr, alone.edge_attr)
+
+
+def test_what_is_read_in_place_of_a_salt_is_its_largest_part():
+    salts = ["CC(=O)[O-].[Na+]", "C(.", "CCO", None]
+    assert looked_at("ogb", salts) == salts
+    assert looked_at("ogb-without-salts", salts) == ["CC(=O)[O-]", "C(.", "CCO", None]
+    assert read_molecules("ogb-without-salts", salts).smiles == ["CC(=O)[O-]", "C(.", "CCO", None]

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from graphormer_sepnorm.data.label_text import bounds_of, is_missing, read_bound, read_class, read_number
+from graphormer_sepnorm.data.label_text import bounds_of, is_class, is_missing, read_bound, read_class, read_number
 from graphormer_sepnorm.errors import InputError
 
 
@@ -81,3 +81,16 @@ def test_bounds_by_hand(text, bound, between):
 def test_bounds_of_no_number(text, reason):
     with pytest.raises(InputError, match=reason):
         read_bound(text, "y")
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.00", 0.0), ("1.", 1.0), (" 1.000 ", 1.0), ("True", 1.0)])
+def test_a_class_is_read_however_many_digits_it_has(text, value):
+    """As ``guess_task`` takes them for classes."""
+    assert is_class(text) and read_class(text, "y") == value
+    assert not is_class("0.01") and not is_class("10")
+
+
+@pytest.mark.parametrize("text", ["#N/A", "<NA>", " nan "])
+def test_what_excel_and_pandas_write_for_nothing_is_missing(text):
+    assert is_missing(text) and read_bound(text, "y") == ""
+    assert math.isnan(read_number(text, "y")) and math.isnan(read_class(text, "y"))

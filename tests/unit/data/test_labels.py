@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from graphormer_sepnorm.data.labels import (
     TableOptions,
     assign_splits,
     check_splits,
+    read_folds,
     read_labelled,
     read_weights,
     table_task,
@@ -31,6 +33,11 @@ from graphormer_sepnorm.errors import InputError
         (
             {"split": "column", "split_column": "fold", "sizes": Sizes(0.5, 0.25, 0.25)},
             "--split-sizes does not go with",
+        ),
+        ({"folds": 2, "sizes": Sizes(0.5, 0.25, 0.25)}, "--split-sizes does not go with --folds"),
+        (
+            {"folds": 2, "split": "time", "split_column": "year"},
+            "--folds goes with --split scaffold, .*; time makes one",
         ),
         ({"balance": True}, "--balance is for --task classification"),
         ({"balance": True, "kind": "multiclass", "classes": ("a", "b")}, "--balance is for --task classification"),
@@ -249,3 +256,24 @@ def test_tasks_of_tables():
     assert (task.kind, task.metric, task.targets, task.balance) == ("classification", "rocauc", ("y",), True)
     task = table_task(TableOptions("a.csv", ("y", "z")))
     assert (task.kind, task.metric, task.targets, task.balance) == ("regression", "mae", ("y", "z"), False)
+
+
+CHAINS = ["C" * size for size in range(1, 31)]
+
+
+def test_folds_have_each_of_several_classes_by_the_same_shares(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y", *(f"{smiles},{'abc'[len(smiles) % 3]}" for smiles in CHAINS))
+    options = TableOptions(path, ("y",), "multiclass", split="random", classes=("a", "b", "c"), folds=5)
+    for fold in read_folds(options, "ogb"):
+        assert np.sum([row.labels for row in fold.of_split("test")], axis=0).tolist() == [2, 2, 2]
+
+
+def test_folds_need_no_division_without_them(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y", *(f"{smiles},{len(smiles)}" for smiles in CHAINS[:6]))
+    options = TableOptions(path, ("y",), split="random")
+    with pytest.raises(InputError, match="no molecule of 6 usable rows"):
+        read_labelled(options, "ogb")
+    folds = read_folds(replace(options, folds=2), "ogb")
+    assert [{split: len(fold.of_split(split)) for split in ("train", "val", "test")} for fold in folds] == [
+        {"train": 2, "val": 1, "test": 3}
+    ] * 2

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,9 +26,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def write(folder, labelled=LABELLED):
-    config = task_config("table.csv", "ogb", table_task(OPTIONS), TrainConfig())
-    write_labelled(folder, labelled, config, OPTIONS)
+def write(folder, labelled=LABELLED, featurizer="ogb", options=OPTIONS):
+    config = task_config("table.csv", featurizer, table_task(options), TrainConfig())
+    write_labelled(folder, labelled, config, options)
 
 
 def test_fields_are_quoted_and_bytes_that_are_not_utf8_become_what_they_were():
@@ -58,6 +60,17 @@ def test_the_same_table_may_be_written_again_and_no_other(folder):
     assert "CN,train" in (folder / "table.csv").read_text()
 
 
+@pytest.mark.parametrize("other", [{"featurizer": "mol"}, {"options": replace(OPTIONS, metric="rmse", loss="mse")}])
+def test_a_table_for_another_task_or_features_is_refused_and_left_as_it_is(folder, other):
+    before = (folder / "table.json").read_bytes()
+    with pytest.raises(InputError, match="was begun for another task or with other features"):
+        write(folder, **other)
+    assert (folder / "table.json").read_bytes() == before
+    (folder / "table.json").write_text("{")
+    write(folder)
+    assert (folder / "table.json").read_bytes() == before
+
+
 def test_the_source_follows_the_content(folder):
     dataset = table_dataset(folder / "table.csv")
     before = dataset.source(folder)
@@ -65,7 +78,10 @@ def test_the_source_follows_the_content(folder):
     assert dataset.source(folder) != before
 
 
-@pytest.mark.parametrize("damage", ["", "{", '{"task": 1}'])
+@pytest.mark.parametrize(
+    "damage",
+    ["", "{", '{"task": 1}', '{"task": {"kind": "regression", "metric": "mae", "targets": ["y"]}, "featurizer": []}'],
+)
 def test_a_damaged_description_is_a_sentence(folder, damage):
     (folder / "table.json").write_text(damage)
     with pytest.raises(InputError, match=r"table\.json is missing or damaged"):

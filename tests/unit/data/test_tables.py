@@ -6,7 +6,15 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.data import tables
-from graphormer_sepnorm.data.tables import Row, free_name, kind_of, open_table, table_of_smiles, with_free_names
+from graphormer_sepnorm.data.tables import (
+    Row,
+    free_name,
+    kind_of,
+    not_one_column,
+    open_table,
+    table_of_smiles,
+    with_free_names,
+)
 from graphormer_sepnorm.errors import InputError
 
 
@@ -254,3 +262,11 @@ def test_smiles_are_a_table_of_one_column():
 def test_a_csv_knows_its_delimiter(tmp_path):
     with open_table(write(tmp_path, "a.csv", "smiles;y\nC;1\n")) as table:
         assert table.delimiter == ";"
+
+
+def test_of_many_columns_some_are_shown():
+    columns = [f"d{number}" for number in range(1000)]
+    assert not_one_column("a.csv", columns, "y", 0).endswith("d18, d19, ...)")
+    assert not_one_column("a.csv", ["smiles", "y", "y"], "y", 2) == (
+        "a.csv has 2 columns 'y' (its columns: smiles, y, y)"
+    )

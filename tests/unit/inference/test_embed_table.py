@@ -39,3 +39,13 @@ def test_every_format_holds_the_same_numbers(table, tmp_path):
 def test_another_suffix_is_refused(table, tmp_path):
     with pytest.raises(InputError, match=r"embeddings are written as \.npz, \.parquet, \.csv, not as '\.txt'"):
         embed_table(Embedder(*tiny_model()), table, tmp_path / "out.txt")
+
+
+def test_columns_of_one_name_are_not_written_as_parquet_that_nothing_reads(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "in.csv").write_text("smiles,y,y\nCCO,1,2\n")
+    embedder = Embedder(*tiny_model())
+    with pytest.raises(InputError, match=r"several columns 'y', and Parquet needs a name for each"):
+        embed_table(embedder, str(tmp_path / "in.csv"), tmp_path / "out.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+    assert embed_table(embedder, str(tmp_path / "in.csv"), tmp_path / "out.csv")["rows"] == 1

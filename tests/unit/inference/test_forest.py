@@ -8,34 +8,12 @@ import rdkit
 
 from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
 from graphormer_sepnorm.chem.fingerprints import SIZE
-from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import forest as forests
-from graphormer_sepnorm.inference.forest import Forest, blended, forest_features, load_forest, save_forest
+from graphormer_sepnorm.inference.forest import blended, forest_features, load_forest, save_forest
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 from graphormer_sepnorm.training.baseline import fit_forest
-
-TREES = 20
-
-
-@pytest.fixture(scope="module")
-def smiles() -> list[str]:
-    return sample_table().smiles.tolist()[:150]
-
-
-@pytest.fixture(scope="module")
-def features(smiles) -> np.ndarray:
-    return forest_features(smiles)
-
-
-@pytest.fixture(scope="module")
-def logp(features) -> np.ndarray:
-    return features[:, [SIZE + NAMES.index("MolLogP"), SIZE + NAMES.index("TPSA")]].astype(np.float64)
-
-
-@pytest.fixture
-def forest(features, logp) -> Forest:
-    return fit_forest(features[:100], logp[:100], "regression", 0, TREES)
+from tests.forests import TREES
 
 
 def test_features_by_hand():

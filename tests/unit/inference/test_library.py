@@ -3,7 +3,9 @@
 import contextlib
 import errno
 import json
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,10 +13,12 @@ import torch
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import library
+from graphormer_sepnorm.inference.forest import forest_features
 from graphormer_sepnorm.inference.library import choose_rows, find_partitions, predict_library
 from graphormer_sepnorm.inference.parts import Options, Selection, write_part
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.system.device import Compute
+from graphormer_sepnorm.training.baseline import fit_forest
 from tests.tiny import tiny_model
 
 ALL = Options(Selection("logp"))
@@ -136,6 +140,15 @@ def test_another_job_is_refused(written, source, tmp_path, change, message):
     after = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     parts = [path for path in before if path.name != "manifest.json"]
     assert after.keys() == before.keys() and all(after[path] == before[path] for path in parts)
+
+
+def test_the_same_models_beside_another_forest_are_refused(written, source, tmp_path):
+    forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 1)
+    half = Predictor([tiny_model()], replace(forest, weight=0.5))
+    predict_library(half, str(source), tmp_path / "out", ALL)
+    assert predict_library(half, str(source), tmp_path / "out", ALL)["rows"] == 5
+    with pytest.raises(InputError, match="begun with other models: choose a new folder"):
+        run(source, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,10 @@ def test_chosen_columns_in_their_order(parquet):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": ("id", "mass")}, r"has no column 'mass': name those to keep with --columns"),
+        (
+            {"columns": ("id", "mass")},
+            r"has no column 'mass' \(its columns: id, smiles, weight\): name those to keep with --columns",
+        ),
         ({"smiles_column": "mol"}, r"has no column 'mol' \(its columns: id, smiles, weight\)"),
         ({"smiles_column": "id"}, r"the column 'id' of .*in.parquet is int64, not text"),
     ],

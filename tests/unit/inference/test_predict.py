@@ -156,6 +156,14 @@ def test_beside_a_forest_the_prediction_is_their_blend_and_then_calibrated(tiny)
     np.testing.assert_array_equal(unweighted.values, ours.values)
 
 
+def test_forest_and_warnings_look_at_a_salt_as_the_models_do(tiny):
+    forest = fit_forest(forest_features(["CCO", "CC(=O)[O-].[Na+]"]), np.array([[0.0], [9]]), "regression", 0, 20)
+    stripping = (tiny[0], replace(tiny[1], featurizer="ogb-without-salts"))
+    trust = Trust(fit_domain(["CC(=O)[O-]"]))
+    found = Predictor([stripping], replace(forest, weight=1.0), trust).predict(["CC(=O)[O-].[Na+]", "CC(=O)[O-]"])
+    assert found.values[0] == found.values[1] and found.warnings == ["", ""]
+
+
 def test_a_forest_or_trust_of_other_targets_is_refused(tiny):
     forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2), "regression", 0, 1)
     trust = Trust(fit_domain(["CCO"]), calibration=Calibration(np.ones(3), np.ones(3)))

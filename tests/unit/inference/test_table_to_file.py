@@ -1,11 +1,9 @@
 import json
-from types import SimpleNamespace
 
 import pytest
 
-from graphormer_sepnorm.data.tables import Row
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.table_to_file import PartialFile, StandardOutput, as_csv, refuse_errors, smiles_for
+from graphormer_sepnorm.inference.table_to_file import PartialFile, StandardOutput, as_csv, refuse_errors
 
 
 def test_lines_of_fields_by_hand():
@@ -66,9 +64,3 @@ def test_standard_output_counts_what_went(capsysbinary):
     output.discard()
     assert capsysbinary.readouterr().out == b"header\n1\n2\n"
     assert (output.progress.rows, output.progress.unreadable, output.progress.bytes) == (2, 1, 11)
-
-
-def test_a_reader_that_strips_salts_never_sees_them():
-    rows = [Row([], "CC(=O)[O-].[Na+]"), Row([], "C(.")]
-    assert smiles_for(SimpleNamespace(featurizer="ogb"))(rows) == ["CC(=O)[O-].[Na+]", "C(."]
-    assert smiles_for(SimpleNamespace(featurizer="ogb-without-salts"))(rows) == ["CC(=O)[O-]", "C(."]

@@ -34,6 +34,12 @@ def test_the_members_of_an_ensemble_are_counted_not_spelt(tmp_path):
         weights_file(tmp_path)
 
 
+def test_a_folder_of_folds_is_told_from_a_model(tmp_path):
+    (tmp_path / "fold-0").mkdir()
+    with pytest.raises(InputError, match=r"it holds folds, name one of them, such as .*fold-0$"):
+        weights_file(tmp_path)
+
+
 def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
     save_tiny(tmp_path)
     weights = tmp_path / "model.safetensors"

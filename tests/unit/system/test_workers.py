@@ -1,4 +1,6 @@
 import os
+import signal
+import subprocess
 import sys
 from functools import partial
 
@@ -60,3 +62,45 @@ def test_threads_are_those_of_before_after_an_error_too():
 
 def test_cores_are_those_of_this_process():
     assert 1 <= available_cores() <= (os.cpu_count() or 1)
+
+
+COMMAND = """
+import itertools, os, signal, sys, time
+from graphormer_sepnorm.interfaces.guard import guarded
+from graphormer_sepnorm.system.workers import map_chunks
+
+def work(smiles):
+    if sys.argv[1] == "killed" and smiles[0] == "5":
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.05)
+
+def command():
+    for number, _ in map_chunks(work, itertools.count(), lambda number: [str(number)]):
+        print(number, flush=True)
+
+guarded(command)
+"""
+
+
+def start(fate: str) -> subprocess.Popen:
+    """A command that shares out work without end, as the first of its own group of processes."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", COMMAND, fate], start_new_session=True, text=True, **pipes)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, with what they are to do")
+def test_a_group_of_processes_that_is_ended_together_says_one_sentence():
+    with start("ended") as process:
+        assert process.stdout.readline() == "0\n"
+        os.killpg(process.pid, signal.SIGTERM)
+        _, messages = process.communicate(timeout=60)
+    assert (process.returncode, messages) == (128 + signal.SIGTERM, "stopped by SIGTERM\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, with what they are to do")
+def test_a_process_that_is_killed_is_a_sentence():
+    with start("killed") as process:
+        _, messages = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert messages.startswith("error: a process that computes was killed, perhaps for want of memory")
+    assert "Traceback" not in messages

@@ -4,35 +4,10 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from graphormer_sepnorm.chem.descriptors import NAMES
-from graphormer_sepnorm.chem.fingerprints import SIZE
-from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forest import Forest, forest_features
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.baseline import blend_weight, fit_forest, table_features
-
-TREES = 20
-
-
-@pytest.fixture(scope="module")
-def smiles() -> list[str]:
-    return sample_table().smiles.tolist()[:150]
-
-
-@pytest.fixture(scope="module")
-def features(smiles) -> np.ndarray:
-    return forest_features(smiles)
-
-
-@pytest.fixture(scope="module")
-def logp(features) -> np.ndarray:
-    return features[:, [SIZE + NAMES.index("MolLogP"), SIZE + NAMES.index("TPSA")]].astype(np.float64)
-
-
-@pytest.fixture
-def forest(features, logp) -> Forest:
-    return fit_forest(features[:100], logp[:100], "regression", 0, TREES)
+from tests.forests import TREES
 
 
 def test_features_of_a_table_are_those_of_its_molecules(smiles, features, tmp_path):

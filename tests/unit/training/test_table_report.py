@@ -1,7 +1,19 @@
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.training.table_report import forest_words, rows_of, shown, split_words, use_section
+from graphormer_sepnorm.tasks import find_metric
+from graphormer_sepnorm.training.table_report import (
+    forest_words,
+    rows_of,
+    shown,
+    split_words,
+    trust_section,
+    use_section,
+)
 
 SIZES = {"train": 0.8, "val": 0.1, "test": 0.1}
 
@@ -15,6 +27,10 @@ def test_numbers_are_shown_with_four_digits():
     [
         ({"split": "scaffold", "seed": 3, "split_column": None}, "scaffold, 80:10:10, seed 3"),
         ({"split": "column", "seed": 0, "split_column": "part"}, "the column part"),
+        (
+            {"split": "random", "seed": 1, "split_column": None, "folds": 5},
+            "random into 5 folds, one of which is tested here, seed 1",
+        ),
         ({"split": "time", "seed": 0, "split_column": "day"}, "the times in the column day, 80:10:10"),
     ],
 )
@@ -35,6 +51,17 @@ def test_the_forest_is_said_to_be_better_where_it_is(metric, ours, forest, words
     result = {"metric": metric, "value": ours, "baseline": {"random_forest": {metric: forest}}}
     assert forest_words(result) == words
     assert forest_words({"metric": metric, "value": ours}) == ""
+
+
+def test_what_is_not_calibrated_is_said_for_its_own_reason():
+    def words(kind: str) -> str:
+        task = TaskConfig(kind, find_metric(kind, None), ("a", "b"))
+        return trust_section(RunFolder(Path("run")), {"trust": {"calibrated_on": 3}}, SimpleNamespace(task=task)).words[
+            0
+        ]
+
+    assert words("multiclass") == "Those of several classes are not calibrated, and have no intervals."
+    assert words("regression") == "There are none: a target has no labels among the validation molecules."
 
 
 def test_rows_are_counted_without_header_and_across_lines(tmp_path):

@@ -8,11 +8,9 @@ import sys
 from dataclasses import fields
 from types import SimpleNamespace
 
-import matplotlib
-import optuna
 import pytest
 
-from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, read_config
+from graphormer_sepnorm.config import Config, TrainConfig, read_config
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.labels import TableOptions, table_task
 from graphormer_sepnorm.data.prepared_table import TABLE
@@ -22,8 +20,9 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.training import tune as module
 from graphormer_sepnorm.training.search_space import SearchSpace, values_of
+from graphormer_sepnorm.training.study import StudyFolder
 from graphormer_sepnorm.training.trial import Ended, Reached, Refused
-from graphormer_sepnorm.training.tune import Limits, StudyFolder, draw, tune, verdict
+from graphormer_sepnorm.training.tune import Limits, tune, verdict
 
 EPOCHS = 5
 STOP = "stop"
@@ -125,21 +124,6 @@ def test_a_search_tries_the_recipe_first_and_keeps_the_best_as_a_recipe(search, 
     assert [line["state"] for line in written[:5]] == ["complete"] * 5, "there is no median yet"
     assert [float(line["lr"]) for line in written] == [config.train.lr for config in search.configs]
     assert not study.best_run.path.exists() and not list(study.path.glob("*.lock"))
-
-
-def test_a_search_is_drawn_from_what_it_has(tmp_path):
-    """Without two different scores nothing can be said of importance."""
-    study = optuna.create_study()
-    folder = StudyFolder(tmp_path)
-    config = task_config(TABLE, "mol", TaskConfig("regression", "mae", ("y",)), TrainConfig(), architecture=slim)
-    places = {"lr": optuna.distributions.FloatDistribution(1e-4, 1e-2)}
-    style = matplotlib.rcParams["axes.facecolor"]
-    for score, pictures in ((1.0, {"history.png"}), (2.0, {"history.png", "importance.png"})):
-        study.tell(study.ask(places), score)
-        draw(study, folder, config)
-        assert {path.name for path in tmp_path.iterdir()} == pictures
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
-    assert matplotlib.rcParams["axes.facecolor"] == style
 
 
 def test_the_same_seed_draws_the_same_and_another_does_not(search):

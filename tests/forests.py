@@ -1,0 +1,32 @@
+"""Molecules, their features, two numbers to learn of them, and a forest that learnt these."""
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.chem.descriptors import NAMES
+from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.inference.forest import Forest, forest_features
+from graphormer_sepnorm.training.baseline import fit_forest
+
+TREES = 20
+
+
+@pytest.fixture(scope="session")
+def smiles() -> list[str]:
+    return sample_table().smiles.tolist()[:150]
+
+
+@pytest.fixture(scope="session")
+def features(smiles) -> np.ndarray:
+    return forest_features(smiles)
+
+
+@pytest.fixture(scope="session")
+def logp(features) -> np.ndarray:
+    return features[:, [SIZE + NAMES.index("MolLogP"), SIZE + NAMES.index("TPSA")]].astype(np.float64)
+
+
+@pytest.fixture
+def forest(features, logp) -> Forest:
+    return fit_forest(features[:100], logp[:100], "regression", 0, TREES)
