@@ -89,7 +89,7 @@ def encodings_row(args: argparse.Namespace) -> dict:
 
 
 def predict_row(args: argparse.Namespace) -> dict:
-    """End to end, from a CSV of SMILES to a CSV of predictions, with start-up: `slim`, and `best` with shipped weights."""
+    """From a CSV of SMILES to a CSV of predictions, with start-up: `slim`, and the shipped `best`."""
     size = 50_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

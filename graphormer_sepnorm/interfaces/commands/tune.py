@@ -1,6 +1,7 @@
 """``graphormer-sepnorm tune``."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -36,7 +37,9 @@ def tune(
     ] = None,
     smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
-    task: Annotated[Literal["regression", "classification"], typer.Option(help="Of --csv.")] = "regression",
+    task: Annotated[
+        Literal["regression", "classification"] | None, typer.Option(help="Of --csv; by default found in its labels.")
+    ] = None,
     split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
     split_column: SplitColumn = None,
     split_sizes: SplitSizes = None,
@@ -64,7 +67,7 @@ def tune(
     """
     with leaving_at_once():
         from graphormer_sepnorm.chem.features import FOR_TABLES
-        from graphormer_sepnorm.data.labels import TableOptions, table_task
+        from graphormer_sepnorm.data.labels import TableOptions, table_task, task_of_table
         from graphormer_sepnorm.data.prepared_table import TABLE
         from graphormer_sepnorm.data.splits import Sizes, read_sizes
         from graphormer_sepnorm.recipes import find_recipe, task_config
@@ -81,7 +84,10 @@ def tune(
     targets = (*target_columns, *(more_targets or ()))
     sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
     division = (split, split_column, sizes, balance, train.seed)
-    table = TableOptions(csv, targets, task, smiles_column, delimiter, *division)
+    guess = task_of_table(csv, targets, task, smiles_column, delimiter)
+    if guess.sentence:
+        print(guess.sentence, file=sys.stderr)
+    table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, guess.classes)
     config = task_config(TABLE, FOR_TABLES, table_task(table), train, architecture=found.architecture)
     config = with_settings(config, settings or ())
     table = replace(table, seed=config.train.seed)
