@@ -79,11 +79,11 @@ def test_updates_do_not_synchronise(recipe, precision):
     trainer.model.train()
     batches = [np.arange(8), np.arange(8, 15), np.arange(15, 23), np.arange(23, 31), np.arange(29, 37)]
     for molecules in batches:
-        trainer.update(molecules, 1e-3)
+        trainer.step(molecules, 1e-3)
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        found: list[Tensor] = [trainer.update(molecules, 1e-3) for molecules in batches]
+        found: list[Tensor] = [trainer.step(molecules, 1e-3) for molecules in batches]
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert torch.stack(found).isfinite().all()
@@ -97,7 +97,7 @@ def test_captured_updates_are_those_of_the_cpu():
         with computing(choose(device)):
             trainer = trainer_of(config)
             trainer.model.train()
-            losses.append(torch.stack([trainer.update(batch, 1e-3)[0].cpu().double() for batch in batches]))
+            losses.append(torch.stack([trainer.step(batch, 1e-3)[0].cpu().double() for batch in batches]))
     assert torch.isclose(losses[0], losses[1], rtol=1e-2).all()
 
 

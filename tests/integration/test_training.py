@@ -230,7 +230,7 @@ def test_gradients_are_clipped(run_config, optimizer):
         return sum(float(gradient.double().square().sum()) for gradient in gradients if gradient is not None)
 
     seen = at_each_step(trainer, squared_norm)
-    trainer.update(np.arange(16), 1e-3)
+    trainer.step(np.arange(16), 1e-3)
     assert sum(seen) ** 0.5 == pytest.approx(1e-3, rel=1e-3)
 
 

@@ -17,6 +17,7 @@ from graphormer_sepnorm.inference import forward
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
+from graphormer_sepnorm.training import resume
 from graphormer_sepnorm.training.device_step import DeviceStep, large_molecules, limited
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config
@@ -66,7 +67,7 @@ def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, reci
     trainer = trainer_of(config_of(recipe))
     trainer.model.train()
     for molecules in (np.arange(8), np.arange(8, 15)):
-        found = trainer.update(molecules, 1e-3)
+        found = trainer.step(molecules, 1e-3)
         assert found.device == META and found.shape == (2,)
     assert {p.grad.device for p in trainer.model.parameters() if p.grad is not None} == {META}
     states = [value for o in trainer.optimizers for state in o.state.values() for value in state.values()]
@@ -101,7 +102,8 @@ def test_the_device_of_these_tests_refuses_to_wait(wait):
 
 
 def steps_on_cpu(trainer: Trainer) -> DeviceStep:
-    return DeviceStep(trainer.model, trainer.task, trainer.train, trainer.config.train, trainer.optimizers)
+    optimizers = [getattr(optimizer, "optimizer", optimizer) for optimizer in trainer.optimizers]  # without Fabric
+    return DeviceStep(trainer.model, trainer.task, trainer.train, trainer.config.train, optimizers, trainer.average)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
@@ -118,7 +120,7 @@ def test_a_step_of_the_device_path_is_that_of_the_host(monkeypatch, recipe, opti
         if there:
             monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
             trainer.step = steps_on_cpu(trainer)
-        found.append(torch.stack([trainer.update(batch, 1e-3).double() for batch in batches]))
+        found.append(torch.stack([trainer.step(batch, 1e-3).double() for batch in batches]))
     torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
 
 
@@ -207,12 +209,47 @@ def test_a_step_whose_loss_is_not_finite_changes_no_weight():
     trainer = trainer_of(replace(tiny_config(), train=replace(tiny_config().train, averaging=0.0)))
     trainer.step = steps_on_cpu(trainer)
     trainer.model.train()
-    trainer.update(np.arange(8), 1e-3)
+    trainer.step(np.arange(8), 1e-3)
     before = [p.detach().clone() for p in trainer.model.parameters()]
     trainer.step.data.y[3] = torch.inf
-    loss, _ = trainer.update(np.arange(8), 1e-3).tolist()
+    loss, _ = trainer.step(np.arange(8), 1e-3).tolist()
     assert not np.isfinite(loss)
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+
+
+def update_with(trainer: Trainer, backend: str | None) -> DeviceStep:
+    """Updates on the CPU, whose change of the weights is compiled once, as on a GPU; None: not at all."""
+    step = steps_on_cpu(trainer)
+    if backend is not None:
+        step.change = torch.compile(step.change, fullgraph=True, dynamic=False, backend=backend)
+    return step
+
+
+def kept_after(config: Config, backend: str | None) -> dict[str, Tensor]:
+    """Losses, weights, averages and what optimizers keep after four updates, the last with a learning rate of 0."""
+    trainer = trainer_of(config)
+    trainer.step = update_with(trainer, backend)
+    trainer.model.train()
+    batches = [np.arange(8), np.arange(8, 15), np.arange(15, 23), np.arange(23, 31)]
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        results = [trainer.step(batch, lr) for batch, lr in zip(batches, (1e-3, 2e-3, 1e-3, 0.0), strict=True)]
+    tensors, scalars = resume.kept(trainer.optimizers, trainer.model)
+    assert scalars["0.group.0.lr"] == 0.0
+    return {"results": torch.stack(results)} | resume.weights(trainer) | tensors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_compiled_change_of_the_weights_is_the_one_operation_by_operation(optimizer, backend):
+    """One graph for all updates: of limiting, optimizers and averaging."""
+    torch._dynamo.reset()
+    config = config_of("best", optimizer)
+    config = replace(config, model=replace(config.model, attention_dropout=0.0))
+    expected, found = kept_after(config, None), kept_after(config, backend)
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, rtol=2e-3, atol=2e-5, msg=lambda text: f"{name}: {text}")
 
 
 def test_gradients_are_limited_by_hand():
