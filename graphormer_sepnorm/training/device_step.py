@@ -154,6 +154,7 @@ def change(parts: list[Part], pairs: Pairs, loss: Tensor, rate: Tensor, pull: Te
     if pairs.averages:
         ways = torch._foreach_sub(pairs.weights, pairs.averages)
         torch._foreach_add_(pairs.averages, torch._foreach_mul(ways, pull))
+    if pairs.copies:
         torch._foreach_copy_(pairs.copies, pairs.buffers)
     return torch.stack([loss, norm])
 

@@ -69,8 +69,9 @@ class PartedAdamW(AdamW):
         return [self.part(group) for group in self.param_groups]
 
     def part(self, group: dict) -> Part:
-        parameters, gradients, means, squares, largest, steps = ([] for _ in range(6))
-        self._init_group(group, parameters, gradients, means, squares, largest, steps)
+        lists: list[list[Tensor]] = [[] for _ in range(6)]
+        self._init_group(group, *lists)
+        parameters, gradients, means, squares, _, steps = lists
         beta1, beta2 = group["betas"]
         move = partial(fused_adamw, beta1=beta1, beta2=beta2, weight_decay=group["weight_decay"], eps=group["eps"])
         return Part(move, parameters, gradients, [means, squares, steps])
@@ -141,8 +142,8 @@ class BatchedMuon(Muon):
 
     def parts_of(self, group: dict) -> list[Part]:
         """A part for each shape of matrices."""
-        matrices, gradients, momenta = ([] for _ in range(3))
-        self._init_group(group, matrices, gradients, momenta)
+        lists: list[list[Tensor]] = [[] for _ in range(3)]
+        self._init_group(group, *lists)
         move = partial(
             batched_muon,
             momentum=group["momentum"],
@@ -152,7 +153,7 @@ class BatchedMuon(Muon):
             eps=group["eps"],
         )
         of_shape: dict[torch.Size, Part] = defaultdict(lambda: Part(move, [], [], [[]]))
-        for matrix, gradient, kept in zip(matrices, gradients, momenta, strict=True):
+        for matrix, gradient, kept in zip(*lists, strict=True):
             part = of_shape[matrix.shape]
             part.parameters.append(matrix)
             part.gradients.append(gradient)

@@ -60,7 +60,7 @@ MUTATIONS = (
         ("return x.mT if tall else x", "return x"),
         ("for _ in range(steps):", "for _ in range(steps - 1):"),
         ("beta=b, alpha=c)", "beta=c, alpha=b)"),
-        ('1 - group["momentum"])', 'group["momentum"])'),
+        ("gradients, 1 - momentum)", "gradients, momentum)"),
     ),
     *mutations(
         "training/trainer.py",

@@ -1,5 +1,6 @@
 """Updates of a GPU, on the CPU and on PyTorch's meta device, where any wait for a value raises."""
 
+import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,11 +17,14 @@ from graphormer_sepnorm.data.load import load_split
 from graphormer_sepnorm.data.on_device import DeviceDataset
 from graphormer_sepnorm.inference import forward
 from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.training import resume
 from graphormer_sepnorm.training.device_step import DeviceStep, Pairs, change, large_molecules, limited
-from graphormer_sepnorm.training.optimizers import BatchedMuon, PartedAdamW
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, PartedAdamW
+from graphormer_sepnorm.training.recorder import Recorder
+from graphormer_sepnorm.training.step import HostStep
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config
 
@@ -199,6 +203,31 @@ def test_batches_that_do_not_fit_are_computed_packed():
     step.shape = replace(step.shape, length=16)
     assert step.batch(np.arange(8)).shape is None
     assert step(np.arange(8), 1e-3).isfinite().all()
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_run_goes_on_there_as_here_and_the_other_way_round(tmp_path, optimizer):
+    """Losses of a second epoch, from the state of a first one that was computed on either."""
+    config = tiny_config(epochs=2, dropout=0.0, optimizer=optimizer)
+    found = {}
+    for paths in itertools.product((False, True), repeat=2):
+        for on_device in paths:
+            trainer = trainer_of(config)
+            if on_device:
+                trainer.step = steps_on_cpu(trainer)
+            recorder = Recorder(trainer, RunFolder(tmp_path / str(paths)), verbose=False)
+            recorder.resume()
+            found[paths] = next(recorder.epochs())
+        assert found[paths].epoch == 2
+        assert (found[paths].train_loss, found[paths].val_metric) == pytest.approx(
+            (found[False, False].train_loss, found[False, False].val_metric), rel=1e-3
+        )
+
+
+def test_an_optimizer_without_parts_updates_on_a_gpu_as_elsewhere(on_meta, monkeypatch):
+    monkeypatch.setitem(OPTIMIZERS, "sgd", lambda model, train: [torch.optim.SGD(model.parameters(), lr=train.lr)])
+    trainer = trainer_of(config_of("best", "sgd"))
+    assert isinstance(trainer.step, HostStep) and not isinstance(trainer.validated, DeviceDataset)
 
 
 def test_large_molecules_are_told_of():
