@@ -31,7 +31,8 @@ def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping()
     trainer.model.train()
     batch = trainer.step.batch(np.arange(8))
     loss = find_loss(trainer.model, trainer.task, "32-true", batch)
-    gradients = torch.autograd.grad(loss, list(trainer.model.parameters()))
+    learning = [parameter for parameter in trainer.model.parameters() if parameter.requires_grad]
+    gradients = torch.autograd.grad(loss, learning)
     found, norm = trainer.step(np.arange(8), 1e-3).tolist()
     assert found == pytest.approx(loss.item(), rel=1e-5)
     assert norm == pytest.approx(torch.nn.utils.get_total_norm(gradients).item(), rel=1e-4) and norm > 1e-3
