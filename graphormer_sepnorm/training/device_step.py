@@ -128,8 +128,8 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(average: nn.Module, model: nn.Module) -> Pairs:
-    averages, weights = ([p.detach() for p in side.parameters()] for side in (average, model))
-    return Pairs(averages, weights, list(average.buffers()), list(model.buffers()))
+    """The tensors themselves: views of weights that change beside them would keep a graph from being captured."""
+    return Pairs(list(average.parameters()), list(model.parameters()), list(average.buffers()), list(model.buffers()))
 
 
 def change(parts: list[Part], pairs: Pairs, loss: Tensor, rate: Tensor, pull: Tensor, most: float) -> Tensor:

@@ -293,7 +293,7 @@ def test_compiled_to_machine_code_a_change_of_the_weights_gives_the_same():
         shapes = [(4, 8), (4, 8), (8,), (2,)]
         weights, averages = ([nn.Parameter(torch.randn(shape, generator=generator)) for shape in shapes] for _ in "ab")
         optimizers = [BatchedMuon(weights[:2], weight_decay=0.5), PartedAdamW(weights[2:], fused=True)]
-        pairs = Pairs([average.detach() for average in averages], [weight.detach() for weight in weights], [], [])
+        pairs = Pairs(averages, weights, [], [])
         function = compiler(partial(change, most=1.0))
         for loss in (1.0, 2.0, float("inf")):
             for weight in weights:
