@@ -115,7 +115,8 @@ def test_an_update_is_three_graphs(optimizer):
     trainer.model.train()
     for molecules in BATCHES:
         trainer.step(molecules, 1e-3)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
         trainer.step(BATCHES[0], 1e-3)
         torch.cuda.synchronize()
     launches = {event.key: event.count for event in profile.key_averages()}
