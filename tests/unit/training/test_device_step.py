@@ -22,7 +22,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.training import resume
 from graphormer_sepnorm.training.device_step import DeviceStep, Pairs, change, large_molecules, limited
-from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, PartedAdamW
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, Part, PartedAdamW
 from graphormer_sepnorm.training.recorder import Recorder
 from graphormer_sepnorm.training.step import HostStep
 from graphormer_sepnorm.training.trainer import Trainer
@@ -304,6 +304,36 @@ def test_compiled_to_machine_code_a_change_of_the_weights_gives_the_same():
         found.append([result, *pairs.averages, *pairs.weights])
     for ours, expected in zip(*found, strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+def descend(rate: Tensor, parameters: list[Tensor], gradients: list[Tensor]) -> None:
+    torch._foreach_sub_(parameters, torch._foreach_mul(gradients, rate))
+
+
+def test_a_change_by_hand():
+    """A gradient (3, 4) limited to the norm 1, at half of it, and an average that goes a quarter of the way."""
+    weights, averages, buffers, copies = ([torch.tensor(row)] for row in ([1.0, 2.0], [0.0, 0.0], [9], [0]))
+    parts = [Part(descend, weights, [torch.tensor([3.0, 4.0])], [])]
+    pairs = Pairs(averages, weights, copies, buffers)
+    rate, pull = torch.tensor(0.5), torch.tensor(0.25)
+    assert change(parts, pairs, torch.tensor(2.0), rate, pull, most=1.0).tolist() == [2.0, 5.0]
+    torch.testing.assert_close(weights[0], torch.tensor([0.7, 1.6]))
+    torch.testing.assert_close(averages[0], torch.tensor([0.175, 0.4]))
+    assert copies[0].tolist() == [9]
+    before = weights[0].clone()
+    assert not change(parts, pairs, torch.tensor(torch.inf), rate, pull, most=1.0).isfinite().all()
+    assert weights[0].equal(before)
+
+
+def test_averages_follow_there_as_here():
+    trainer = trainer_of(tiny_config())
+    trainer.step = steps_on_cpu(trainer)
+    trainer.model.train()
+    trainer.step(np.arange(8), 1e-3)
+    first = trainer.model.cls.detach().clone()
+    torch.testing.assert_close(trainer.evaluated.cls.detach(), first)
+    trainer.step(np.arange(8, 15), 1e-3)
+    torch.testing.assert_close(trainer.evaluated.cls.detach(), 0.9 * first + 0.1 * trainer.model.cls.detach())
 
 
 def test_gradients_are_limited_by_hand():
