@@ -156,19 +156,20 @@ class RunFolder:
         write_atomically(self.config, config_to_json(config).encode())
         remove_leftovers(self.path)
 
-    def append_metrics(self, line: dict[str, float]) -> None:
-        """Adds a line to the metrics, in place of lines of its epoch or later ones from an interrupted run.
+    def append_metrics(self, lines: list[dict[str, float]]) -> None:
+        """Adds lines to the metrics, in place of lines of the first one's epoch or later ones from an interrupted run.
 
         Raises:
             InputError: the metrics that are there cannot be read, or the folder cannot be written.
         """
         before = self.metrics.read_text().splitlines() if self.metrics.exists() else []
         try:
-            kept = [text for text in before if json.loads(text)["epoch"] < line["epoch"]]
+            kept = [text for text in before if json.loads(text)["epoch"] < lines[0]["epoch"]]
         except (ValueError, KeyError, TypeError, RecursionError):
             message = f"{self.metrics} is damaged: remove it, and the run goes on without its earlier epochs"
             raise InputError(message) from None
-        write_atomically(self.metrics, "".join(f"{text}\n" for text in [*kept, json.dumps(line)]).encode())
+        content = "".join(f"{text}\n" for text in [*kept, *map(json.dumps, lines)])
+        write_atomically(self.metrics, content.encode())
 
     def read_metrics(self) -> list[dict[str, float]]:
         """The lines of the metrics."""

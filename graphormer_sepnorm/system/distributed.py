@@ -163,8 +163,11 @@ def average_gradients(model: nn.Module) -> None:
 
 
 def map_shares(function: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
-    """What ``function`` makes of rows [M, ...], each for itself, in the same shape; each replica computes its share."""
-    replica = replicas.current()
+    """What ``function`` makes of rows [M, ...], each for itself, in the same shape; each replica computes its share.
+
+    While ``torch.compile`` looks on, this process computes all.
+    """
+    replica = None if torch.compiler.is_compiling() else replicas.current()
     if replica is None:
         return function(rows)
     whole = torch.zeros_like(rows)

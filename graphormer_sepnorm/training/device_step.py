@@ -1,14 +1,18 @@
-"""Updates on a GPU, none of which waits for it: the molecules lie there, shapes are fixed, losses are read later."""
+"""Updates on a GPU, none of which waits for it: the molecules lie there, shapes are fixed, losses are read later.
+
+An update is three graphs, each launched at once: from the numbers of its molecules to the loss, back to the gradients,
+and from these to changed weights.
+"""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel
 from torch.utils._triton import has_triton
 
 from graphormer_sepnorm.config import TrainConfig
@@ -16,64 +20,60 @@ from graphormer_sepnorm.data.on_device import DeviceDataset, fits, random_shape
 from graphormer_sepnorm.data.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.training.optimizers import Part, Parted
+from graphormer_sepnorm.training.step import find_loss
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
 class DeviceStep:
-    """One optimiser step after another on a device; each is launched and none is waited for.
+    """One update after another on a device, of one process; each is launched and none is waited for.
 
     Args:
         model: on the device, in training.
         task: its numbers on the device.
         train: the training split, moved there.
-        config: batch size, precision and clipping.
+        config: batch size, precision, clipping and averaging.
         optimizers: of the model's parameters.
+        average: follows the model; None: nothing does.
 
     Attributes:
         shape: of the batches that most are.
     """
 
+    updates_per_reading = 100  # reading waits for the device
+
     def __init__(
-        self, model: Network, task: Task, train: MoleculeDataset, config: TrainConfig, optimizers: Sequence[Optimizer]
+        self,
+        model: Network,
+        task: Task,
+        train: MoleculeDataset,
+        config: TrainConfig,
+        optimizers: Sequence[Parted],
+        average: AveragedModel | None = None,
     ):
         self.model, self.task, self.train, self.config = model, task, train, config
-        self.optimizers = optimizers
+        self.optimizers, self.average = optimizers, average
         self.device = model.cls.device
         self.data = DeviceDataset(train, self.device)
         self.shape = random_shape(self.data.sizes, min(config.batch_size, len(train)))
-        self.rate = torch.zeros((), device=self.device)
-        self.find_loss_of_numbers = captured(self.find_loss_of_numbers_, self.device, self.data.tensors())
-        self.limited = captured(partial(limited, most=config.clip_norm), self.device)
+        self.rate, self.pull = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
+        self.captures = self.device.type == "cuda" and has_triton()
+        if self.captures:
+            torch.compiler.reset()  # graphs of another model count towards a limit, and hold memory
+            keep_in_place([*self.data.tensors(), self.rate, self.pull])
+        self.find_loss_of_numbers = self.captured(self.find_loss_of_numbers_)
+        self.change = self.captured(partial(change, most=config.clip_norm))
         if words := large_molecules(self.data.sizes[:, 0], self.shape.length):
             warnings.warn(words, stacklevel=2)
 
-    def __call__(self, molecules: np.ndarray, lr: float) -> Tensor:
-        """Updates the model by a batch: [2], the loss and the norm of the gradient before clipping.
-
-        Nothing is changed by a step whose loss or gradient is not finite, but for statistics of BatchNorm.
-        """
-        self.model.zero_grad()
-        if fits(self.data.sizes[molecules], self.shape):
-            loss = self.find_loss_of_numbers(self.data.numbers(molecules, self.shape.molecules))
-        else:
-            loss = self.find_loss(self.batch(molecules))
-        loss.backward()
-        learning = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
-        gradients = [parameter.grad for parameter in learning if parameter.grad is not None]
-        gradients, norm, finite = self.limited(gradients, loss.detach())
-        for parameter, gradient in zip(learning, gradients, strict=True):
-            parameter.grad = gradient
-        self.rate.fill_(lr)
-        self.rate.masked_fill_(~finite, 0)
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = self.rate
-            optimizer.step()
-        return torch.stack([loss.detach(), norm])
+    def captured(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        """The function as one graph that a GPU runs without further launches, where PyTorch can compile it."""
+        if not self.captures:
+            return function
+        return torch.compile(function, fullgraph=True, dynamic=False, mode="reduce-overhead")
 
     def batch(self, molecules: np.ndarray) -> GraphBatch:
         """The molecules with these numbers on the device, in the fixed shape if they fit into it."""
@@ -81,29 +81,82 @@ class DeviceStep:
             return self.data.batch(self.data.numbers(molecules, self.shape.molecules), self.shape)
         return self.train.batch(molecules).to(self.device)
 
+    def __call__(self, molecules: np.ndarray, lr: float) -> Tensor:
+        """Updates the model by a batch, and the averaged one: [2], the loss and the gradient's norm before clipping.
+
+        No weight is changed by an update whose loss or gradient is not finite; statistics of BatchNorm and what
+        optimizers keep are.
+        """
+        self.model.zero_grad()
+        if self.captures:
+            torch.compiler.cudagraph_mark_step_begin()  # what graphs gave since the last one is no longer needed
+        if fits(self.data.sizes[molecules], self.shape):
+            loss = self.find_loss_of_numbers(self.data.numbers(molecules, self.shape.molecules))
+        else:
+            loss = find_loss(self.model, self.task, self.config.precision, self.batch(molecules))
+        loss.backward()
+        return self.update(loss.detach(), lr)
+
     def find_loss_of_numbers_(self, numbers: Tensor) -> Tensor:
-        return self.find_loss(self.data.batch(numbers, self.shape))
+        return find_loss(self.model, self.task, self.config.precision, self.data.batch(numbers, self.shape))
 
-    def find_loss(self, batch: GraphBatch) -> Tensor:
-        with autocast(self.config.precision, self.device):
-            output = self.model(batch)
-        assert batch.y is not None
-        return self.task.loss(output.float(), batch.y, batch.bounds)
+    def update(self, loss: Tensor, lr: float) -> Tensor:
+        """Moves weights by their gradients and averages after them: [2] as above."""
+        parts, pairs = [part for optimizer in self.optimizers for part in optimizer.parts()], Pairs([], [], [], [])
+        self.rate.fill_(lr)
+        if self.average is not None:
+            pairs = pairs_of(self.average.module, self.model)
+            self.pull.fill_(1 - self.config.averaging if self.average.n_averaged else 1.0)
+            self.average.n_averaged += 1
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = lr
+        if self.captures:
+            keep_in_place(tensor for part in parts for tensor in part.lasting())
+            keep_in_place(tensor for tensors in pairs for tensor in tensors)
+        with torch.no_grad():
+            return self.change(parts, pairs, loss, self.rate, self.pull).clone()  # the graph's next run writes there
 
 
-def captured(
-    function: Callable[Parameters, Result], device: torch.device, lasting: Iterable[Tensor] = ()
-) -> Callable[Parameters, Result]:
-    """The function as one graph that a GPU runs without further launches, where PyTorch can compile it.
+class Pairs(NamedTuple):
+    """Averaged weights and those that they follow, and the buffers that are copied beside them."""
+
+    averages: list[Tensor]
+    weights: list[Tensor]
+    copies: list[Tensor]
+    buffers: list[Tensor]
+
+
+def pairs_of(average: nn.Module, model: nn.Module) -> Pairs:
+    """The tensors themselves: views of weights that change beside them would keep a graph from being captured."""
+    return Pairs(list(average.parameters()), list(model.parameters()), list(average.buffers()), list(model.buffers()))
+
+
+def change(parts: list[Part], pairs: Pairs, loss: Tensor, rate: Tensor, pull: Tensor, most: float) -> Tensor:
+    """Limits gradients, moves parameters by them, and averages after these.
 
     Args:
-        lasting: what it reads and nobody moves; a captured graph would copy it for each run.
+        loss: [] that the gradients are of; if it or their norm is not finite, nothing moves.
+        rate: [] learning rate.
+        pull: [] what part of the way to the weights the averages go.
+        most: norm of the gradients.
+
+    Returns:
+        the loss and the norm of the gradients [2].
     """
-    if device.type != "cuda" or not has_triton():
-        return function
-    for tensor in lasting:
-        torch._dynamo.mark_static_address(tensor, guard=False)
-    return torch.compile(function, fullgraph=True, dynamic=False, mode="reduce-overhead")
+    gradients, norm, finite = limited([gradient for part in parts for gradient in part.gradients], loss, most)
+    rate = rate.where(finite, 0)
+    first = 0
+    for part in parts:
+        past = first + len(part.parameters)
+        part.move(rate, part.parameters, gradients[first:past], *part.kept)
+        first = past
+    if pairs.averages:
+        ways = torch._foreach_sub(pairs.weights, pairs.averages)
+        torch._foreach_add_(pairs.averages, torch._foreach_mul(ways, pull))
+    if pairs.copies:
+        torch._foreach_copy_(pairs.copies, pairs.buffers)
+    return torch.stack([loss, norm])
 
 
 def limited(gradients: list[Tensor], loss: Tensor, most: float) -> tuple[list[Tensor], Tensor, Tensor]:
@@ -118,6 +171,12 @@ def limited(gradients: list[Tensor], loss: Tensor, most: float) -> tuple[list[Te
     return [(gradient * factor).where(finite, 0) for gradient in gradients], norm, finite
 
 
+def keep_in_place(tensors: Iterable[Tensor]) -> None:
+    """Promises that tensors stay where they are; a captured graph would copy them for each run."""
+    for tensor in tensors:
+        torch._dynamo.mark_static_address(tensor, guard=False)
+
+
 def large_molecules(num_atoms: np.ndarray, length: int) -> str:
     """A warning of molecules that the shape of most batches has no room for; "" if there are none."""
     count = int((num_atoms >= length).sum())
@@ -127,13 +186,3 @@ def large_molecules(num_atoms: np.ndarray, length: int) -> str:
         f"{count:,} of {len(num_atoms):,} training molecules have {length} atoms or more, the largest "
         f"{num_atoms.max():,}: their batches are computed operation by operation, which is slower"
     )
-
-
-def follow(average: nn.Module, model: nn.Module, decay: float, first: bool) -> None:
-    """Moves averaged weights towards those of a model, or to them at ``first``; buffers are copied."""
-    with torch.no_grad():
-        pairs = list(zip(average.parameters(), model.parameters(), strict=True))
-        averages, now = ([pair[side].detach() for pair in pairs] for side in (0, 1))
-        torch._foreach_lerp_(averages, now, 1.0 if first else 1 - decay)
-        for kept, buffer in zip(average.buffers(), model.buffers(), strict=True):
-            kept.copy_(buffer)

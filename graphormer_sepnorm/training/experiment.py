@@ -43,7 +43,7 @@ def train_run(
         config: the run.
         out: run folder; must be new unless ``resume``.
         root: folder of the downloaded datasets.
-        resume: go on from the last completed epoch of ``out``.
+        resume: go on from the last saved epoch of ``out``.
         alone: keeps other runs out of the folder while training writes there; None: ``training_alone``.
         processes: number of replicas of this process that train together, each on one thread.
 

@@ -6,11 +6,13 @@ tensors and numbers in its groups, is saved and resumed.
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import overload
+from functools import partial
+from typing import NamedTuple, Protocol, overload, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
+from torch.optim.adamw import adamw as move_by_adamw
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
@@ -30,9 +32,89 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     ]
 
 
+class Part(NamedTuple):
+    """Parameters that an optimizer moves alike, and how: tensors and operations that a GPU captures as a graph.
+
+    Attributes:
+        move: called with a learning rate, which may be a tensor [], and with the lists below, each of ``kept`` for
+            itself; changes parameters and what is kept in place.
+        parameters, gradients: n tensors each.
+        kept: lists of n tensors each, which the optimizer keeps of the parameters.
+    """
+
+    move: Callable[..., None]
+    parameters: list[Tensor]
+    gradients: list[Tensor]
+    kept: list[list[Tensor]]
+
+    def lasting(self) -> list[Tensor]:
+        """What is changed in place."""
+        return [*self.parameters, *(tensor for tensors in self.kept for tensor in tensors)]
+
+
+@runtime_checkable
+class Parted(Protocol):
+    """An optimizer whose step is that of parts, one after another."""
+
+    param_groups: list[dict]
+
+    def parts(self) -> list[Part]:
+        """Of the parameters that have a gradient; what is kept of them is there from now on."""
+
+
+class PartedAdamW(AdamW):
+    """PyTorch's fused AdamW, in parts."""
+
+    def parts(self) -> list[Part]:
+        return [self.part(group) for group in self.param_groups]
+
+    def part(self, group: dict) -> Part:
+        lists: list[list[Tensor]] = [[] for _ in range(6)]
+        self._init_group(group, *lists)
+        parameters, gradients, means, squares, _, steps = lists
+        beta1, beta2 = group["betas"]
+        move = partial(fused_adamw, beta1=beta1, beta2=beta2, weight_decay=group["weight_decay"], eps=group["eps"])
+        return Part(move, parameters, gradients, [means, squares, steps])
+
+
+def fused_adamw(
+    lr: float | Tensor,
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    means: list[Tensor],
+    squares: list[Tensor],
+    steps: list[Tensor],
+    *,
+    beta1: float,
+    beta2: float,
+    weight_decay: float,
+    eps: float,
+) -> None:
+    """An update by PyTorch's AdamW in as few launches as there can be: the compiler does its own fusing."""
+    compiled = torch.compiler.is_compiling()
+    move_by_adamw(
+        parameters,
+        gradients,
+        means,
+        squares,
+        [],
+        steps,
+        fused=not compiled,
+        foreach=compiled,
+        capturable=compiled,
+        amsgrad=False,
+        maximize=False,
+        lr=lr,
+        beta1=beta1,
+        beta2=beta2,
+        weight_decay=weight_decay,
+        eps=eps,
+    )
+
+
 def adamw(model: Network, train: TrainConfig) -> list[Optimizer]:
     """AdamW for everything. Source: Loshchilov and Hutter, ICLR 2019."""
-    return [AdamW(parameter_groups(model, train.weight_decay), lr=train.lr, fused=True)]
+    return [PartedAdamW(parameter_groups(model, train.weight_decay), lr=train.lr, fused=True)]
 
 
 class BatchedMuon(Muon):
@@ -51,32 +133,57 @@ class BatchedMuon(Muon):
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
         loss = None if closure is None else torch.enable_grad()(closure)()
         for group in self.param_groups:
-            of_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
-            for matrix in group["params"]:
-                if matrix.grad is not None:
-                    of_shape[matrix.shape].append(matrix)
-                    if not self.state[matrix]:
-                        self.state[matrix]["momentum_buffer"] = torch.zeros_like(matrix)
-            for matrices in of_shape.values():
-                self.update(matrices, group)
+            for part in self.parts_of(group):
+                part.move(group["lr"], part.parameters, part.gradients, *part.kept)
         return loss
 
-    def update(self, matrices: list[Tensor], group: dict) -> None:
-        """Moves matrices of one shape, with Nesterov momentum and a step of the size of AdamW's."""
-        gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
-        momenta = [self.state[matrix]["momentum_buffer"] for matrix in matrices]
-        torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
-        directions = torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))
-        changes = map_shares(
-            lambda share: orthogonalized(share, group["ns_coefficients"], group["ns_steps"], group["eps"]), directions
+    def parts(self) -> list[Part]:
+        return [part for group in self.param_groups for part in self.parts_of(group)]
+
+    def parts_of(self, group: dict) -> list[Part]:
+        """A part for each shape of matrices."""
+        lists: list[list[Tensor]] = [[] for _ in range(3)]
+        self._init_group(group, *lists)
+        move = partial(
+            batched_muon,
+            momentum=group["momentum"],
+            weight_decay=group["weight_decay"],
+            coefficients=group["ns_coefficients"],
+            steps=group["ns_steps"],
+            eps=group["eps"],
         )
-        torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
-        rate = 0.2 * max(directions.shape[1:]) ** 0.5 * group["lr"]
-        changes = changes.to(directions.dtype)
-        if isinstance(rate, Tensor):  # read where it lies: as alpha it would be waited for
-            torch._foreach_sub_(matrices, list(changes * rate))
-        else:
-            torch._foreach_add_(matrices, list(changes), alpha=-rate)
+        of_shape: dict[torch.Size, Part] = defaultdict(lambda: Part(move, [], [], [[]]))
+        for matrix, gradient, kept in zip(*lists, strict=True):
+            part = of_shape[matrix.shape]
+            part.parameters.append(matrix)
+            part.gradients.append(gradient)
+            part.kept[0].append(kept)
+        return list(of_shape.values())
+
+
+def batched_muon(
+    lr: float | Tensor,
+    matrices: list[Tensor],
+    gradients: list[Tensor],
+    momenta: list[Tensor],
+    *,
+    momentum: float,
+    weight_decay: float,
+    coefficients: tuple[float, float, float],
+    steps: int,
+    eps: float,
+) -> None:
+    """Moves matrices of one shape, with Nesterov momentum and a step of the size of AdamW's."""
+    torch._foreach_lerp_(momenta, gradients, 1 - momentum)
+    directions = torch.stack(torch._foreach_lerp(gradients, momenta, momentum))
+    changes = map_shares(lambda share: orthogonalized(share, coefficients, steps, eps), directions)
+    torch._foreach_mul_(matrices, 1 - lr * weight_decay)
+    rate = 0.2 * max(directions.shape[1:]) ** 0.5 * lr
+    changes = changes.to(directions.dtype)
+    if isinstance(rate, Tensor):  # read where it lies: as alpha it would be waited for
+        torch._foreach_sub_(matrices, list(changes * rate))
+    else:
+        torch._foreach_add_(matrices, list(changes), alpha=-rate)
 
 
 def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
@@ -109,7 +216,7 @@ def muon(model: Network, train: TrainConfig) -> list[Optimizer]:
         group["params"] = [parameter for parameter in group["params"] if id(parameter) not in taken]
     return [
         BatchedMuon(matrices, lr=train.lr, weight_decay=train.weight_decay),
-        AdamW(groups, lr=train.lr, fused=True),
+        PartedAdamW(groups, lr=train.lr, fused=True),
     ]
 
 

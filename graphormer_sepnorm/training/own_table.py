@@ -34,7 +34,7 @@ class Plan:
             ``baseline``.
         blend: whether that forest takes part in the predictions, by the weight that validation chooses; of several
             classes that exclude each other it never does, because its probabilities do not add up to 1.
-        resume: go on from the last completed epoch.
+        resume: go on from the last saved epoch.
         processes: as ``train_run``.
     """
 

@@ -144,7 +144,7 @@ def pretrain(
         sources, smiles_column: tables as ``open_table`` reads them.
         recipe: one of ``SIZES``, perhaps with another optimisation.
         out: run folder; must be new unless ``resume``.
-        resume: go on from the last completed epoch of ``out``.
+        resume: go on from the last saved epoch of ``out``.
         processes: as ``train_run``.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Going on from the last completed epoch: the state of a trainer out, and in again.
+"""Going on from the last saved epoch: the state of a trainer out, and in again.
 
 Its tensors are named ``model.<name>``, ``average.<name>`` and ``optimizer.<place>.<what is kept there>``. Numbers and
 words that optimizers keep are in its facts, by the name without ``optimizer.``.
@@ -38,16 +38,15 @@ class Facts:
     optimizer: dict[str, Scalar] = field(default_factory=dict)
 
 
-def save_state(trainer: Trainer, run: RunFolder) -> None:
-    """Writes everything that ``resume`` needs."""
+def state_of(trainer: Trainer) -> tuple[dict[str, Tensor], dict]:
+    """Tensors, as they lie, and facts: everything that ``resume`` needs."""
     tensors, scalars = kept(trainer.optimizers, trainer.model)
     tensors = weights(trainer) | {f"optimizer.{name}": tensor for name, tensor in tensors.items()}
-    facts = asdict(trainer.progress) | {"optimizer": scalars}
-    checkpoint.save_tensors(run.state, tensors, trainer.config, facts)
+    return tensors, asdict(trainer.progress) | {"optimizer": scalars}
 
 
 def resume(trainer: Trainer, run: RunFolder) -> None:
-    """Brings a trainer to the last completed epoch of a run folder; to the beginning if there is none yet.
+    """Brings a trainer to the last saved epoch of a run folder; to the beginning if there is none yet.
 
     Raises:
         InputError: the state is damaged, gone, or belongs to another configuration.

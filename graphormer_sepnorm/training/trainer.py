@@ -25,18 +25,18 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
-from graphormer_sepnorm.training.device_step import DeviceStep, follow
+from graphormer_sepnorm.training.device_step import DeviceStep
 from graphormer_sepnorm.training.finetune import learning_body, start_from
-from graphormer_sepnorm.training.optimizers import make_optimizers
+from graphormer_sepnorm.training.optimizers import Parted, make_optimizers
 from graphormer_sepnorm.training.schedule import (
     epoch_batches,
     learning_rate,
     smallest_batch_size,
     with_enough_epochs,
 )
+from graphormer_sepnorm.training.step import HostStep, Step, find_loss, labels
 
 REESTIMATE_BATCHES = 16
-READ_EVERY = 100  # updates, where reading waits for a GPU
 
 
 @dataclass
@@ -73,7 +73,8 @@ class Trainer:
         model: in training.
         evaluated: the model that is evaluated and kept: the averaged one where there is one.
         optimizers: each of its own parameters of the model.
-        step: of one process on a GPU, what updates the model; None: ``update`` does so itself.
+        step: what updates the model: on a GPU, of one process, without waiting for it.
+        validated: the validation split, where it is read.
         progress: how far it has come.
 
     Raises:
@@ -104,15 +105,18 @@ class Trainer:
             start_from(self.model, resolve_model(config.train.start_from), config.train.frozen_layers)
         self.body = learning_body(self.model)
         optimizers = make_optimizers(self.model, config.train)
-        self.forward, *self.optimizers = self.fabric.setup(self.model, *optimizers)
-        self.average = None
-        if config.train.averaging:
-            self.average = AveragedModel(self.model)
-        self.step: DeviceStep | None = None
+        forward, *self.optimizers = self.fabric.setup(self.model, *optimizers)
+        self.average = AveragedModel(self.model) if config.train.averaging else None
+        self.step: Step
         self.validated: MoleculeDataset | DeviceDataset = val
-        if distributed.num_processes() == 1 and computes_on_device(self.model):
-            self.step = DeviceStep(self.model, self.task, train, self.config.train, self.optimizers)
+        parted = [optimizer for optimizer in optimizers if isinstance(optimizer, Parted)]
+        if distributed.num_processes() == 1 and computes_on_device(self.model) and len(parted) == len(optimizers):
+            self.step = DeviceStep(self.model, self.task, train, self.config.train, parted, self.average)
             self.validated = DeviceDataset(val, self.fabric.device)
+        else:
+            self.step = HostStep(
+                self.fabric, forward, self.model, self.task, train, self.config.train, self.optimizers, self.average
+            )
         self.progress = Progress()
 
     @property
@@ -125,12 +129,6 @@ class Trainer:
         """Whether as many epochs as the config's patience brought nothing better."""
         patience = self.config.train.patience
         return 0 < patience <= self.progress.epoch - self.progress.best_epoch
-
-    def batch(self, molecules: np.ndarray) -> GraphBatch:
-        """This process's share of a batch."""
-        if self.step is not None:
-            return self.step.batch(molecules)
-        return self.train.batch(distributed.share(molecules)).to(self.fabric.device)
 
     def autocast(self) -> AbstractContextManager:
         """Within it the model computes in the precision of the run."""
@@ -146,10 +144,8 @@ class Trainer:
 
     def compile(self) -> None:
         """Computes a gradient and forgets it, so that whatever an update compiles is compiled."""
-        batch = self.batch(np.arange(min(len(self.train), self.config.train.batch_size)))
-        with self.autocast():
-            output = self.model.eval()(batch)
-        loss = self.task.loss(output.float(), labels(batch), batch.bounds)
+        batch = self.step.batch(np.arange(min(len(self.train), self.config.train.batch_size)))
+        loss = find_loss(self.model.eval(), self.task, self.config.train.precision, batch)
         learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         torch.autograd.grad(loss, learning, allow_unused=True)
 
@@ -178,15 +174,14 @@ class Trainer:
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, epoch)
         total_loss, lr = 0.0, train.lr
         self.model.train()
-        every = 1 if self.step is None else READ_EVERY
         description = f"epoch {epoch}/{train.epochs}"
         hidden = None if self.verbose and distributed.rank() == 0 else True
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
             taken: list[tuple[np.ndarray, Tensor]] = []
             for step, molecules in enumerate(batches):
                 lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
-                taken.append((molecules, self.update(molecules, lr)))
-                if len(taken) < every and step + 1 < len(batches):
+                taken.append((molecules, self.step(molecules, lr)))
+                if len(taken) < self.step.updates_per_reading and step + 1 < len(batches):
                     continue
                 for number, loss in enumerate(self.losses(taken, epoch, step + 2 - len(taken))):
                     total_loss += loss * len(taken[number][0])
@@ -196,7 +191,7 @@ class Trainer:
         return total_loss / len(self.train), lr
 
     def losses(self, taken: list[tuple[np.ndarray, Tensor]], epoch: int, first: int) -> list[float]:
-        """The losses of updates that ``update`` made on some molecules, read from where they lie.
+        """The losses of updates by some molecules, read from where they lie.
 
         Args:
             first: the number of the first of these updates in the epoch.
@@ -215,39 +210,6 @@ class Trainer:
                 )
         return [loss for loss, _ in read]
 
-    def update(self, molecules: np.ndarray, lr: float) -> Tensor:
-        """One optimiser step; returns the loss and the norm of the gradient before clipping [2], over all processes.
-
-        No step is taken if one of them is not finite.
-        """
-        if self.step is not None:
-            loss_and_norm = self.step(molecules, lr)
-            self.follow()
-            return loss_and_norm
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = lr
-        batch = self.batch(molecules)
-        with self.autocast():
-            output = self.forward(batch)
-        loss = self.task.loss(output.float(), labels(batch), batch.bounds) * self.weight_of_share(molecules)
-        self.model.zero_grad()
-        self.fabric.backward(loss)
-        distributed.average_gradients(self.model)
-        gradient_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)
-        mean_loss, norm = float(distributed.mean(loss).item()), float(gradient_norm.item())
-        if math.isfinite(mean_loss) and math.isfinite(norm):
-            for optimizer in self.optimizers:
-                optimizer.step()
-            self.follow()
-        return torch.tensor([mean_loss, norm], dtype=torch.float64)
-
-    def follow(self) -> None:
-        """Lets the averaged weights follow those of the model; on a GPU without waiting for it."""
-        if self.average is not None:
-            follow(self.average.module, self.model, self.config.train.averaging, first=not self.average.n_averaged)
-            self.average.n_averaged += 1
-
     @torch.no_grad()
     def suspects(self, molecules: np.ndarray) -> np.ndarray:
         """Those of a batch whose own loss is not finite; all of them if none stands out.
@@ -263,11 +225,6 @@ class Trainer:
         losses = [self.task.loss(*rows) for rows in zip(output.split(1), labels(batch).split(1), strict=True)]
         wrong = ~(torch.stack(losses).isfinite() & output.isfinite().all(dim=1)).cpu().numpy()
         return molecules[wrong] if wrong.any() else molecules
-
-    def weight_of_share(self, molecules: np.ndarray) -> float:
-        """What the loss of this process's share counts, for the mean over processes to be the mean over all labels."""
-        counts = self.task.counts(*self.train.labels(molecules)).numpy()
-        return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
 
     def evaluate(self, epoch: int) -> float:
         """The metric on the validation split, with BatchNorm statistics of today's weights."""
@@ -286,10 +243,4 @@ class Trainer:
     def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
         train = self.config.train
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
-        return (self.batch(molecules) for molecules in batches[:REESTIMATE_BATCHES])
-
-
-def labels(batch: GraphBatch) -> Tensor:
-    """The targets [B, tasks] of a batch of a prepared split, which has them."""
-    assert batch.y is not None
-    return batch.y
+        return (self.step.batch(molecules) for molecules in batches[:REESTIMATE_BATCHES])

@@ -22,6 +22,7 @@ import torch
 from ours import FEATURIZER, read
 from plain import Plain, padded
 from run import call
+from torch.optim.swa_utils import AveragedModel
 
 from graphormer_sepnorm.config import ModelConfig, TaskConfig, TrainConfig
 from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
@@ -46,7 +47,8 @@ def make_ours(recipe: str, data: MoleculeDataset, batches: list[np.ndarray], dev
     train = replace(found.train, batch_size=len(batches[0]), precision="bf16-mixed", start_from=None)
     model = Network(architecture(recipe)).to(device).train()
     task = Task(fit_scale(TaskConfig("regression", "mae", ("penalized_logp",)), data.y), device)
-    step = DeviceStep(model, task, data, train, make_optimizers(model, train))
+    average = AveragedModel(model) if train.averaging else None
+    step = DeviceStep(model, task, data, train, make_optimizers(model, train), average)
     return lambda number: step(batches[number % len(batches)], train.lr)
 
 

@@ -11,9 +11,12 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.data.load import load_split
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.runs.checkpoint import load_tensors
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import autocast, choose, computing
 from graphormer_sepnorm.training.experiment import evaluate_run, train_run
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from graphormer_sepnorm.training.recorder import Recorder
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.unit.kernels.test_accelerator import (
     VARIANTS,
@@ -29,6 +32,9 @@ pytestmark = [
     pytest.mark.cuda,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
 ]
+
+
+BATCHES = [np.arange(8), np.arange(8, 15), np.arange(15, 23), np.arange(23, 31), np.arange(29, 37)]
 
 
 @pytest.fixture(autouse=True)
@@ -77,28 +83,64 @@ def test_updates_do_not_synchronise(recipe, precision):
     """After some that compile, capture and allocate."""
     trainer = trainer_of(config_of(recipe, precision=precision))
     trainer.model.train()
-    batches = [np.arange(8), np.arange(8, 15), np.arange(15, 23), np.arange(23, 31), np.arange(29, 37)]
-    for molecules in batches:
-        trainer.update(molecules, 1e-3)
+    for molecules in BATCHES:
+        trainer.step(molecules, 1e-3)
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        found: list[Tensor] = [trainer.update(molecules, 1e-3) for molecules in batches]
+        found: list[Tensor] = [trainer.step(molecules, 1e-3) for molecules in BATCHES]
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert torch.stack(found).isfinite().all()
 
 
-def test_captured_updates_are_those_of_the_cpu():
-    config = without_dropout(config_of("best"))
-    batches = [np.arange(8), np.arange(8, 16), np.arange(16, 24), np.arange(24, 32), np.arange(29, 37)]
-    losses = []
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_captured_updates_are_those_of_the_cpu(optimizer):
+    config = without_dropout(config_of("best", optimizer))
+    losses, averages = [], []
     for device in ("cpu", "cuda"):
         with computing(choose(device)):
             trainer = trainer_of(config)
             trainer.model.train()
-            losses.append(torch.stack([trainer.update(batch, 1e-3)[0].cpu().double() for batch in batches]))
+            losses.append(torch.stack([trainer.step(batch, 1e-3)[0].cpu().double() for batch in BATCHES]))
+            averages.append(trainer.evaluated.embedding.table.detach().cpu())
     assert torch.isclose(losses[0], losses[1], rtol=1e-2).all()
+    assert (averages[1] - averages[0]).norm() < 1e-2 * averages[0].norm()
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_an_update_is_three_graphs(optimizer):
+    trainer = trainer_of(config_of("best", optimizer, "bf16-mixed"))
+    assert trainer.step.captures
+    trainer.model.train()
+    for molecules in BATCHES:
+        trainer.step(molecules, 1e-3)
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        trainer.step(BATCHES[0], 1e-3)
+        torch.cuda.synchronize()
+    launches = {event.key: event.count for event in profile.key_averages()}
+    assert launches["cudaGraphLaunch"] == 3
+
+
+def test_a_captured_update_whose_loss_is_not_finite_changes_no_weight():
+    trainer = trainer_of(config_of("best"))
+    trainer.model.train()
+    for molecules in BATCHES:
+        trainer.step(molecules, 1e-3)
+    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    trainer.step.data.y[3] = torch.inf
+    assert not trainer.step(BATCHES[0], 1e-3).isfinite().all()
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_a_run_is_saved_after_its_first_epoch_and_at_its_end(tmp_path):
+    config = config_of("slim")
+    run = RunFolder(tmp_path / "run")
+    recorder = Recorder(trainer_of(replace(config, train=replace(config.train, epochs=3))), run)
+    seen = [(epoch.epoch, len(run.read_metrics())) for epoch in recorder.epochs()]
+    assert seen == [(1, 1), (2, 1), (3, 1)] and len(run.read_metrics()) == 3
+    assert load_tensors(run.state)[2]["epoch"] == 3
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])

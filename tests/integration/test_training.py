@@ -22,6 +22,7 @@ from graphormer_sepnorm.tasks import Task
 from graphormer_sepnorm.training import trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
 from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
+from graphormer_sepnorm.training.step import HostStep
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.recorded import recorder
 
@@ -180,16 +181,16 @@ def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monke
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
     run = recorder(run_config, train, val, tmp_path)
     trainer = run.trainer
-    update, average = trainer.update, {}
+    update, average = HostStep.__call__, {}
 
-    def recording(batch: np.ndarray, lr: float) -> tuple[float, float]:
-        done = update(batch, lr)
+    def recording(step: HostStep, batch: np.ndarray, lr: float) -> torch.Tensor:
+        done = update(step, batch, lr)
         for name, value in trainer.model.named_parameters():
             now = value.detach().clone()
             average[name] = 0.9 * average[name] + 0.1 * now if name in average else now
         return done
 
-    monkeypatch.setattr(trainer, "update", recording)
+    monkeypatch.setattr(HostStep, "__call__", recording)
     next(run.epochs())
     kept, config, facts = checkpoint.load_model(tmp_path)
     for name, value in kept.named_parameters():
@@ -230,7 +231,7 @@ def test_gradients_are_clipped(run_config, optimizer):
         return sum(float(gradient.double().square().sum()) for gradient in gradients if gradient is not None)
 
     seen = at_each_step(trainer, squared_norm)
-    trainer.update(np.arange(16), 1e-3)
+    trainer.step(np.arange(16), 1e-3)
     assert sum(seen) ** 0.5 == pytest.approx(1e-3, rel=1e-3)
 
 

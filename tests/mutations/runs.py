@@ -6,7 +6,7 @@ MUTATIONS = (
     *mutations(
         "runs/folder.py",
         "unit/runs/test_folder.py",
-        ('["epoch"] < line["epoch"]]', '["epoch"] <= line["epoch"]]'),
+        ('["epoch"] < lines[0]["epoch"]]', '["epoch"] <= lines[0]["epoch"]]'),
         ("key=lambda member: (len(member.name), member.name)", "key=lambda member: member.name"),
         ("        if not resume:\n            self.check_new()", "        if resume:\n            self.check_new()"),
         ("if config.dataset == TABLE else config.dataset", "if config.dataset != TABLE else config.dataset"),

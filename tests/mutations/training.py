@@ -60,7 +60,7 @@ MUTATIONS = (
         ("return x.mT if tall else x", "return x"),
         ("for _ in range(steps):", "for _ in range(steps - 1):"),
         ("beta=b, alpha=c)", "beta=c, alpha=b)"),
-        ('1 - group["momentum"])', 'group["momentum"])'),
+        ("gradients, 1 - momentum)", "gradients, momentum)"),
     ),
     *mutations(
         "training/trainer.py",
@@ -68,16 +68,20 @@ MUTATIONS = (
         ("(epoch - 1 + (step + 1) / len(batches))", "(epoch - 1)"),
         ("(epoch - 1 + (step + 1) / len(batches))", "(epoch + (step + 1) / len(batches))"),
         ("(step + 1) / len(batches)", "step / len(batches)"),
+    ),
+    *mutations(
+        "training/step.py",
+        f"{WHOLE}test_the_learning_rate_changes_with_every_update",
         ('group["lr"] = lr', "pass"),
     ),
     *mutations(
-        "training/trainer.py",
+        "training/step.py",
         f"{WHOLE}test_gradients_are_clipped",
         (
-            "clip_grad_norm_(self.model.parameters(), self.config.train.clip_norm)",
+            "clip_grad_norm_(self.model.parameters(), self.config.clip_norm)",
             "get_total_norm([p.grad for p in self.model.parameters()])",
         ),
-        ("self.config.train.clip_norm)", "10 * self.config.train.clip_norm)"),
+        ("self.config.clip_norm)", "10 * self.config.clip_norm)"),
     ),
     *mutations(
         "training/trainer.py",
@@ -88,8 +92,12 @@ MUTATIONS = (
         "training/trainer.py",
         f"{WHOLE}test_the_averaged_weights_are_evaluated_and_kept",
         ("return self.model if self.average is None else cast(Network, self.average.module)", "return self.model"),
+    ),
+    *mutations(
+        "training/step.py",
+        f"{WHOLE}test_the_averaged_weights_are_evaluated_and_kept",
         ("self.average.n_averaged += 1", "pass"),
-        ("self.config.train.averaging, first", "1 - self.config.train.averaging, first"),
+        ("self.config.averaging, first", "1 - self.config.averaging, first"),
     ),
     *mutations(
         "training/trainer.py",
@@ -104,8 +112,8 @@ MUTATIONS = (
         f"{WHOLE}test_batch_norm_statistics_do_not_depend_on_dropout",
         ("reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))", "pass"),
         (
-            "return self.train.batch(distributed.share(molecules))",
-            "return self.val.batch(distributed.share(molecules) % len(self.val))",
+            "(self.step.batch(molecules) for molecules",
+            "(self.val.batch(molecules % len(self.val)) for molecules",
         ),
         (
             "reestimate_batch_norm(self.evaluated, self.evaluated.encode, ",
@@ -123,7 +131,6 @@ MUTATIONS = (
         BASICS,
         ("return total_loss / len(self.train), lr", "return total_loss / len(batches), lr"),
         ("total_loss += loss * len(taken[number][0])", "total_loss += loss"),
-        ("self.model.zero_grad()", "pass"),
         ("return 0 < patience <= self", "return 0 < patience < self"),
         ("self.progress.epoch - self.progress.best_epoch", "self.progress.epoch"),
         ("self.model.train()", "self.model.eval()"),
@@ -146,7 +153,21 @@ MUTATIONS = (
         ),
         ("torch.manual_seed(config.train.seed)", "torch.manual_seed(0)"),
         ("if len(train) < 2:", "if len(train) < 1:"),
+    ),
+    *mutations(
+        "training/step.py",
+        BASICS,
+        ("self.model.zero_grad()", "pass"),
         ("if math.isfinite(mean_loss) and math.isfinite(norm):", "if True:"),
+    ),
+    *mutations(
+        "training/device_step.py",
+        "unit/training/test_device_step.py",
+        ("rate = rate.where(finite, 0)", "pass"),
+        ("torch._foreach_mul(ways, pull)", "ways"),
+        ("torch._foreach_copy_(pairs.copies, pairs.buffers)", "pass"),
+        ("gradients[first:past]", "part.gradients"),
+        ("1 - self.config.averaging if self.average.n_averaged else 1.0", "1 - self.config.averaging"),
     ),
     *mutations(
         "training/resume.py",
@@ -188,8 +209,16 @@ MUTATIONS = (
         f"unit/training/test_recorder.py {WHOLE}test_the_best_epoch_is_kept_and_not_the_last "
         f"{WHOLE}test_the_averaged_weights_are_evaluated_and_kept",
         ("if trainer.progress.best_epoch == epoch.epoch:", "if True:"),
-        ("trainer.evaluated, trainer.config, facts)", "trainer.model, trainer.config, facts)"),
-        ("resume.save_state(trainer, self.run)", "pass"),
+        ("trainer.evaluated.state_dict(), {", "trainer.model.state_dict(), {"),
+        ("checkpoint.save_tensors(self.run.state, tensors, config, facts)", "pass"),
+        (
+            "return Unsaved(self.lines, None if self.best is None else copied(self.best), copied(self.state))",
+            "return self",
+        ),
+        ("best = None if before is None else before.best", "best = None"),
+        ("if self.saved_at is None or not computes", "if not computes"),
+        ("> SECONDS_BETWEEN_SAVES", "> 0"),
+        ("                self.write(self.unsaved)", "                pass"),
         ('"epoch": progress.best_epoch,', '"epoch": progress.epoch,'),
         ("with run.locked():", "if True:"),
     ),

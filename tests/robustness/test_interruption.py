@@ -10,16 +10,21 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
+from graphormer_sepnorm.training import recorder
+from graphormer_sepnorm.training.schedule import learning_rate
+from graphormer_sepnorm.training.step import HostStep
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
 from tests.robustness import processes, tiny_run
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
+LAST_RATE = learning_rate(tiny_run.tiny_config().train, 3 / 4)  # of the third of four epochs
 RANDOM_KILLS, KILLS_IN_WRITES = 30, 20
 
 
@@ -129,6 +134,32 @@ def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole, number)
     assert not list((tmp_path / "run").glob(".*"))
     assert processes.finish(tiny_run.run, tmp_path / "run", tmp_path / "cache", resume=True) == 0
     assert_same_end(tmp_path / "run", whole[0])
+
+
+def train_as_on_a_gpu(run: Path, cache: Path, number: int) -> None:
+    """A run whose epochs are too short to be written each, which gets a signal in the last one's first update."""
+    recorder.computes_on_device = lambda model: True
+    update = HostStep.__call__
+
+    def stopped(step: HostStep, molecules: np.ndarray, lr: float) -> torch.Tensor:
+        if (run / METRICS_FILE).exists() and lr < LAST_RATE:
+            os.kill(os.getpid(), number)
+        return update(step, molecules, lr)
+
+    HostStep.__call__ = stopped
+    tiny_run.run(run, cache)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "exit_code", "epoch"), [(signal.SIGKILL, -9, 1), (signal.SIGTERM, 143, 3)])
+def test_a_run_that_saves_by_time_goes_on_from_what_it_saved(tmp_path, whole, number, exit_code, epoch):
+    """Killed, it has the first of three epochs, and metrics that agree; asked to end, all three."""
+    run, cache = tmp_path / "run", tmp_path / "cache"
+    assert processes.finish(train_as_on_a_gpu, run, cache, number) == exit_code
+    assert checkpoint.load_tensors(run / STATE)[2]["epoch"] == epoch
+    assert [line[0] for line in losses(run)] == list(range(1, epoch + 1))
+    assert processes.finish(tiny_run.run, run, cache, resume=True) == 0
+    assert_same_end(run, whole[0])
 
 
 @pytest.mark.slow

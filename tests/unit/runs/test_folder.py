@@ -53,7 +53,7 @@ def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
 def test_a_later_epoch_replaces_what_an_interrupted_run_wrote_of_it(tmp_path):
     run = RunFolder(tmp_path)
     for epoch, loss in ((1, 0.5), (2, 0.4), (3, 0.3), (2, 0.25)):
-        run.append_metrics({"epoch": epoch, "train_loss": loss})
+        run.append_metrics([{"epoch": epoch, "train_loss": loss}])
     assert run.read_metrics() == [{"epoch": 1, "train_loss": 0.5}, {"epoch": 2, "train_loss": 0.25}]
 
 

@@ -1,6 +1,8 @@
 """Updates of a GPU, on the CPU and on PyTorch's meta device, where any wait for a value raises."""
 
+import itertools
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -15,9 +17,14 @@ from graphormer_sepnorm.data.load import load_split
 from graphormer_sepnorm.data.on_device import DeviceDataset
 from graphormer_sepnorm.inference import forward
 from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
-from graphormer_sepnorm.training.device_step import DeviceStep, large_molecules, limited
+from graphormer_sepnorm.training import resume
+from graphormer_sepnorm.training.device_step import DeviceStep, Pairs, change, large_molecules, limited
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, Part, PartedAdamW
+from graphormer_sepnorm.training.recorder import Recorder
+from graphormer_sepnorm.training.step import HostStep
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config
 
@@ -66,7 +73,7 @@ def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, reci
     trainer = trainer_of(config_of(recipe))
     trainer.model.train()
     for molecules in (np.arange(8), np.arange(8, 15)):
-        found = trainer.update(molecules, 1e-3)
+        found = trainer.step(molecules, 1e-3)
         assert found.device == META and found.shape == (2,)
     assert {p.grad.device for p in trainer.model.parameters() if p.grad is not None} == {META}
     states = [value for o in trainer.optimizers for state in o.state.values() for value in state.values()]
@@ -101,7 +108,8 @@ def test_the_device_of_these_tests_refuses_to_wait(wait):
 
 
 def steps_on_cpu(trainer: Trainer) -> DeviceStep:
-    return DeviceStep(trainer.model, trainer.task, trainer.train, trainer.config.train, trainer.optimizers)
+    optimizers = [getattr(optimizer, "optimizer", optimizer) for optimizer in trainer.optimizers]  # without Fabric
+    return DeviceStep(trainer.model, trainer.task, trainer.train, trainer.config.train, optimizers, trainer.average)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
@@ -118,7 +126,7 @@ def test_a_step_of_the_device_path_is_that_of_the_host(monkeypatch, recipe, opti
         if there:
             monkeypatch.setattr(kernels, "on_accelerator", lambda tensor: True)
             trainer.step = steps_on_cpu(trainer)
-        found.append(torch.stack([trainer.update(batch, 1e-3).double() for batch in batches]))
+        found.append(torch.stack([trainer.step(batch, 1e-3).double() for batch in batches]))
     torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
 
 
@@ -197,6 +205,31 @@ def test_batches_that_do_not_fit_are_computed_packed():
     assert step(np.arange(8), 1e-3).isfinite().all()
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_run_goes_on_there_as_here_and_the_other_way_round(tmp_path, optimizer):
+    """Losses of a second epoch, from the state of a first one that was computed on either."""
+    config = tiny_config(epochs=2, dropout=0.0, optimizer=optimizer)
+    found = {}
+    for paths in itertools.product((False, True), repeat=2):
+        for on_device in paths:
+            trainer = trainer_of(config)
+            if on_device:
+                trainer.step = steps_on_cpu(trainer)
+            recorder = Recorder(trainer, RunFolder(tmp_path / str(paths)), verbose=False)
+            recorder.resume()
+            found[paths] = next(recorder.epochs())
+        assert found[paths].epoch == 2
+        assert (found[paths].train_loss, found[paths].val_metric) == pytest.approx(
+            (found[False, False].train_loss, found[False, False].val_metric), rel=1e-3
+        )
+
+
+def test_an_optimizer_without_parts_updates_on_a_gpu_as_elsewhere(on_meta, monkeypatch):
+    monkeypatch.setitem(OPTIMIZERS, "sgd", lambda model, train: [torch.optim.SGD(model.parameters(), lr=train.lr)])
+    trainer = trainer_of(config_of("best", "sgd"))
+    assert isinstance(trainer.step, HostStep) and not isinstance(trainer.validated, DeviceDataset)
+
+
 def test_large_molecules_are_told_of():
     assert large_molecules(np.array([3, 7]), 8) == ""
     words = "1 of 2 training molecules have 8 atoms or more, the largest 8: their batches are computed operation"
@@ -207,12 +240,100 @@ def test_a_step_whose_loss_is_not_finite_changes_no_weight():
     trainer = trainer_of(replace(tiny_config(), train=replace(tiny_config().train, averaging=0.0)))
     trainer.step = steps_on_cpu(trainer)
     trainer.model.train()
-    trainer.update(np.arange(8), 1e-3)
+    trainer.step(np.arange(8), 1e-3)
     before = [p.detach().clone() for p in trainer.model.parameters()]
     trainer.step.data.y[3] = torch.inf
-    loss, _ = trainer.update(np.arange(8), 1e-3).tolist()
+    loss, _ = trainer.step(np.arange(8), 1e-3).tolist()
     assert not np.isfinite(loss)
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+
+
+def kept_after(config: Config, compiler: Callable[[Callable], Callable]) -> dict[str, Tensor]:
+    """What four changes of the weights by random gradients give and leave; the last has a learning rate of 0."""
+    trainer = trainer_of(config)
+    step = steps_on_cpu(trainer)
+    step.change = compiler(step.change)
+    generator = torch.Generator().manual_seed(0)
+    results = []
+    for lr in (1e-3, 2e-3, 1e-3, 0.0):
+        for parameter in trainer.model.parameters():
+            parameter.grad = torch.randn(parameter.shape, generator=generator)
+        before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+        results.append(step.update(torch.tensor(0.5), lr))
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+    tensors, scalars = resume.kept(trainer.optimizers, trainer.model)
+    assert scalars["0.group.0.lr"] == 0.0
+    return {"results": torch.stack(results)} | resume.weights(trainer) | tensors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_compiled_change_of_the_weights_is_the_one_operation_by_operation(optimizer):
+    """One graph, compiled once, of limiting, optimizers and averaging."""
+    torch._dynamo.reset()
+    config = config_of("best", optimizer)
+    assert config.train.averaging
+    expected = kept_after(config, lambda function: function)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        found = kept_after(config, partial(torch.compile, fullgraph=True, dynamic=False, backend="aot_eager"))
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(
+            found[name], tensor, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+@pytest.mark.slow
+def test_compiled_to_machine_code_a_change_of_the_weights_gives_the_same():
+    """Of two matrices, two vectors and their averages."""
+    torch._dynamo.reset()
+    found = []
+    for compiler in (lambda function: function, partial(torch.compile, fullgraph=True, dynamic=False)):
+        generator = torch.Generator().manual_seed(0)
+        shapes = [(4, 8), (4, 8), (8,), (2,)]
+        weights, averages = ([nn.Parameter(torch.randn(shape, generator=generator)) for shape in shapes] for _ in "ab")
+        optimizers = [BatchedMuon(weights[:2], weight_decay=0.5), PartedAdamW(weights[2:], fused=True)]
+        pairs = Pairs(averages, weights, [], [])
+        function = compiler(partial(change, most=1.0))
+        for loss in (1.0, 2.0, float("inf")):
+            for weight in weights:
+                weight.grad = torch.randn(weight.shape, generator=generator)
+            parts = [part for optimizer in optimizers for part in optimizer.parts()]
+            with torch.no_grad():
+                result = function(parts, pairs, torch.tensor(loss), torch.tensor(0.1), torch.tensor(0.5))
+        found.append([result, *pairs.averages, *pairs.weights])
+    for ours, expected in zip(*found, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+def descend(rate: Tensor, parameters: list[Tensor], gradients: list[Tensor]) -> None:
+    torch._foreach_sub_(parameters, torch._foreach_mul(gradients, rate))
+
+
+def test_a_change_by_hand():
+    """A gradient (3, 4) limited to the norm 1, at half of it, and an average that goes a quarter of the way."""
+    weights, averages, buffers, copies = ([torch.tensor(row)] for row in ([1.0, 2.0], [0.0, 0.0], [9], [0]))
+    parts = [Part(descend, weights, [torch.tensor([3.0, 4.0])], [])]
+    pairs = Pairs(averages, weights, copies, buffers)
+    rate, pull = torch.tensor(0.5), torch.tensor(0.25)
+    assert change(parts, pairs, torch.tensor(2.0), rate, pull, most=1.0).tolist() == [2.0, 5.0]
+    torch.testing.assert_close(weights[0], torch.tensor([0.7, 1.6]))
+    torch.testing.assert_close(averages[0], torch.tensor([0.175, 0.4]))
+    assert copies[0].tolist() == [9]
+    before = weights[0].clone()
+    assert not change(parts, pairs, torch.tensor(torch.inf), rate, pull, most=1.0).isfinite().all()
+    assert weights[0].equal(before)
+
+
+def test_averages_follow_there_as_here():
+    trainer = trainer_of(tiny_config())
+    trainer.step = steps_on_cpu(trainer)
+    trainer.model.train()
+    trainer.step(np.arange(8), 1e-3)
+    first = trainer.model.cls.detach().clone()
+    torch.testing.assert_close(trainer.evaluated.cls.detach(), first)
+    trainer.step(np.arange(8, 15), 1e-3)
+    torch.testing.assert_close(trainer.evaluated.cls.detach(), 0.9 * first + 0.1 * trainer.model.cls.detach())
 
 
 def test_gradients_are_limited_by_hand():
