@@ -187,6 +187,7 @@ def test_molecules_in_several_rows_stay_together_and_are_named(train, molecules,
     assert found.groupby("molecule").split.nunique().tolist() == [1, 1]
 
 
+@pytest.mark.slow
 def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules, tmp_path):
     arguments = ["--target-columns", "a", "--split", "random"]
     assert train(molecules, *arguments)[0] == 0
@@ -202,6 +203,7 @@ def few_trees(monkeypatch):
     monkeypatch.setattr(baseline.fit_forest, "__defaults__", (20,))
 
 
+@pytest.mark.slow
 def test_a_forest_is_scored_on_the_same_molecules(train, molecules, tmp_path, few_trees, command):
     """The forest beside it is scikit-learn's, fitted here to the training rows of the run folder."""
     code, result, messages = train(molecules, "--target-columns", "b", "a", "--baseline", "--seed", 3)
@@ -381,6 +383,7 @@ def test_three_classes_get_a_probability_each(train, command, molecules, tmp_pat
     assert truth.sum(axis=1).tolist() == [1] * result["n"] and accuracy == result["scores"]["multiclass-accuracy"]
 
 
+@pytest.mark.slow
 def test_decimal_commas(train, molecules, tmp_path):
     table = molecules[["smiles"]].assign(a=[f"{number:.3f}".replace(".", ",") for number in molecules.a])
     table.to_csv(tmp_path / "mols.csv", index=False, sep=";")
@@ -396,6 +399,7 @@ def test_decimal_commas(train, molecules, tmp_path):
     np.testing.assert_allclose(found["target a"], molecules.a, atol=6e-4)
 
 
+@pytest.mark.slow
 def test_bounds_are_learnt_from_and_left_out_of_the_scores(train, command, molecules, tmp_path):
     labels = [f"<{number:.2f}" if row % 3 == 0 else f"{number}" for row, number in enumerate(molecules.a)]
     table = molecules[["smiles"]].assign(a=labels)
@@ -421,6 +425,7 @@ def test_weights_metric_and_loss_reach_the_run(train, molecules, tmp_path):
     assert (task.weights, task.metric, task.loss) == ((1.0, 2.5), "r2", "mse")
 
 
+@pytest.mark.slow
 def test_a_target_of_one_class_in_test_is_named_and_does_not_end_the_run(train, command, molecules, tmp_path):
     table = molecules.assign(part=["train", "train", "val", "test"] * 30, steady=molecules.rare)
     table.loc[table.part == "test", "steady"] = 1
@@ -451,6 +456,7 @@ def test_the_test_predictions_are_a_table_with_the_rows_of_the_input(train, comm
     assert np.mean(errors) == pytest.approx(result["value"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_salts_are_stripped_in_training_and_then_without_being_told(train, command, molecules, tmp_path):
     table = molecules.assign(smiles=molecules.smiles + ".[Na+].[Cl-]")
     options = ["--target-columns", "a", "--split", "random", "--epochs", 1]

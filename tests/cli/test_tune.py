@@ -155,7 +155,7 @@ def test_a_search_that_is_stopped_keeps_its_trials_and_goes_on(table, tmp_path, 
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_written(command, table, tmp_path, change, said):
-    code, _, messages = command("tune", *table, "--out", tmp_path / "study", *change)
+    code, _, messages = command("tune", *table, "--task", "regression", "--out", tmp_path / "study", *change)
     assert code == 2 and said in messages and messages.count("\n") == 1
     assert not (tmp_path / "study").exists()
 

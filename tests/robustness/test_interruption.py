@@ -188,6 +188,7 @@ def test_a_full_disk_ends_with_one_sentence_and_the_last_checkpoint_intact(tmp_p
     assert_same_end(tmp_path / "kept", whole[0])
 
 
+@pytest.mark.slow
 def test_weights_whose_state_is_gone_are_not_overwritten(tmp_path, whole):
     model, config, facts = checkpoint.load_model(whole[0])
     checkpoint.save_model(tmp_path / "run" / WEIGHTS, model, config, {**facts, "epoch": 3})
@@ -196,6 +197,7 @@ def test_weights_whose_state_is_gone_are_not_overwritten(tmp_path, whole):
     assert (tmp_path / "run" / WEIGHTS).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_two_trainings_in_one_folder_do_not_disturb_each_other(tmp_path):
     """The second one ends at once with a sentence; the first one's folder is free when it is killed."""
     run, cache = tmp_path / "run", tmp_path / "cache"
