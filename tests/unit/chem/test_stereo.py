@@ -100,6 +100,15 @@ def test_labels_by_hand():
     assert labels("CCO") == ["", "", ""]
 
 
+@pytest.mark.parametrize(
+    ("smiles", "known"), [("F/C=C/Cl", 1), ("C/C=C(\\[C@H](C)O)[C@@H](C)O", 1), ("C/C=C(/[C@H](C)O)[C@@H](C)O", 2)]
+)
+def test_a_double_bond_whose_sides_are_mirror_images_has_its_label_too(smiles, known):
+    """E is 1 and Z is 2, also where two substituents differ by their chirality alone (e and z)."""
+    kinds = {row[1] for row in MOL.graph(smiles).edge_attr.tolist()}
+    assert kinds == {0, known}
+
+
 def labels(smiles: str) -> list[str]:
     mol = read_smiles(smiles)
     label_stereo(mol)

@@ -220,10 +220,31 @@ def test_sizes(text):
     assert read_sizes(text).counts(1128) == {"train": 902, "val": 113, "test": 113}
 
 
-@pytest.mark.parametrize("text", ["", "80:20", "90:10:0", "80:10:20", "a:b:c", "-80:90:90", "nan:1:1", "inf:1:1"])
+@pytest.mark.parametrize("text", ["", "80:20", "90:10:0", "80:10:20", "40:10:10", "a:b:c", "-80:90:90", "nan:1:1", "inf:1:1"])
 def test_sizes_that_cannot_be(text):
     with pytest.raises(InputError, match="three positive numbers"):
         read_sizes(text)
+
+
+def test_rounded_shares_add_up():
+    assert Sizes(0.5, 0.5, 1e-17).counts(3) == {"train": 2, "val": 1, "test": 0}, "1.5 and 1.5 are rounded up"
+    assert Sizes(0.9, 0.1, 0.0).counts(5) == {"train": 4, "val": 1, "test": 0}, "what is left over is not tested on"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_large_group_goes_where_all_of_it_has_room(seed):
+    groups = ["a"] * 16 + ["b"] * 16 + [f"single {number}" for number in range(8)]
+    found = balanced(groups, None, Sizes(0.5, 0.1, 0.4), seed)
+    assert {found[0], found[16]} == {"train", "test"}, "4 rows of training are left for the second group of 16"
+    assert [found.count(name) for name in NAMES] == [20, 4, 16]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_group_that_fits_nowhere_goes_where_most_room_is(seed):
+    groups = ["a"] * 30 + [f"single {number}" for number in range(10)]
+    found = balanced(groups, None, Sizes(0.2, 0.2, 0.6), seed)
+    assert set(found[:30]) == {"test"}
+    assert [found.count(name) for name in NAMES] == [8, 2, 30]
 
 
 @pytest.mark.parametrize("name", SPLITTERS)

@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from graphormer_sepnorm.layers.batch_norm import (
+    BatchNorm,
     Normalize,
     SyncedBatchNorm,
     batch_statistics,
@@ -17,6 +18,13 @@ from graphormer_sepnorm.system.replicas import run_together
 def test_statistics_of_rows_are_without_bessels_correction():
     variance, mean = batch_statistics(nn.BatchNorm1d(2), torch.tensor([[0.0, 1.0], [4.0, 1.0]]))
     assert (variance.tolist(), mean.tolist()) == ([4.0, 0.0], [2.0, 1.0])
+
+
+def test_running_statistics_follow_the_real_rows_as_those_of_pytorch_do():
+    norm = BatchNorm(1)
+    norm(torch.tensor([[0.0], [2.0], [99.0]]), torch.tensor([True, True, False]))
+    assert norm.running_mean.item() == pytest.approx(0.9 * 0 + 0.1 * 1)
+    assert norm.running_var.item() == pytest.approx(0.9 * 1 + 0.1 * 2), "of the sample, 2, not of the rows alone, 1"
 
 
 def test_running_statistics_become_averages_over_the_batches():
