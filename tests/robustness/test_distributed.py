@@ -193,9 +193,9 @@ def test_replicas_go_on_where_a_run_stopped(tmp_path, monkeypatch):
     def stop(self, epoch):
         raise KeyboardInterrupt
 
-    saved = Recorder.save
+    saved = Recorder.record
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Recorder, "save", lambda self, epoch: (saved if epoch.epoch == 1 else stop)(self, epoch))
+        patched.setattr(Recorder, "record", lambda self, epoch: (saved if epoch.epoch == 1 else stop)(self, epoch))
         train_run(config, tmp_path / "whole", processes=2)
     assert len(losses(tmp_path / "whole")) == 1
     train_run(config, tmp_path / "whole", resume=True, processes=2)
