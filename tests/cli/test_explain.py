@@ -125,6 +125,7 @@ def test_bad_input_writes_nothing(saved, tmp_path, monkeypatch, arguments, probl
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_model_that_is_nowhere_ends_with_one_sentence(tmp_path):
     result = subprocess.run([*RUN, "nowhere", "C", "-o", "x.svg"], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 2

@@ -267,6 +267,7 @@ def test_a_table_goes_to_standard_output(command, model, tmp_path, capsys, monke
     assert {path.name for path in tmp_path.iterdir()} == {"out.csv"}
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_is_a_sentence(model, tmp_path):
     sample_table().to_csv(tmp_path / "in.csv", index=False)
     predict = f"{sys.executable} -c 'from graphormer_sepnorm.interfaces.cli import main; main()' predict {model}"

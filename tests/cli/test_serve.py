@@ -79,6 +79,7 @@ def test_a_port_that_is_taken_is_a_sentence():
         listening("no.such.name.invalid", 0)
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_there_is_a_sentence(tmp_path):
     with pytest.raises(InputError, match="neither a run folder"):
         serve(tmp_path / "nothing", "--port", 0, "--keep", tmp_path)

@@ -105,6 +105,7 @@ def test_bad_input_while_a_command_is_imported_is_a_sentence(monkeypatch, comman
     assert (code, messages) == (2, "error: LANES is '7': set it to 4, 8 or 16\n")
 
 
+@pytest.mark.slow
 def test_invalid_lanes_are_a_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("GRAPHORMER_SEPNORM_LANES", "7")
     arguments = ["predict", "zinc", "data/drugs.csv", "-o", str(tmp_path / "out.csv")]

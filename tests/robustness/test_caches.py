@@ -108,6 +108,7 @@ def write_and_read(cache: Path, rounds: int) -> None:
         assert same(content(), expected)
 
 
+@pytest.mark.slow
 def test_processes_that_prepare_one_dataset_do_not_corrupt_it(cache):
     for _ in range(5):
         shutil.rmtree(cache / "shared", ignore_errors=True)

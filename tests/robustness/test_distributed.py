@@ -361,5 +361,6 @@ def refuse_small_batches(rank: int, size: int, folder: Path) -> None:
         Trainer(config, train, val)
 
 
+@pytest.mark.slow
 def test_more_processes_than_molecules_in_a_batch_are_refused(tmp_path):
     in_group(refuse_small_batches, tmp_path, 3)

@@ -220,7 +220,9 @@ def test_sizes(text):
     assert read_sizes(text).counts(1128) == {"train": 902, "val": 113, "test": 113}
 
 
-@pytest.mark.parametrize("text", ["", "80:20", "90:10:0", "80:10:20", "40:10:10", "a:b:c", "-80:90:90", "nan:1:1", "inf:1:1"])
+@pytest.mark.parametrize(
+    "text", ["", "80:20", "90:10:0", "80:10:20", "40:10:10", "a:b:c", "-80:90:90", "nan:1:1", "inf:1:1"]
+)
 def test_sizes_that_cannot_be(text):
     with pytest.raises(InputError, match="three positive numbers"):
         read_sizes(text)
@@ -240,7 +242,7 @@ def test_a_large_group_goes_where_all_of_it_has_room(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_group_that_fits_nowhere_goes_where_most_room_is(seed):
+def test_what_fits_nowhere_is_not_trained_on_for_being_first(seed):
     groups = ["a"] * 30 + [f"single {number}" for number in range(10)]
     found = balanced(groups, None, Sizes(0.2, 0.2, 0.6), seed)
     assert set(found[:30]) == {"test"}

@@ -118,6 +118,7 @@ def test_what_is_not_float32_on_the_cpu_runs_in_plain_pytorch():
         assert not compiles()
 
 
+@pytest.mark.slow
 def test_encodings_are_the_same_without_numba():
     assert json.loads(python(f"{WITHOUT_NUMBA}\n{ARRAYS}").stdout) == json.loads(json.dumps(arrays()))
 

@@ -503,6 +503,7 @@ def test_timm_blocks_whose_cls_is_not_known_are_left_alone_until_told_where():
     assert separate_norms(two_tokens(), cls_positions=(0, 1))[0].norm1.positions == (0, 1)
 
 
+@pytest.mark.slow
 def test_no_library_of_other_models_is_imported():
     code = """
 import sys

@@ -86,6 +86,7 @@ def try_to_lock(path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_train_in_one_folder(tmp_path):
     run = RunFolder(tmp_path / "run")
     with run.locked():

@@ -60,6 +60,7 @@ def test_a_trial_tells_of_its_epochs_and_ends(start):
     assert running.receive() == Ended()
 
 
+@pytest.mark.slow
 def test_a_trial_that_is_told_to_stop_does(start):
     running = start(epochs=1000)
     running.receive()
@@ -75,6 +76,7 @@ def test_a_killed_trial_is_said_to_be(start):
     assert running.receive() == Ended("killed by SIGKILL", by_signal=True)
 
 
+@pytest.mark.slow
 def test_a_trial_that_nobody_listens_to_ends_quietly(start, capfd):
     running = start(epochs=1000)
     running.receive()
@@ -114,6 +116,7 @@ def test_a_training_that_fails_ends_with_the_reason(table, monkeypatch, error, p
     assert loaded == ["train", "val"], "a trial sees no test molecule"
 
 
+@pytest.mark.slow
 def test_a_training_that_cannot_begin_is_refused(start):
     message = start(start_from="nowhere").receive()
     assert isinstance(message, Refused) and "nowhere" in message.problem

@@ -141,7 +141,8 @@ def test_several_trials_at_a_time_draw_different_values(search):
     assert search.configs[0] == search.recipe
 
 
-@pytest.mark.parametrize("stopped_in", (4, *(pytest.param(number, marks=pytest.mark.slow) for number in (0, 12))))
+@pytest.mark.slow
+@pytest.mark.parametrize("stopped_in", (0, 4, 12))
 def test_an_interrupted_search_goes_on_as_if_it_was_not(search, tmp_path, stopped_in):
     """In trial 0, whose values are the recipe's, in random ones, and in those that are drawn from the earlier ones."""
     search(trials=14, out="whole")
