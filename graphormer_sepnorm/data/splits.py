@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 
 import numpy as np
 from rdkit.DataStructs import BulkTanimotoSimilarity
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from graphormer_sepnorm.chem.fingerprints import morgan_bits
 from graphormer_sepnorm.chem.smiles import read_smiles
@@ -151,6 +149,9 @@ def by_cluster(structures: Structures) -> list[str]:
 
 def merge_groups(first: list[str], second: list[str]) -> list[str]:
     """Groups that hold together what either grouping holds together; each has the least of its names in ``first``."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components  # a fifth of a second, which no prediction needs
+
     names, ours = np.unique(first, return_inverse=True)
     others, theirs = np.unique(second, return_inverse=True)
     size = len(names) + len(others)
