@@ -11,6 +11,7 @@ from graphormer_sepnorm.errors import InputError
 MAX_SMILES_LENGTH = 20_000
 MAX_RINGS = 500
 LONG_SMILES = 2_000  # what is shorter can hardly have so many rings
+SPACE = "[ \t]+"  # what ends a SMILES; other white space is part of a text that is none
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
 _KEEPING_HYDROGENS.removeHs = False  # type: ignore[assignment]  # RDKit's stubs take properties for classes
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
@@ -81,12 +82,12 @@ def without_name(text: str) -> str:
     Raises:
         InputError: the name is a SMILES itself, so the space may have come into the middle of one.
     """
-    smiles, *rest = re.split("[ \t]+", text, maxsplit=1)
+    smiles, *rest = re.split(SPACE, text, maxsplit=1)
     if not rest or not rest[0]:
         return smiles
     if rest[0].startswith("|"):
         return f"{smiles} |{rest[0][1:].partition('|')[0]}|"
-    first = rest[0].split()[0]
+    first = re.split(SPACE, rest[0])[0]
     with one_molecule(first):
         if first.isascii() and Chem.MolFromSmiles(first, sanitize=False) is not None:
             raise InputError(f"The SMILES {shortened(text)} has a space inside.")
