@@ -63,7 +63,7 @@ class TrialProcess:
         context = starting()
         self.connection, theirs = context.Pipe()
         arguments = (theirs, table, config, compute, threads)
-        self.process = context.Process(target=run_trial, args=arguments, daemon=True)
+        self.process = context.Process(target=run_apart, args=arguments, daemon=True)
         with sigint_blocked():
             self.process.start()
         theirs.close()
@@ -105,7 +105,7 @@ def starting() -> SpawnContext | ForkServerContext:
 
 @contextlib.contextmanager
 def sigint_blocked() -> Iterator[None]:
-    """Processes that are started within it never see SIGINT: from a terminal it goes to all, and one answers."""
+    """A server of processes that is started within it never sees SIGINT, also while it imports."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -115,6 +115,12 @@ def sigint_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def run_apart(connection: Connection, table: str, config: Config, compute: Compute, threads: int) -> None:
+    """``run_trial`` in a process that Ctrl-C leaves alone: from a terminal it goes to all, and one answers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    run_trial(connection, table, config, compute, threads)
 
 
 def run_trial(connection: Connection, table: str, config: Config, compute: Compute, threads: int) -> None:

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 from dataclasses import replace
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,8 @@ def test_a_trial_that_nobody_listens_to_ends_quietly(start, capfd):
 
 
 def test_sigint_from_a_terminal_does_not_reach_a_trial(start):
+    """Also of a server of processes that others have started, which hears SIGINT."""
+    forkserver.ensure_running()
     running = start()
     running.receive()
     os.kill(running.process.pid, signal.SIGINT)
