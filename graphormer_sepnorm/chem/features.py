@@ -5,6 +5,7 @@ Axis letters: T atoms and E directed bonds of all molecules.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from ogb.utils.features import (
@@ -35,6 +36,7 @@ MAX_CHARGE = 4
 LARGEST_RING = 8
 
 MAX_ATOMS = 1000
+Text = TypeVar("Text", str, str | None)
 
 
 @dataclass(frozen=True)
@@ -286,7 +288,7 @@ def read_sized(smiles: str | None) -> Chem.Mol:
     return mol
 
 
-def looked_at(featurizer: str, smiles: Sequence[str | None]) -> Sequence[str | None]:
+def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
     """What everything about a model reads in place of SMILES: without salts if its featurizer strips them."""
     if not FEATURIZERS[featurizer].strips_salts:
         return smiles

@@ -41,16 +41,17 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     header = ["row", "smiles", "split", *(TARGET + name for name in options.names)]
     content = csv_bytes([header, *([row.number, row.smiles, row.split, *label_texts(row)] for row in labelled.rows)])
     facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(options)}
-    if (folder / TABLE).exists() and (folder / TABLE).read_bytes() != content:
+    table = folder / TABLE
+    if table.exists() and table.read_bytes() != content:
         raise InputError(f"{folder} was begun with another table or another split: use a new --out")
-    before = kept_facts((folder / TABLE).with_suffix(".json"))
+    before = kept_facts(table.with_suffix(".json"))
     if before is not None and before != (config.task, config.featurizer):
         raise InputError(
             f"{folder} was begun for another task or with other features: resume with the same options, or use a new "
             "--out"
         )
-    write_atomically(folder / TABLE, content)
-    write_atomically((folder / TABLE).with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
+    write_atomically(table, content)
+    write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
     write_atomically(folder / SKIPPED, csv_bytes([["row", "smiles", "error"], *labelled.skipped]))
     write_atomically(folder / DUPLICATES, csv_bytes(duplicate_lines(labelled, options.names)))
 

@@ -13,8 +13,7 @@ import torch
 from captum.attr import IntegratedGradients
 from torch import Tensor
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, read_molecules
-from graphormer_sepnorm.chem.smiles import strip_salts
+from graphormer_sepnorm.chem.features import FEATURIZERS, looked_at, read_molecules
 from graphormer_sepnorm.data.benchmarks import sample_table
 from graphormer_sepnorm.data.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding
@@ -268,11 +267,10 @@ def explain_rows(
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
     Target(model, target)
-    strips_salts = FEATURIZERS[model.known_run().featurizer].strips_salts
     results: dict[int, Explanation | InputError] = {}
-    for row, text in enumerate(smiles):
+    for row, text in enumerate(looked_at(model.known_run().featurizer, smiles)):
         try:
-            results[row] = METHODS[method](model, strip_salts(text) if strips_salts else text, target)
+            results[row] = METHODS[method](model, text, target)
         except InputError as error:
             results[row] = error
     return results

@@ -32,7 +32,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.engine import Models, compute_parts, connected, describe
 from graphormer_sepnorm.inference.parts import Assignment, Options, Report, Selection, best_rows, read_report
 from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.table_to_file import model_content
+from graphormer_sepnorm.inference.table_to_file import job_digest
 from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import available_cores
@@ -121,7 +121,7 @@ def predict_library(
     files = find_partitions(source)
     check_folder(out)
     with locked(out / LOCK, f"another process is writing to {out}: wait for it, or choose another folder"):
-        manifest = Manifest(__version__, models_digest(predictor), options, digests(files))
+        manifest = Manifest(__version__, job_digest(predictor, (), predictor.digest), options, digests(files))
         adopt(manifest, out / MANIFEST)
         assignments = assign(files, out / PARTS, manifest)
         reports = finished(assignments)
@@ -136,14 +136,6 @@ def predict_library(
             summary["top"] = str(write_top(assignments, reports, selection.keep_top, selection.lowest, out / TOP))
         write_atomically(out / SUCCESS, json.dumps(summary).encode())
     return summary
-
-
-def models_digest(predictor: Predictor) -> str:
-    """Of all that predictions depend on."""
-    digest = hashlib.sha256(predictor.digest.encode())
-    for part in model_content(predictor):
-        digest.update(part)
-    return digest.hexdigest()
 
 
 def find_partitions(source: str) -> dict[str, Path]:

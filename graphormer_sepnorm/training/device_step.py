@@ -22,7 +22,7 @@ from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.tasks import Task
 from graphormer_sepnorm.training.optimizers import Part, Parted
-from graphormer_sepnorm.training.step import find_loss
+from graphormer_sepnorm.training.step import find_loss, set_rate
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -64,6 +64,9 @@ class DeviceStep:
         if self.captures:
             torch.compiler.reset()  # graphs of another model count towards a limit, and hold memory
             keep_in_place([*self.data.tensors(), self.rate, self.pull])
+        self.pairs = Pairs([], [], [], []) if average is None else pairs_of(average.module, model)
+        if self.captures:
+            keep_in_place(tensor for tensors in self.pairs for tensor in tensors)
         self.find_loss_of_numbers = self.captured(self.find_loss_of_numbers_)
         self.change = self.captured(partial(change, most=config.clip_norm))
         if words := large_molecules(self.data.sizes[:, 0], self.shape.length):
@@ -102,20 +105,17 @@ class DeviceStep:
 
     def update(self, loss: Tensor, lr: float) -> Tensor:
         """Moves weights by their gradients and averages after them: [2] as above."""
-        parts, pairs = [part for optimizer in self.optimizers for part in optimizer.parts()], Pairs([], [], [], [])
+        parts = [part for optimizer in self.optimizers for part in optimizer.parts()]
         self.rate.fill_(lr)
         if self.average is not None:
-            pairs = pairs_of(self.average.module, self.model)
             self.pull.fill_(1 - self.config.averaging if self.average.n_averaged else 1.0)
             self.average.n_averaged += 1
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = lr
+        set_rate(self.optimizers, lr)
         if self.captures:
             keep_in_place(tensor for part in parts for tensor in part.lasting())
-            keep_in_place(tensor for tensors in pairs for tensor in tensors)
         with torch.no_grad():
-            return self.change(parts, pairs, loss, self.rate, self.pull).clone()  # the graph's next run writes there
+            given = self.change(parts, self.pairs, loss, self.rate, self.pull)
+        return given.clone()  # the graph's next run writes there
 
 
 class Pairs(NamedTuple):

@@ -17,6 +17,7 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.training.optimizers import Parted
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -77,9 +78,7 @@ class HostStep:
         return self.train.batch(distributed.share(molecules)).to(self.fabric.device)
 
     def __call__(self, molecules: np.ndarray, lr: float) -> Tensor:
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = lr
+        set_rate(self.optimizers, lr)
         batch = self.batch(molecules)
         loss = find_loss(self.forward, self.task, self.config.precision, batch) * self.weight_of_share(molecules)
         self.model.zero_grad()
@@ -103,6 +102,13 @@ class HostStep:
         if self.average is not None:
             follow(self.average.module, self.model, self.config.averaging, first=not self.average.n_averaged)
             self.average.n_averaged += 1
+
+
+def set_rate(optimizers: Sequence[Optimizer] | Sequence[Parted], lr: float) -> None:
+    """Gives all groups of parameters a learning rate."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = lr
 
 
 def find_loss(model: nn.Module, task: Task, precision: str, batch: GraphBatch) -> Tensor:

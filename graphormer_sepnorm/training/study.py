@@ -147,27 +147,24 @@ def give_up_running(study: "Study") -> None:
     """Trials that nobody trains any more have failed; their values are drawn again."""
     from optuna.trial import TrialState
 
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+    for trial in trials_in(study, "RUNNING"):
         study.tell(trial.number, state=TrialState.FAIL)
+
+
+def trials_in(study: "Study", *states: str) -> list["FrozenTrial"]:
+    """The trials in one of some states, by Optuna's names of these."""
+    from optuna.trial import TrialState
+
+    return study.get_trials(deepcopy=False, states=tuple(TrialState[state] for state in states))
 
 
 def ended(study: "Study") -> list["FrozenTrial"]:
     """The trials that count: those that were trained to the end or pruned."""
-    from optuna.trial import TrialState
-
-    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
+    return trials_in(study, "COMPLETE", "PRUNED")
 
 
 def complete(study: "Study") -> list["FrozenTrial"]:
-    from optuna.trial import TrialState
-
-    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-
-
-def waiting(study: "Study") -> list["FrozenTrial"]:
-    from optuna.trial import TrialState
-
-    return study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
+    return trials_in(study, "COMPLETE")
 
 
 def write_best(study: "Study", folder: StudyFolder, config: Config) -> None:

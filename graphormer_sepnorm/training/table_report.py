@@ -89,7 +89,7 @@ def scores_section(run: RunFolder, result: dict, final: Scores) -> Section:
     if result.get("forest_weight"):
         words.append(
             f"The prediction is the mean of {networks} and a random forest, which has a weight of "
-            f" {result['forest_weight']:g}, chosen by validation."
+            f"{result['forest_weight']:g}, chosen by validation."
         )
     pictures = [png(run.predictions_picture(final.task.kind), prediction_words(final.task.kind))]
     if final.task.kind == "classification":

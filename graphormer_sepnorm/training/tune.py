@@ -40,7 +40,7 @@ from graphormer_sepnorm.training.study import (
     open_study,
     storage_problems,
     summary,
-    waiting,
+    trials_in,
     write_best,
     write_trials,
 )
@@ -229,15 +229,13 @@ class Search:
         seed = np.random.SeedSequence((self.config.train.seed, number)).generate_state(1)
         self.study.sampler = optuna.samplers.TPESampler(seed=int(seed[0]))
         own = {name: value for name, value in values_of(self.config).items() if name in self.places}
-        if not any(trial.params == own for trial in self.tried()) and not waiting(self.study):
+        if not any(trial.params == own for trial in self.tried()) and not trials_in(self.study, "WAITING"):
             self.study.enqueue_trial(own)
         return self.study.ask(self.places)
 
     def tried(self) -> list["FrozenTrial"]:
         """The trials that have ended or are running."""
-        from optuna.trial import TrialState
-
-        return [*ended(self.study), *self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))]
+        return [*ended(self.study), *trials_in(self.study, "RUNNING")]
 
     def listen(self, running: Running) -> None:
         """Takes in what a trial says.
