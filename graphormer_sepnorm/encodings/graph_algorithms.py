@@ -195,3 +195,34 @@ def components(start: np.ndarray, neighbour: np.ndarray, n: int) -> np.ndarray:
                     height += 1
         found += 1
     return component
+
+
+@compiled
+def mark_rings(
+    atom_ptr: np.ndarray, pair_ptr: np.ndarray, molecule: np.ndarray, ring_ptr: np.ndarray, atoms: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What atoms and pairs have of the rings through them; a ring of more than ``most`` atoms counts as one of so many.
+
+    Args:
+        molecule: of each ring.
+        ring_ptr, atoms: where each ring begins, and all their atoms, numbered within their molecules.
+
+    Returns:
+        counts: uint8 [T, most - 2], numbers of rings through the atom with at least 3, 4, ... atoms, at most 255.
+        shared: uint8 [P], size of the smallest ring through both atoms, 0 for none.
+    """
+    counts = np.zeros((atom_ptr[-1], most - 2), np.uint8)
+    shared = np.zeros(pair_ptr[-1], np.uint8)
+    for r in range(len(molecule)):
+        m = molecule[r]
+        n = atom_ptr[m + 1] - atom_ptr[m]
+        ring = atoms[ring_ptr[r] : ring_ptr[r + 1]]
+        size = min(len(ring), most)
+        for i in ring:
+            for k in range(size - 2):
+                counts[atom_ptr[m] + i, k] = min(counts[atom_ptr[m] + i, k] + 1, 255)
+            for j in ring:
+                pair = pair_ptr[m] + i * n + j
+                if shared[pair] == 0 or size < shared[pair]:
+                    shared[pair] = size
+    return counts, shared

@@ -1,6 +1,7 @@
 """Rings through atoms and through pairs of atoms."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -11,8 +12,17 @@ from rdkit import Chem
 from torch import nn
 
 from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
-from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 from graphormer_sepnorm.kernels import embedding_sum
+
+
+@lru_cache(maxsize=256)
+def unbonded(num_atoms: int) -> Chem.RWMol:
+    """A molecule of that many atoms and no bond, to be copied: that is faster than to add the atoms one by one."""
+    mol = Chem.RWMol()
+    for _ in range(num_atoms):
+        mol.AddAtom(Chem.Atom("C"))
+    return mol
 
 
 def smallest_rings(num_atoms: int, edge_index: np.ndarray) -> list[list[int]]:
@@ -24,10 +34,8 @@ def smallest_rings(num_atoms: int, edge_index: np.ndarray) -> list[list[int]]:
         num_atoms: of the molecule.
         edge_index: [2, E], source and target of each directed bond.
     """
-    skeleton = Chem.RWMol()
-    for _ in range(num_atoms):
-        skeleton.AddAtom(Chem.Atom("C"))
-    for low, high in {(min(bond), max(bond)) for bond in edge_index.T.tolist()}:
+    skeleton = Chem.RWMol(unbonded(num_atoms))
+    for low, high in set(zip(*np.sort(edge_index, axis=0).tolist(), strict=True)):
         if low < high:
             skeleton.AddBond(low, high, Chem.BondType.SINGLE)
     return [list(ring) for ring in Chem.GetSymmSSSR(skeleton)]
@@ -58,17 +66,17 @@ class Rings:
         ``ring_counts``: uint8 [T, max_size - 2], numbers of rings through the atom with at least 3, 4, ... atoms, at
         most 255; ``shared_ring``: uint8 [P], size of the smallest ring through both atoms, 0 for none.
         """
-        counts = np.zeros((graphs.atom_ptr[-1], self.max_size - 2), np.int64)
-        pair_ptr = graphs.pair_ptr
-        shared = np.zeros(pair_ptr[-1], np.uint8)
-        for m, n in enumerate(graphs.num_atoms):
-            bonds = graphs.edge_index[:, graphs.edge_ptr[m] : graphs.edge_ptr[m + 1]]
-            pairs = shared[pair_ptr[m] : pair_ptr[m + 1]].reshape(n, n)
-            for ring in sorted(smallest_rings(int(n), bonds), key=len, reverse=True):
-                size = min(len(ring), self.max_size)
-                counts[graphs.atom_ptr[m] + np.array(ring), : size - 2] += 1
-                pairs[np.ix_(ring, ring)] = size
-        return {"ring_counts": counts.clip(max=255).astype(np.uint8), "shared_ring": shared}
+        from graphormer_sepnorm.encodings.graph_algorithms import mark_rings
+
+        bonds = np.split(graphs.edge_index, graphs.edge_ptr[1:-1], axis=1)
+        of_molecules = [smallest_rings(int(n), own) for n, own in zip(graphs.num_atoms, bonds, strict=True)]
+        rings = [ring for found in of_molecules for ring in found]
+        molecule = np.repeat(np.arange(len(graphs)), [len(found) for found in of_molecules])
+        atoms = np.array([atom for ring in rings for atom in ring], np.int64)
+        counts, shared = mark_rings(
+            graphs.atom_ptr, graphs.pair_ptr, molecule, pointers([len(ring) for ring in rings]), atoms, self.max_size
+        )
+        return {"ring_counts": counts, "shared_ring": shared}
 
     def module(self, sizes: Sizes) -> nn.Module:
         return RingsModule(sizes.width, sizes.channels, self.max_size)

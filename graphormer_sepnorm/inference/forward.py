@@ -16,7 +16,7 @@ from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tasks import Task
 
 Molecules = MoleculeDataset | DeviceDataset
-ATOMS_PER_BATCH = 1024
+ATOMS_PER_BATCH = 1536
 # On a GPU, where a batch takes as long to launch whatever it holds.
 DEVICE_ATOMS, DEVICE_PAIRS = 16_384, 2_097_152
 
