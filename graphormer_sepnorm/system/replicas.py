@@ -25,7 +25,7 @@ from graphormer_sepnorm.system.workers import one_thread
 
 Result = TypeVar("Result")
 PART_BYTES = 1 << 20
-PATIENCE_TO_LOOK, PATIENCE_TO_TELL = 100, 5
+PATIENCE_TO_LOOK, PATIENCE_TO_TELL = 2000, 5
 FAILED = 2
 
 
@@ -75,7 +75,7 @@ class Replica:
 
 
 def receive(line: socket.socket) -> bytes:
-    """The next byte, none from a process that has ended; looks a few times before it sleeps, as waking takes long."""
+    """The next byte, none from a process that has ended; looks for a while before it sleeps, as waking takes long."""
     for _ in range(PATIENCE_TO_LOOK):
         try:
             return line.recv(1, socket.MSG_DONTWAIT)

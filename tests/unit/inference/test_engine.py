@@ -1,3 +1,4 @@
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -5,8 +6,8 @@ import torch
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import engine
-from graphormer_sepnorm.inference.engine import Models, connected
-from graphormer_sepnorm.inference.parts import Options, Selection
+from graphormer_sepnorm.inference.engine import Models, compute_parts, connected
+from graphormer_sepnorm.inference.parts import Assignment, Options, Selection
 from graphormer_sepnorm.inference.predict import Predictor
 from tests.tiny import tiny_model
 
@@ -42,3 +43,23 @@ def test_an_address_where_nobody_answers_is_named(monkeypatch):
         connected("tcp://127.0.0.1:9", 1),
     ):
         pass
+
+
+@pytest.mark.slow
+def test_partitions_wait_with_the_scheduler_and_workers_keep_their_memory(tmp_path):
+    assignments = []
+    for number in range(8):
+        source, part = tmp_path / f"{number}.csv", tmp_path / f"{number}.parquet"
+        source.write_text("smiles\nCCO\n")
+        assignments.append(Assignment(str(source), str(part), "job", "content"))
+    with connected(None, workers=1) as client:
+        written = {assignment.part for assignment, _ in compute_parts(client, models(), assignments)}
+        queued = client.run_on_scheduler(count_queued)
+        environments = client.run(dict, os.environ)
+    assert written == {assignment.part for assignment in assignments}
+    assert queued == 7
+    assert all("MALLOC_TRIM_THRESHOLD_" not in environment for environment in environments.values())
+
+
+def count_queued(dask_scheduler) -> int:
+    return sum(entry.finish == "queued" for entry in dask_scheduler.transition_log)
