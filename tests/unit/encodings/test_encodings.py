@@ -149,6 +149,15 @@ def test_large_rings_count_as_the_largest_size():
     assert set(found["shared_ring"]) == {7}
 
 
+def test_more_rings_through_an_atom_than_are_counted():
+    """256 triangles that share an atom."""
+    triangles = ((0, a, a + 1) for a in range(1, 513, 2))
+    found = arrays(
+        ENCODINGS["rings"](max_size=3), skeleton(*(b for o, a, c in triangles for b in ((o, a), (o, c), (a, c))))
+    )
+    assert found["ring_counts"].ravel().tolist() == [255] + [1] * 512
+
+
 def test_no_ring_of_a_symmetric_cage_is_left_out():
     """Any five faces of a cube are a smallest set; that one of the six is left to chance must not show."""
     cube = [(i, i ^ bit) for i in range(8) for bit in (1, 2, 4) if i < i ^ bit]
