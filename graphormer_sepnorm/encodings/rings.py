@@ -68,10 +68,12 @@ class Rings:
         """
         from graphormer_sepnorm.encodings.graph_algorithms import mark_rings
 
-        bonds = np.split(graphs.edge_index, graphs.edge_ptr[1:-1], axis=1)
-        of_molecules = [smallest_rings(int(n), own) for n, own in zip(graphs.num_atoms, bonds, strict=True)]
+        ends = graphs.edge_ptr
+        of_molecules = [
+            smallest_rings(int(n), graphs.edge_index[:, ends[m] : ends[m + 1]]) for m, n in enumerate(graphs.num_atoms)
+        ]
         rings = [ring for found in of_molecules for ring in found]
-        molecule = np.repeat(np.arange(len(graphs)), [len(found) for found in of_molecules])
+        molecule = np.array([m for m, found in enumerate(of_molecules) for _ in found], np.int64)
         atoms = np.array([atom for ring in rings for atom in ring], np.int64)
         counts, shared = mark_rings(
             graphs.atom_ptr, graphs.pair_ptr, molecule, pointers([len(ring) for ring in rings]), atoms, self.max_size

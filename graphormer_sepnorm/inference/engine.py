@@ -118,8 +118,7 @@ def compute_parts(
     Raises:
         InputError: a worker cannot compute, or the scheduler is gone.
     """
-    keys = [(GROUP, assignment.part) for assignment in assignments]
-    names = dict(zip(keys, (assignment.source for assignment in assignments), strict=True))
+    names = {(GROUP, assignment.part): assignment.source for assignment in assignments}
 
     def name_lost_worker(event: tuple[float, dict]) -> None:
         _, message = event
@@ -130,7 +129,7 @@ def compute_parts(
     with naming_lost_scheduler(client):
         client.register_plugin(models, name=models.name)
         client.subscribe_topic("all", name_lost_worker)
-    called = client.map(partial(write_in_worker, models.name), assignments, key=keys, retries=RETRIES)
+    called = client.map(partial(write_in_worker, models.name), assignments, key=list(names), retries=RETRIES)
     futures = dict(zip(called, assignments, strict=True))
     try:
         for future in as_completed(list(futures)):

@@ -69,7 +69,7 @@ MUTATIONS = (
         ("Chem.GetSymmSSSR(skeleton)", "Chem.GetSSSR(skeleton)"),
         ("if low < high:", "if low <= high:"),
         ("torch.empty(max_size + 1, channels)", "torch.empty(max_size, channels)"),
-        ("[len(found) for found in of_molecules]", "[1 for found in of_molecules]"),
+        ("[m for m, found in enumerate(of_molecules)", "[0 for m, found in enumerate(of_molecules)"),
     ),
     *mutations(
         "encodings/graph_algorithms.py",

@@ -3,6 +3,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
+from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.encodings import ENCODINGS, graph_algorithms, precompute
 from graphormer_sepnorm.encodings.base import Sizes
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
@@ -24,6 +25,12 @@ def cyclopropane_with_tail() -> Data:
 
 def arrays(encoding, graph):
     return encoding.precompute(pack_data([graph], (3,)))
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_no_molecules_have_no_rows(name):
+    found = ENCODINGS[name]().precompute(read_molecules("zinc", ["C("]).graphs)
+    assert found.keys() == ENCODINGS[name].arrays.keys() and not any(map(len, found.values()))
 
 
 def test_degrees_by_hand():
