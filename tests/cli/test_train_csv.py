@@ -289,6 +289,7 @@ def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
         (["--target-columns", "a", "--metric", "rocauc"], "does not score a regression: choose one of mae, rmse, r2"),
         (["--target-columns", "long", "--metric", "rmse"], "choose one of rocauc, prauc, accuracy, logloss"),
         (["--target-columns", "long", "--loss", "mse"], "--loss is for --task regression"),
+        (["--target-columns", "long", "--loss", "l1"], "--loss is for --task regression"),
         (["--target-columns", "a", "b", "--target-weights", "1"], "--target-weights has 1 numbers for 2 columns"),
         (["--target-columns", "a", "--smiles-column", "mol"], "no column 'mol'"),
         (["--target-columns", "long", "--split", "column", "--split-column", "rare"], "is in the train split"),

@@ -46,7 +46,7 @@ def explain(
     with computing(compute):
         explanations, problems = explain_table(loaded, molecules, out, method, target, smiles_column, delimiter)
     for row, problem in sorted(problems.items()):
-        print(f"row {row} (counted from 0): {problem}", file=sys.stderr)
+        print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)
     if changes_predictions(*load_beside(place)):
         print("the network alone is explained; predict blends it with a forest or calibrates it", file=sys.stderr)
     print(f"{out}: {len(explanations)} of {len(explanations) + len(problems)} molecules")

@@ -181,6 +181,8 @@ def train(
         guess = task_of_table(csv, targets, task, smiles_column, delimiter)
         if guess.sentence and rank() == 0:
             print(guess.sentence, file=sys.stderr)
+        if loss is not None and guess.kind != "regression":
+            raise InputError("--loss is for --task regression: a classification has its own")
         division = (split, split_column, sizes, balance, train_config.seed)
         squared = guess.kind == "regression" and metric in ("rmse", "r2")
         loss = loss or ("mse" if squared else "l1")
