@@ -9,6 +9,7 @@ from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConf
 from graphormer_sepnorm.data.load import find_dataset
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.encodings.centrality import Centrality
+from graphormer_sepnorm.encodings.cycles import Cycles
 from graphormer_sepnorm.encodings.edge_path import EdgePath
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
 from graphormer_sepnorm.encodings.rings import Rings
@@ -68,7 +69,7 @@ def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 
 def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim of 10 layers with messages along bonds, encodings of random walks and rings, and a bias network.
+    """Graphormer-slim of 10 layers with messages along bonds, encodings of walks, rings and cycles, and a bias network.
 
     LayerNorm on the CLS, BatchNorm on the atoms.
     """
@@ -76,7 +77,7 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
     return replace(
         published,
         layers=10,
-        encodings=(*published.encodings, RandomWalk(), Rings()),
+        encodings=(*walk_and_ring_encodings(), Cycles()),
         messages=True,
         bias_hidden=32,
         norm="sepnorm-layernorm-batchnorm",
@@ -86,15 +87,13 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 
 def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` with 8 layers of width 128, about a million parameters, to be pre-trained."""
-    shape = best(atom_sizes, bond_sizes, num_tasks)
-    return replace(shape, layers=8, width=128, ffn_width=128, attention_dropout=0.1)
+    """``best`` without cycles, with 8 layers of width 128, about a million parameters, to be pre-trained."""
+    return replace(foundation_base(atom_sizes, bond_sizes, num_tasks), layers=8, width=128, ffn_width=128)
 
 
 def foundation_mini(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` with 4 layers of width 64, about 0.2 million parameters, to be pre-trained."""
-    shape = best(atom_sizes, bond_sizes, num_tasks)
-    return replace(shape, layers=4, width=64, ffn_width=64, attention_dropout=0.1)
+    """``best`` without cycles, with 4 layers of width 64, about 0.2 million parameters, to be pre-trained."""
+    return replace(foundation_base(atom_sizes, bond_sizes, num_tasks), layers=4, width=64, ffn_width=64)
 
 
 def fine_tuned(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
@@ -103,8 +102,9 @@ def fine_tuned(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tas
 
 
 def foundation_base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` of width 192, about three million parameters, to be pre-trained."""
-    return replace(best(atom_sizes, bond_sizes, num_tasks), width=192, ffn_width=192, attention_dropout=0.1)
+    """``best`` without cycles, of width 192, about three million parameters, to be pre-trained."""
+    shape = best(atom_sizes, bond_sizes, num_tasks)
+    return replace(shape, encodings=walk_and_ring_encodings(), width=192, ffn_width=192, attention_dropout=0.1)
 
 
 FINE_TUNING = TrainConfig(
@@ -151,6 +151,11 @@ def find_recipe(name: str) -> Recipe:
 def paper_encodings(*, max_hops: int = 5) -> tuple[Encoding, ...]:
     """Graphormer's own three encodings, for paths of ``max_hops`` bonds."""
     return Centrality(), Spatial(), EdgePath(max_hops=max_hops)
+
+
+def walk_and_ring_encodings() -> tuple[Encoding, ...]:
+    """Graphormer's own three encodings, random walks and rings."""
+    return (*paper_encodings(), RandomWalk(), Rings())
 
 
 def dataset_config(

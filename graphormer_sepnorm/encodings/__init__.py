@@ -9,6 +9,7 @@ import numpy as np
 
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.encodings.centrality import Centrality
+from graphormer_sepnorm.encodings.cycles import Cycles
 from graphormer_sepnorm.encodings.edge_path import EdgePath
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
 from graphormer_sepnorm.encodings.resistance import Resistance
@@ -25,6 +26,7 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "rrwp": RandomWalk,
     "resistance": Resistance,
     "rings": Rings,
+    "cycles": Cycles,
 }
 
 

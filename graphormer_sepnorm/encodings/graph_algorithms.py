@@ -1,4 +1,4 @@
-"""Compiled loops over packed molecular graphs: shortest paths, random walks, resistances.
+"""Compiled loops over packed molecular graphs: shortest paths, random walks, resistances, rings and cycles.
 
 Each function takes the arrays of ``Graphs`` and fills pair arrays [P, ...]; none holds the GIL, so threads
 prepare molecules in parallel. Importing this imports Numba: precomputations do it when they run.
@@ -226,3 +226,73 @@ def mark_rings(
                 if shared[pair] == 0 or size < shared[pair]:
                     shared[pair] = size
     return counts, shared
+
+
+@compiled
+def distances_above(root: int, start: np.ndarray, neighbour: np.ndarray, distance: np.ndarray, queue: np.ndarray):
+    """Distances in bonds from an atom by way of atoms of larger numbers, -1 where there is no way."""
+    distance[root] = 0
+    queue[0] = root
+    head, tail = 0, 1
+    while head < tail:
+        atom = queue[head]
+        head += 1
+        for e in range(start[atom], start[atom + 1]):
+            other = neighbour[e]
+            if other > root and distance[other] < 0:
+                distance[other] = distance[atom] + 1
+                queue[tail] = other
+                tail += 1
+
+
+@compiled
+def count_cycles(atom_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, most: int) -> np.ndarray:
+    """Numbers of chordless cycles of at most ``most`` atoms through each atom.
+
+    From each atom, the root, paths grow over atoms of larger numbers, to one that is bonded to the end of the path and
+    to none of its other atoms. If it is bonded to the root as well, the path ends, and is a cycle; it counts in the one
+    of its two directions in which the second atom has a smaller number than the last. Atoms from which the root is too
+    far for the atoms that are left are not tried.
+
+    Args:
+        start, neighbour: the neighbours of atom i are neighbour[start[i]:start[i + 1]], each once.
+
+    Returns:
+        uint8 [T, most - 2], of cycles with at least 3, 4, ... atoms, at most 255.
+    """
+    num_atoms = atom_ptr[-1]
+    counts = np.zeros((num_atoms, most - 2), np.uint8)
+    distance = np.full(num_atoms, -1, np.int64)
+    queue = np.empty(num_atoms, np.int64)
+    bonded = np.zeros(num_atoms, np.int64)  # to how many atoms of the path after the root
+    path = np.empty(most, np.int64)
+    untried = np.empty(most, np.int64)
+    for m in range(len(atom_ptr) - 1):
+        for root in range(atom_ptr[m], atom_ptr[m + 1]):
+            distance[atom_ptr[m] : atom_ptr[m + 1]] = -1
+            distances_above(root, start, neighbour, distance, queue)
+            path[0], untried[0], end = root, start[root], 0
+            while end >= 0:
+                atom = path[end]
+                if untried[end] == start[atom + 1]:
+                    if end > 0:
+                        for e in range(start[atom], start[atom + 1]):
+                            bonded[neighbour[e]] -= 1
+                    end -= 1
+                    continue
+                other = neighbour[untried[end]]
+                untried[end] += 1
+                if other <= root or bonded[other] > 1 or end + 1 + distance[other] > most:
+                    continue
+                if end > 0 and distance[other] == 1:
+                    if path[1] < other:
+                        path[end + 1] = other
+                        for i in path[: end + 2]:
+                            for k in range(end):
+                                counts[i, k] = min(counts[i, k] + 1, 255)
+                    continue
+                end += 1
+                path[end], untried[end] = other, start[other]
+                for e in range(start[other], start[other + 1]):
+                    bonded[neighbour[e]] += 1
+    return counts
