@@ -42,6 +42,10 @@ def read_cls_and_sum(cls: Tensor, atoms: Tensor, ptr: Tensor, shape: Shape | Non
     return torch.cat([cls, sum_atoms(atoms, ptr, shape)], dim=1)
 
 
+def read_cls_and_mean(cls: Tensor, atoms: Tensor, ptr: Tensor, shape: Shape | None = None) -> Tensor:
+    return torch.cat([cls, read_mean(cls, atoms, ptr, shape)], dim=1)
+
+
 class Read(Protocol):
     def __call__(self, cls: Tensor, atoms: Tensor, ptr: Tensor, shape: Shape | None = None) -> Tensor:
         """From cls [B, D], atoms [T, D] and ptr [B + 1] of a batch, of a fixed shape if there is one, to
@@ -58,4 +62,5 @@ READOUTS = {
     "sum": Readout(read_sum, 1),
     "mean": Readout(read_mean, 1),
     "cls+sum": Readout(read_cls_and_sum, 2),
+    "cls+mean": Readout(read_cls_and_mean, 2),
 }
