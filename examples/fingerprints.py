@@ -17,7 +17,6 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 from rdkit import Chem, RDLogger
-from rdkit.Avalon.pyAvalonTools import GetAvalonFP
 from rdkit.Chem.MACCSkeys import GenMACCSKeys
 from rdkit.Chem.rdFingerprintGenerator import (
     FingerprintGenerator64,
@@ -53,30 +52,26 @@ def counts(generator: FingerprintGenerator64) -> Fingerprint:
     return lambda mol: generator.GetCountFingerprintAsNumPy(mol).clip(max=255).astype(np.uint8)
 
 
-def keys(find: Callable) -> Fingerprint:
-    """As an array, a fingerprint that RDKit gives as a vector of bits."""
-
-    def fingerprint(mol: Chem.Mol) -> np.ndarray:
-        array = np.zeros(0, np.uint8)
-        ConvertToNumpyArray(find(mol), array)
-        return array
-
-    return fingerprint
+def maccs(mol: Chem.Mol) -> np.ndarray:
+    """Which of the 166 structural keys it has, uint8 [167]; the first place is empty."""
+    bits = np.zeros(0, np.uint8)
+    ConvertToNumpyArray(GenMACCSKeys(mol), bits)
+    return bits
 
 
 FINGERPRINTS: dict[str, Fingerprint] = {
     "ECFP4": morgan(2).GetFingerprintAsNumPy,
     "ECFP6": morgan(3).GetFingerprintAsNumPy,
-    "FCFP4": morgan(2, features=True).GetFingerprintAsNumPy,
-    "FCFP6": morgan(3, features=True).GetFingerprintAsNumPy,
     "ECFP2, counts": counts(morgan(1)),
     "ECFP4, counts": counts(morgan(2)),
+    "ECFP6, counts": counts(morgan(3)),
+    "FCFP4": morgan(2, features=True).GetFingerprintAsNumPy,
+    "FCFP6": morgan(3, features=True).GetFingerprintAsNumPy,
+    "FCFP2, counts": counts(morgan(1, features=True)),
     "FCFP4, counts": counts(morgan(2, features=True)),
+    "MACCS": maccs,
     "atom pairs": GetAtomPairGenerator(fpSize=SIZE).GetFingerprintAsNumPy,
-    "atom pairs, counts": counts(GetAtomPairGenerator(fpSize=SIZE)),
     "torsions": GetTopologicalTorsionGenerator(fpSize=SIZE).GetFingerprintAsNumPy,
-    "MACCS": keys(GenMACCSKeys),
-    "Avalon": keys(lambda mol: GetAvalonFP(mol, 1024)),
 }
 
 
