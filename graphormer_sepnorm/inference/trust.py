@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from rdkit import Chem
 from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
-from scipy.special import expit, logit
 
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
@@ -123,10 +122,14 @@ class Calibration:
 
     def __call__(self, probability: np.ndarray) -> np.ndarray:
         """Calibrated probabilities [M, T] from the model's."""
+        from scipy.special import expit  # its import takes a while
+
         return expit(self.slope * limited_logit(probability) + self.intercept)
 
 
 def limited_logit(probability: np.ndarray) -> np.ndarray:
+    from scipy.special import logit
+
     return logit(np.asarray(probability, np.float64)).clip(-LARGEST_LOGIT, LARGEST_LOGIT)
 
 

@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 HEAVY = {"torch", "numpy", "rdkit", "pydantic", "torch_geometric", "numba", "ogb", "scipy", "sklearn", "pandas", "tqdm"}
 NOT_FOR_PREDICTING = {
     "torch_geometric", "sklearn", "pandas", "matplotlib", "lightning_fabric", "captum", "ogb.graphproppred", "ogb.lsc",
-    "huggingface_hub", "torch._dynamo", "scipy.sparse",
+    "huggingface_hub", "torch._dynamo", "scipy.sparse", "scipy.special",
 }  # fmt: skip
 LEFT_BEHIND = """
 import atexit, sys
