@@ -65,8 +65,12 @@ class Terms(NamedTuple):
     factor: Tensor | None = None
 
 
+def ends_of_bonds(graphs: Graphs) -> np.ndarray:
+    """Source and target of each directed bond, int64 [2, E], atoms numbered over all molecules."""
+    return graphs.edge_index + np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
+
+
 def degrees(graphs: Graphs) -> np.ndarray:
     """In- and out-degrees of all atoms, int64 [T, 2]."""
-    offset = np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
-    source, target = (np.bincount(ends + offset, minlength=graphs.atom_ptr[-1]) for ends in graphs.edge_index)
+    source, target = (np.bincount(atoms, minlength=graphs.atom_ptr[-1]) for atoms in ends_of_bonds(graphs))
     return np.stack([target, source], axis=1)

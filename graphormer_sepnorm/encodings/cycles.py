@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
+from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms, ends_of_bonds
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 
 
@@ -58,8 +58,8 @@ def simple_neighbours(graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
         start: int64 [T + 1].
         neighbour: int64, those of atom i are ``neighbour[start[i]:start[i + 1]]``, numbered over all molecules.
     """
-    ends = graphs.edge_index + np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
+    ends = ends_of_bonds(graphs)
     bonds = np.unique(np.sort(ends[:, ends[0] != ends[1]], axis=0), axis=1)
     source, neighbour = np.concatenate([bonds, bonds[::-1]], axis=1)
-    order = np.lexsort((neighbour, source))
-    return pointers(np.bincount(source, minlength=graphs.atom_ptr[-1])), neighbour[order]
+    of_atom = np.argsort(source, kind="stable")
+    return pointers(np.bincount(source, minlength=graphs.atom_ptr[-1])), neighbour[of_atom]

@@ -198,6 +198,13 @@ def components(start: np.ndarray, neighbour: np.ndarray, n: int) -> np.ndarray:
 
 
 @compiled
+def count_ring(counts: np.ndarray, size: int) -> None:
+    """Counts one more ring of this size among an atom's rings of at least 3, 4, ... atoms, each up to 255."""
+    for k in range(size - 2):
+        counts[k] = min(counts[k] + 1, 255)
+
+
+@compiled
 def mark_rings(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, molecule: np.ndarray, ring_ptr: np.ndarray, atoms: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -219,8 +226,7 @@ def mark_rings(
         ring = atoms[ring_ptr[r] : ring_ptr[r + 1]]
         size = min(len(ring), most)
         for i in ring:
-            for k in range(size - 2):
-                counts[atom_ptr[m] + i, k] = min(counts[atom_ptr[m] + i, k] + 1, 255)
+            count_ring(counts[atom_ptr[m] + i], size)
             for j in ring:
                 pair = pair_ptr[m] + i * n + j
                 if shared[pair] == 0 or size < shared[pair]:
@@ -288,8 +294,7 @@ def count_cycles(atom_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray,
                     if path[1] < other:
                         path[end + 1] = other
                         for i in path[: end + 2]:
-                            for k in range(end):
-                                counts[i, k] = min(counts[i, k] + 1, 255)
+                            count_ring(counts[i], end + 2)
                     continue
                 end += 1
                 path[end], untried[end] = other, start[other]

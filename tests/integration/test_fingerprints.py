@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.smiles import read_smiles
 from tests.examples import load_example
+from tests.molecules import REFUSED_BY_STRICT_RDKIT
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +28,12 @@ def test_every_fingerprint_is_one_of_its_own(example):
     assert all(table.shape[0] == 2 and (table[0] != table[1]).any() for table in tables.values())
     for smaller, larger in (("ECFP4", "ECFP6"), ("FCFP4", "FCFP6"), ("ECFP2, counts", "ECFP4, counts")):
         assert (tables[smaller] <= tables[larger]).all()
+
+
+def test_molecules_that_strict_rdkit_refuses_have_fingerprints(example):
+    mols = [read_smiles(smiles) for smiles in REFUSED_BY_STRICT_RDKIT]
+    for find in example.FINGERPRINTS.values():
+        assert (example.table_of(find, mols).sum(axis=1) > 0).all()
 
 
 def test_mean_ranks_by_hand(example):
