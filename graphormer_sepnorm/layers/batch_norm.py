@@ -100,9 +100,10 @@ class SyncedBatchNorm(BatchNorm):
 
     @classmethod
     def like(cls, norm: nn.BatchNorm1d) -> "SyncedBatchNorm":
-        """A synchronized copy of a BatchNorm."""
+        """A synchronized copy of a BatchNorm, with its very parameters."""
         copy = cls(norm.num_features, norm.eps, norm.momentum)
         copy.load_state_dict(norm.state_dict())
+        copy.weight, copy.bias = norm.weight, norm.bias
         return copy
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:

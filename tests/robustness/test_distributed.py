@@ -185,8 +185,10 @@ def test_replicas_train_as_one(tmp_path, monkeypatch, capfd, optimizer, number):
 
 
 def test_replicas_go_on_where_a_run_stopped(tmp_path, monkeypatch):
+    """With a BatchNorm on the atoms, which does not learn in the last block: the CLS alone is read there."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     config = tiny_run.tiny_config(epochs=2)
+    config = replace(config, model=replace(config.model, norm="sepnorm-layernorm-batchnorm"))
     train_run(config, tmp_path / "whole", processes=2)
     (tmp_path / "whole").rename(tmp_path / "kept")
 

@@ -68,6 +68,7 @@ def test_batch_norms_of_several_processes_are_replaced_with_all_that_they_know(m
     norm = nn.BatchNorm1d(2, eps=0.5, momentum=0.25)
     nn.init.constant_(norm.weight, 3.0)
     norm.running_mean.fill_(7.0)
+    norm.bias.requires_grad_(False)
     model = nn.Sequential(nn.Sequential(norm), nn.LayerNorm(2)).eval()
     x = torch.randn(4, 2)
     before = model(x)
@@ -75,6 +76,7 @@ def test_batch_norms_of_several_processes_are_replaced_with_all_that_they_know(m
     assert type(model[0][0]) is SyncedBatchNorm and type(model[1]) is nn.LayerNorm
     assert (model[0][0].eps, model[0][0].momentum) == (0.5, 0.25)
     assert torch.equal(model.eval()(x), before)
+    assert model[0][0].weight.requires_grad and not model[0][0].bias.requires_grad
 
 
 def test_statistics_of_replicas_keep_their_digits_where_the_mean_is_far_above_the_spread():
