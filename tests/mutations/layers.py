@@ -45,6 +45,7 @@ MUTATIONS = (
         ("if num_processes() > 1:", "if num_processes() > 0:"),
         ("cls(norm.num_features, norm.eps, norm.momentum)", "cls(norm.num_features)"),
         ("copy.load_state_dict(norm.state_dict())", "pass"),
+        ("copy.weight, copy.bias = norm.weight, norm.bias", "pass"),
     ),
     *mutations(
         "layers/batch_norm.py",
