@@ -17,7 +17,3 @@ def run_alone(name: str) -> None:
         from graphormer_sepnorm.interfaces.commands import alone
         from graphormer_sepnorm.interfaces.guard import guarded
     guarded(lambda: alone(name)())
-
-
-if __name__ == "__main__":
-    main()

@@ -120,6 +120,6 @@ def test_invalid_lanes_are_a_sentence(monkeypatch, tmp_path):
 
 
 def test_the_module_is_the_command_where_no_script_is_on_the_path():
-    module = [sys.executable, "-m", "graphormer_sepnorm.interfaces.cli"]
+    module = [sys.executable, "-m", "graphormer_sepnorm"]
     shown = subprocess.run([*module, "--version"], capture_output=True, text=True, cwd=REPOSITORY)
     assert (shown.returncode, shown.stdout) == (0, f"{__version__}\n")

@@ -36,6 +36,7 @@ ROOMS = [
     "inference",
     "training",
     "interfaces",
+    "__main__",
     "__init__",
 ]
 FILES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
@@ -51,6 +52,7 @@ REGISTRIES = {
 }
 # Tested by what they do as a whole, from the shell or in whole trainings.
 ELSEWHERE = {
+    "__main__": "tests/cli/test_starting.py",
     "interfaces.cli": "tests/cli/test_commands.py",
     "interfaces.commands.analyze": "tests/cli/test_analyze.py",
     "interfaces.commands.embed": "tests/cli/test_predict.py",
