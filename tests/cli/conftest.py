@@ -12,6 +12,7 @@ def command(monkeypatch, capsys):
 
     def run(*arguments) -> tuple[int, dict | None, str]:
         monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, arguments)])
+        capsys.readouterr()  # what fixtures printed before
         with pytest.raises(SystemExit) as end:
             cli.main()
         printed = capsys.readouterr()
