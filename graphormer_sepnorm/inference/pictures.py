@@ -80,6 +80,7 @@ def draw(explanations: Sequence[Explanation], kind: str, columns: int = COLUMNS)
     canvas = CANVASES[kind](
         columns * PANEL_WIDTH, rows * PANEL_HEIGHT, PANEL_WIDTH, PANEL_HEIGHT - BAR_HEIGHT - CAPTION_HEIGHT
     )
+    canvas.ClearDrawing()  # white below all panels
     for number, explanation in enumerate(explanations):
         row, column = divmod(number, columns)
         draw_panel(canvas, column * PANEL_WIDTH, row * PANEL_HEIGHT, explanation)
