@@ -53,6 +53,7 @@ def member(function, rank: int, size: int, folder: Path) -> None:
     }  # fmt: skip
     os.environ[CACHE_VARIABLE] = str(folder)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting-{size}", rank=rank, world_size=size)
+    dist.barrier()  # who left before the others had connected would break their connection
     function(rank, size, folder)
     dist.destroy_process_group()
 
