@@ -201,3 +201,21 @@ def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None 
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
     """
     return score_runs(member_paths(run), split, root, *load_beside(run)).result
+
+
+def evaluate_together(runs: list[Path], split: str = "test", root: str | os.PathLike | None = None) -> dict:
+    """Scores the mean prediction of several runs on one named dataset.
+
+    Returns:
+        as ``evaluate_run`` of an ensemble of them.
+
+    Raises:
+        InputError: as ``evaluate_run``, or runs on different datasets or on tables of one's own.
+    """
+    first, *others = (checkpoint.load_model(run)[1] for run in runs)
+    for run, config in zip(runs, [first, *others], strict=True):
+        if config.dataset == TABLE:
+            raise InputError(f"{run} was trained on a table of its own: score it alone")
+        if config.dataset != first.dataset:
+            raise InputError(f"{run} was trained on {config.dataset}, {runs[0]} on {first.dataset}: score them alone")
+    return score_runs(runs, split, root).result

@@ -3,9 +3,11 @@
 import json
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.data.prepared_table import TABLE
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model, save_model
 from graphormer_sepnorm.training.sweep import paired_difference
@@ -54,8 +56,6 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
 
     code, row, _ = command("evaluate", *folders, "--leaderboard")
     assert code == 0 and row == rows[0]
-    code, _, messages = command("evaluate", *folders)
-    assert code == 2 and "one run is scored at a time" in messages
     code, _, messages = command("evaluate", folders[0], folders[0], "--leaderboard")
     assert code == 2 and "seed is there twice" in messages
     code, _, messages = command("evaluate", folders[0], unfinished, "--leaderboard")
@@ -64,6 +64,24 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
     save_model(tmp_path / "elsewhere.safetensors", model, config, {})
     code, _, messages = command("evaluate", tmp_path / "elsewhere.safetensors", "--leaderboard")
     assert code == 2 and "elsewhere.safetensors has no validation score" in messages
+
+
+@pytest.mark.slow
+def test_several_runs_are_scored_by_their_mean(sweep, command, tmp_path):
+    assert sweep("--norm", "sepnorm")[0] == 0
+    folders = [tmp_path / f"sample-sepnorm-{seed}" for seed in (0, 1)]
+    tables = [pd.read_csv(folder / "predictions.csv") for folder in folders]
+    target, predicted = "penalized_logp", "penalized_logp_predicted"
+    mean = (tables[0][predicted] + tables[1][predicted]) / 2
+    code, result, _ = command("evaluate", *folders)
+    assert code == 0 and result["value"] == pytest.approx((mean - tables[0][target]).abs().mean(), abs=1e-5)
+    assert result["parameters"] == 2 * command("evaluate", folders[0])[1]["parameters"]
+    code, _, messages = command("evaluate", folders[0], "ogbg-molhiv")
+    assert code == 2 and "was trained on ogbg-molhiv" in messages
+    model, config, _ = load_model(folders[0])
+    save_model(tmp_path / "own.safetensors", model, replace(config, dataset=TABLE), {})
+    code, _, messages = command("evaluate", folders[0], tmp_path / "own.safetensors")
+    assert code == 2 and "own.safetensors was trained on a table of its own" in messages
 
 
 def test_unknown_names_are_refused_before_anything_is_trained(sweep, tmp_path):

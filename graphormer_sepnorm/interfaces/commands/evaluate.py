@@ -5,13 +5,12 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Root
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
 def evaluate(
-    run: Annotated[list[str], typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
+    run: Annotated[list[str], typer.Argument(help="Run folders, weights files, or names of shipped weights.")],
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     root: Root = None,
     as_leaderboard: Annotated[
@@ -20,19 +19,22 @@ def evaluate(
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Score a run's best checkpoint on a split of its dataset, with OGB's evaluators.
+    """Score a run's best checkpoint on a split of its dataset, with OGB's evaluators; of several runs, their mean.
 
     Example: graphormer-sepnorm evaluate runs/zinc --split val
     """
     with leaving_at_once():
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.training.experiment import evaluate_run
+        from graphormer_sepnorm.training.experiment import evaluate_run, evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
     models = [resolve_model(name) for name in run]
-    if len(models) > 1 and not as_leaderboard:
-        raise InputError("one run is scored at a time; --leaderboard sums several up")
     with computing(choose(device, precision)):
-        result = leaderboard(models, root) if as_leaderboard else evaluate_run(models[0], split, root)
+        if as_leaderboard:
+            result = leaderboard(models, root)
+        elif len(models) > 1:
+            result = evaluate_together(models, split, root)
+        else:
+            result = evaluate_run(models[0], split, root)
     print(json.dumps(result))
