@@ -15,20 +15,19 @@ def example():
 
 def test_counts_of_environments(example):
     """Argon is one environment; ethane two equal carbons and, from radius 1 on, one whole molecule."""
-    counts = example.FINGERPRINTS["ECFP4, counts"]
+    counts = example.FINGERPRINTS["ECFP4"]
     assert sorted(counts(Chem.MolFromSmiles("[Ar]")))[-2:] == [0, 1]
     assert sorted(counts(Chem.MolFromSmiles("CC")))[-3:] == [0, 1, 2]
     assert counts(Chem.MolFromSmiles("C" * 400)).max() == 255
 
 
 def test_every_fingerprint_is_one_of_its_own(example):
-    """Twelve kinds, of which no two say the same of an acid and an amine; environments hold smaller ones."""
+    """Six kinds, of which no two say the same of an acid and an amine; environments hold smaller ones."""
     mols = [Chem.MolFromSmiles(smiles) for smiles in ("OC(=O)c1ccccc1CCN", "CCNCCO")]
     tables = {name: example.table_of(find, mols).toarray() for name, find in example.FINGERPRINTS.items()}
-    assert len(tables) == 12 and len({table.tobytes() for table in tables.values()}) == 12
+    assert len(tables) == 6 and len({table.tobytes() for table in tables.values()}) == 6
     assert all(table.shape[0] == 2 and (table[0] != table[1]).any() for table in tables.values())
-    for smaller, larger in (("ECFP4", "ECFP6"), ("FCFP4", "FCFP6"), ("ECFP2, counts", "ECFP4, counts")):
-        assert (tables[smaller] <= tables[larger]).all()
+    assert (tables["ECFP4"] <= tables["ECFP6"]).all()
 
 
 def test_molecules_that_strict_rdkit_refuses_have_fingerprints(example):
