@@ -9,7 +9,7 @@ kernel and Graphormers, which count the same. OGB's evaluator scores all of them
     python examples/fingerprints.py RUN --root ROOT
 
 RUN is a run folder, a weights file, or the name of shipped weights, ``ogbg-molhiv``; several seeds are several of them.
-The kernel takes 6 GB of memory. Sources: the fingerprint rows of OGB's leaderboard of ogbg-molhiv for forests on
+The kernel takes 7 GB of memory. Sources: the fingerprint rows of OGB's leaderboard of ogbg-molhiv for forests on
 fingerprints and their mean; Ralaivola et al., "Graph kernels for chemical informatics", Neural Networks 2005, for the
 min-max kernel.
 """
