@@ -89,19 +89,17 @@ def at_least(table: csc_matrix) -> csr_matrix:
     return bits[:, bits.getnnz(axis=0) > 0].tocsr()
 
 
-def similarity(tables: list[csc_matrix], rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """How alike molecules are, float32 [R, C]: the min-max kernel of counts up to ``LARGEST_COUNT``, mean over tables.
+def similarity(tables: list[csr_matrix], rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """How alike molecules are, float32 [R, C]: Tanimoto's similarity of bits, 0 where there are none, mean over tables.
 
-    It is the sum of the smaller counts over the sum of the larger ones, which is Tanimoto's similarity of their bits;
-    0 where there are none.
+    Of the bits of ``at_least`` it is the min-max kernel: the sum of the smaller counts over that of the larger ones.
 
     Args:
-        tables: counts [M, F] of all molecules by several fingerprints.
+        tables: bits [M, F] of all molecules by several fingerprints.
         rows, columns: numbers of molecules.
     """
     kernel = np.zeros((len(rows), len(columns)), np.float32)
-    for table in tables:
-        bits = at_least(table)
+    for bits in tables:
         numbers = np.asarray(bits.sum(axis=1)).ravel()
         others = bits[columns].toarray().T
         for start in range(0, len(rows), ROWS):
@@ -171,7 +169,7 @@ def main() -> None:
                 forests[split].append(forest.predict_proba(tables[name][index[split]])[:, 1])
             print(f"{type(forest).__name__} on {name}: validation {score(labels['val'], forests['val'][-1]):.4f}")
 
-    alike, train = [tables[name] for name in OF_KERNEL], index["train"]
+    alike, train = [at_least(tables[name]) for name in OF_KERNEL], index["train"]
     weights = ridge_regression(similarity(alike, train, train), y[train])
     runs = [resolve_model(run) for run in options.run]
     by_forests = {split: mean_rank(forests[split]) for split in scored}

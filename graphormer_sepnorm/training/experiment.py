@@ -17,7 +17,7 @@ from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.inference.predict import combined, load_beside
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import RunFolder, member_paths
+from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
@@ -212,10 +212,10 @@ def evaluate_together(runs: list[Path], split: str = "test", root: str | os.Path
     Raises:
         InputError: as ``evaluate_run``, or runs on different datasets or on tables of one's own.
     """
-    first, *others = (checkpoint.load_model(run)[1] for run in runs)
-    for run, config in zip(runs, [first, *others], strict=True):
-        if config.dataset == TABLE:
+    datasets = [checkpoint.load_tensors(weights_file(run))[1].dataset for run in runs]
+    for run, dataset in zip(runs, datasets, strict=True):
+        if dataset == TABLE:
             raise InputError(f"{run} was trained on a table of its own: score it alone")
-        if config.dataset != first.dataset:
-            raise InputError(f"{run} was trained on {config.dataset}, {runs[0]} on {first.dataset}: score them alone")
+        if dataset != datasets[0]:
+            raise InputError(f"{run} was trained on {dataset}, {runs[0]} on {datasets[0]}: score them alone")
     return score_runs(runs, split, root).result

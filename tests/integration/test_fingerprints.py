@@ -43,11 +43,11 @@ def test_mean_ranks_by_hand(example):
 
 def test_similarity_by_hand(example):
     """Counts (1, 2) and (3, 1): smaller ones 1 + 1, larger ones 3 + 2. 9 and 5 count as 3, as 3 does."""
-    table = csc_matrix(np.array([[1, 2, 0], [3, 1, 0], [0, 0, 9], [0, 0, 5], [0, 0, 0]], np.float32))
-    rows = np.arange(5)
+    counts = csc_matrix(np.array([[1, 2, 0], [3, 1, 0], [0, 0, 9], [0, 0, 5], [0, 0, 0]], np.float32))
+    table, rows = example.at_least(counts), np.arange(5)
     alike = [[1, 0.4, 0, 0, 0], [0.4, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]]
     np.testing.assert_allclose(example.similarity([table], rows, rows), alike, atol=1e-6)
-    presence = csc_matrix((table.toarray() > 0).astype(np.float32))
+    presence = csc_matrix((counts.toarray() > 0).astype(np.float32)).tocsr()
     both = example.similarity([table, presence], np.array([1, 3]), np.array([0, 2]))
     np.testing.assert_allclose(both, [[0.7, 0], [0, 1]], atol=1e-6)
 
