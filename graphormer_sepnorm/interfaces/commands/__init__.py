@@ -16,7 +16,7 @@ from graphormer_sepnorm.version import __version__
 COMMANDS = {
     "train": "Train a Graphormer and score its best checkpoint on the test molecules.",
     "pretrain": "Pre-train a Graphormer on molecules without labels, to be fine-tuned by train --from OUT.",
-    "evaluate": "Score a run's best checkpoint on a split of its dataset, with OGB's evaluators.",
+    "evaluate": "Score a run, or the mean of several, on a split of its dataset, with OGB's evaluators.",
     "sweep": "Train every dataset with every norm and seed, as far as it is unfinished, and sum the scores up.",
     "tune": "Search for a recipe that suits your table, and say whether it is better than the one it started from.",
     "explain": "Draw which atoms a prediction rests on.",

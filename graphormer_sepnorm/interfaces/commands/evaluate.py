@@ -19,7 +19,7 @@ def evaluate(
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Score a run's best checkpoint on a split of its dataset, with OGB's evaluators; of several runs, their mean.
+    """Score a run, or the mean of several, on a split of its dataset, with OGB's evaluators.
 
     Example: graphormer-sepnorm evaluate runs/zinc --split val
     """
