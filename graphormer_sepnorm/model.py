@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, linear
+from torch.nn.functional import linear
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import Sizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, check_features
 from graphormer_sepnorm.kernels import Attention, embedding, embedding_sum, make_attention
+from graphormer_sepnorm.layers.gelu import gelu
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 
