@@ -1,4 +1,5 @@
-"""Layers: what SepNorm does to the CLS, the other norms and the readouts, and SepNorm in other transformers.
+"""Layers: what SepNorm does to the CLS, the other norms, GELU and the readouts, and SepNorm in other
+transformers.
 
 A new norm is a class and a line in ``norms.NORMS``, a new readout a function and a line in ``readouts.READOUTS``.
 """

@@ -2,6 +2,7 @@ import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -37,6 +38,7 @@ def test_no_program_is_compiled_for_the_number_of_atoms():
     """
     said = subprocess.run(
         [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[3],
         env={**os.environ, "ONEDNN_VERBOSE": "1"},
         capture_output=True,
         text=True,
