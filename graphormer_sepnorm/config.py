@@ -123,7 +123,11 @@ class TrainConfig:
         batch_size: molecules per update, over all processes.
         lr: peak learning rate, reached after ``warmup``.
         warmup: fraction of all updates in which the rate rises linearly.
-        schedule: how the rate falls to zero after the peak, as half a "cosine" or "linear".
+        schedule: how the rate falls to zero after the peak, as half a "cosine", "linear", or as the side of a
+            "trapezoid", which stays at the peak until ``cooldown``.
+        cooldown: fraction of all updates, the last ones, in which the rate of a trapezoid falls linearly.
+        dropout_until: fraction of the epochs after which nothing is dropped any more. Source: Liu et al., "Dropout
+            reduces underfitting", ICML 2023 ("early dropout").
         optimizer: a name in ``OPTIMIZERS``; an unknown one is refused when training starts.
         weight_decay: the optimizer's decoupled one, on weight matrices only.
         clip_norm: largest norm of the gradient.
@@ -142,7 +146,9 @@ class TrainConfig:
     batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
     lr: Rate = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
-    schedule: Literal["cosine", "linear"] = "cosine"
+    schedule: Literal["cosine", "linear", "trapezoid"] = "cosine"
+    cooldown: Annotated[float, Field(gt=0, le=1)] = 0.1
+    dropout_until: Annotated[float, Field(ge=0, le=1)] = 1.0
     optimizer: str = "adamw"
     weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.01
     clip_norm: Rate = 5.0

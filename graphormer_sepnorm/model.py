@@ -252,6 +252,14 @@ class Network(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
 
+    def set_dropout(self, drops: bool) -> None:
+        """Lets training drop out as the config says, or nothing."""
+        for module in self.blocks.modules():
+            if isinstance(module, SelfAttention):
+                module.dropout = self.config.attention_dropout if drops else 0.0
+            elif isinstance(module, nn.Dropout):
+                module.p = self.config.dropout if drops else 0.0
+
     def transform(self) -> "GraphormerTransform":
         """The PyG transform that prepares graphs for this model."""
         from graphormer_sepnorm.encodings.transform import GraphormerTransform  # PyG takes seconds to import

@@ -9,9 +9,15 @@ from graphormer_sepnorm.config import TrainConfig
 
 
 def learning_rate(config: TrainConfig, progress: float) -> float:
-    """Linear warm-up to the peak, then the schedule to zero; ``progress`` is the fraction of updates done."""
+    """Linear warm-up to the peak, then the schedule to zero; ``progress`` is the fraction of updates done.
+
+    Source of the trapezoid: Hagele et al., "Scaling laws and compute-optimal training beyond fixed training durations",
+    NeurIPS 2024.
+    """
     if progress < config.warmup:
         return config.lr * progress / config.warmup
+    if config.schedule == "trapezoid":
+        return config.lr * min(1.0, (1 - progress) / config.cooldown)
     if config.schedule == "linear":
         return config.lr * (1 - (progress - config.warmup) / max(1 - config.warmup, 1e-9))
     return config.lr * 0.5 * (1 + math.cos(math.pi * (progress - config.warmup) / max(1 - config.warmup, 1e-9)))

@@ -153,6 +153,7 @@ class Trainer:
         """One pass over the training split and an evaluation."""
         started = time.perf_counter()
         self.freeze(epoch)
+        self.model.set_dropout(epoch <= self.config.train.dropout_until * self.config.train.epochs)
         torch.manual_seed(self.config.train.seed + 1_000_003 * epoch + 7919 * distributed.rank())
         loss, lr = self.train_epoch(epoch)
         trained = time.perf_counter()

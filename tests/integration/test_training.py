@@ -264,6 +264,23 @@ def test_batch_norm_statistics_do_not_depend_on_dropout(run_config):
         torch.testing.assert_close(states[1][name], value, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(("until", "dropping"), [(1.0, [1, 2, 3, 4]), (0.5, [1, 2]), (0.7, [1, 2]), (0.0, [])])
+def test_nothing_is_dropped_after_a_fraction_of_the_epochs(run_config, monkeypatch, until, dropping):
+    train = replace(run_config.train, epochs=4, dropout_until=until)
+    config = replace(run_config, model=replace(run_config.model, attention_dropout=0.5, dropout=0.5), train=train)
+    data = molecules(16, config)
+    seen = {}
+
+    def train_epoch(trainer, epoch):
+        seen[epoch] = trainer.model.blocks[0].dropout.p
+        return 0.0, 0.0
+
+    monkeypatch.setattr(Trainer, "train_epoch", train_epoch)
+    for _ in Trainer(config, data, data).epochs():
+        pass
+    assert seen == {epoch: 0.5 if epoch in dropping else 0.0 for epoch in (1, 2, 3, 4)}
+
+
 def test_epochs_visit_every_molecule_once_in_new_order_and_no_batch_has_one():
     batches = epoch_batches(65, 64, seed=1, epoch=1)
     assert sorted(np.concatenate(batches).tolist()) == list(range(65))

@@ -84,5 +84,7 @@ MUTATIONS = (
             "nn.Linear(self.readout.parts * config.width, config.width),\n            nn.ReLU(),",
         ),
         ("        self.float()  # whatever PyTorch's default is\n", ""),
+        ("module.dropout = self.config.attention_dropout if drops else 0.0", "module.dropout = 0.0"),
+        ("module.p = self.config.dropout if drops else 0.0", "module.p = self.config.dropout"),
     ),
 )

@@ -15,11 +15,19 @@ BASICS = tests_of(
 
 MUTATIONS = (
     *mutations(
+        "training/trainer.py",
+        f"{WHOLE}test_nothing_is_dropped_after_a_fraction_of_the_epochs",
+        ("epoch <= self.config.train.dropout_until", "epoch < self.config.train.dropout_until"),
+        ("dropout_until * self.config.train.epochs)", "dropout_until)"),
+    ),
+    *mutations(
         "training/schedule.py",
         "unit/training/test_schedule.py",
         ("if progress < config.warmup:", "if progress <= config.warmup:"),
         ("config.lr * progress / config.warmup", "config.lr * progress"),
         ("config.lr * (1 - (progress", "config.lr * (1 + (progress"),
+        ("min(1.0, (1 - progress) / config.cooldown)", "(1 - progress) / config.cooldown"),
+        ("(1 - progress) / config.cooldown", "(1 - progress)"),
         ("0.5 * (1 + math.cos", "0.5 * (1 - math.cos"),
         ("math.cos(math.pi * (progress - config.warmup)", "math.cos(math.pi * progress"),
         ("default_rng((seed, epoch))", "default_rng((seed, 0))"),

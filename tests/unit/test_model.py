@@ -188,6 +188,19 @@ def test_dropout_acts_on_what_the_cls_alone_reads(config, graphs):
     assert not torch.allclose(outputs[0], model.eval()(batch))
 
 
+def test_dropout_can_be_turned_off_and_on(config, graphs):
+    model = make_model(replace(config, dropout=0.5, attention_dropout=0.5, norm="sepnorm-layernorm"))
+    batch = collate(model, graphs)
+    still = model.eval()(batch)
+    model.train().set_dropout(False)
+    torch.testing.assert_close(model(batch), still)
+    model.set_dropout(True)
+    assert not torch.allclose(model(batch), still)
+    for block in model.blocks:
+        block.dropout.p = 0.0
+    assert not torch.allclose(model(batch), still)  # that of attention is on, too
+
+
 def test_statistics_of_atoms_that_no_prediction_needs_are_estimated_too(config, graphs):
     model = Graphormer(replace(config, norm="sepnorm-batchnorm"))
     batch = model.packed(collate(model, graphs))

@@ -6,7 +6,7 @@ import pytest
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate, num_batches, with_enough_epochs
 
-TRAIN = TrainConfig(lr=0.5, warmup=0.2)
+TRAIN = TrainConfig(lr=0.5, warmup=0.2, cooldown=0.4)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,11 @@ TRAIN = TrainConfig(lr=0.5, warmup=0.2)
         ("linear", 0.4, 0.375),
         ("linear", 0.6, 0.25),
         ("linear", 1.0, 0.0),
+        ("trapezoid", 0.1, 0.25),
+        ("trapezoid", 0.2, 0.5),
+        ("trapezoid", 0.6, 0.5),  # the cooldown is the last 0.4
+        ("trapezoid", 0.7, 0.375),
+        ("trapezoid", 1.0, 0.0),
     ],
 )
 def test_rates_by_hand(schedule, progress, rate):
