@@ -15,12 +15,6 @@ BASICS = tests_of(
 
 MUTATIONS = (
     *mutations(
-        "training/trainer.py",
-        f"{WHOLE}test_nothing_is_dropped_after_a_fraction_of_the_epochs",
-        ("epoch <= self.config.train.dropout_until", "epoch < self.config.train.dropout_until"),
-        ("dropout_until * self.config.train.epochs)", "dropout_until)"),
-    ),
-    *mutations(
         "training/schedule.py",
         "unit/training/test_schedule.py",
         ("if progress < config.warmup:", "if progress <= config.warmup:"),
@@ -69,6 +63,12 @@ MUTATIONS = (
         ("for _ in range(steps):", "for _ in range(steps - 1):"),
         ("beta=b, alpha=c)", "beta=c, alpha=b)"),
         ("gradients, 1 - momentum)", "gradients, momentum)"),
+    ),
+    *mutations(
+        "training/trainer.py",
+        f"{WHOLE}test_nothing_is_dropped_after_a_fraction_of_the_epochs",
+        ("epoch <= self.config.train.dropout_until", "epoch < self.config.train.dropout_until"),
+        ("dropout_until * self.config.train.epochs)", "dropout_until)"),
     ),
     *mutations(
         "training/trainer.py",
