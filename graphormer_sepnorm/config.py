@@ -68,6 +68,10 @@ class ModelConfig:
             al., "Recipe for a General, Powerful, Scalable Graph Transformer", NeurIPS 2022 (GraphGPS).
         degree_scaling: whether degrees scale what each atom receives from the others in every block. Source: Ma et al.,
             ICML 2023 (GRIT), the section on injecting degree information.
+        attention_layers: last blocks that have attention; None, or more than there are: all. The blocks before them are
+            local: atoms hear of their neighbours alone, which needs ``messages``.
+        atom_values: whether values of the atoms, as the local blocks leave them, are averaged and summed and added to
+            what the head predicts.
         bias_hidden: hidden width of the network from pair features to the attention bias; 0: the sum is the bias.
         readout: a name in ``READOUTS``, what the head sees.
         dropout: on the output of each sublayer.
@@ -87,6 +91,8 @@ class ModelConfig:
     encodings: tuple[Annotated[Encoding, GetPydanticSchema(one_of_encodings)], ...] = ()
     messages: bool = False
     degree_scaling: bool = False
+    attention_layers: Annotated[int, Field(ge=1, le=1000)] | None = None
+    atom_values: bool = False
     bias_hidden: Annotated[int, Field(ge=0, le=100_000)] = 0
     readout: Annotated[str, AfterValidator(known_readout)] = "cls"
     dropout: Probability = 0.0
@@ -96,6 +102,8 @@ class ModelConfig:
     def __post_init__(self) -> None:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.local_layers and not self.messages:
+            raise ValueError(f"atoms hear nothing in {self.local_layers} layers without attention: set messages")
         names = [encoding.name for encoding in self.encodings]
         if len(set(names)) < len(names):
             raise ValueError(f"an encoding is named twice: {', '.join(names)}")
@@ -104,6 +112,11 @@ class ModelConfig:
     def num_bond_types(self) -> int:
         """Number of combinations of bond features; types are counted from 1 on."""
         return math.prod(self.bond_sizes)
+
+    @property
+    def local_layers(self) -> int:
+        """Number of the first blocks, which have no attention."""
+        return 0 if self.attention_layers is None else max(0, self.layers - self.attention_layers)
 
     def atoms_count_after(self, layer: int) -> bool:
         """Whether the atoms that leave a layer change the prediction.

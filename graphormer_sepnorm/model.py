@@ -1,4 +1,4 @@
-"""Graphormer with separate normalization: embed, blocks, head.
+"""Graphormer with separate normalization: embed, local blocks, blocks, head.
 
 Every token-wise operation runs on packed rows [N, D], N = B + T: the CLS rows of the B molecules, then the T atoms.
 
@@ -15,10 +15,11 @@ from torch.nn.functional import linear
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import Sizes, Terms
-from graphormer_sepnorm.graphs import GraphBatch, check_features
+from graphormer_sepnorm.graphs import GraphBatch, Shape, check_features
 from graphormer_sepnorm.kernels import Attention, embedding, embedding_sum, make_attention
+from graphormer_sepnorm.layers.atom_values import AtomValues
 from graphormer_sepnorm.layers.gelu import gelu
-from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.layers.norms import NORMS, normed
 from graphormer_sepnorm.layers.readouts import READOUTS
 
 if TYPE_CHECKING:
@@ -136,6 +137,44 @@ class Structure(NamedTuple):
     real: Tensor | None = None
 
 
+class LocalBlock(nn.Module):
+    """Messages along bonds and feed-forward for the atoms alone, each with residual and norm; there is no CLS yet.
+
+    The norms are those that atoms have beside a CLS.
+    """
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.messages = BondMessages(config.width, config.num_bond_types)
+        self.degree_scaler = DegreeScaler(config.width) if config.degree_scaling else None
+        self.messages_norm = NORMS[config.norm](config.width).of_atoms
+        self.ffn = FeedForward(config)
+        self.ffn_norm = NORMS[config.norm](config.width).of_atoms
+        self.dropout = nn.Dropout(config.dropout)
+
+    def receive(self, atoms: Tensor, structure: Structure) -> Tensor:
+        """What each of the atoms [T, D] gets from its neighbours."""
+        received = self.messages(atoms, structure.edge_index, structure.bond)
+        return received if self.degree_scaler is None else self.degree_scaler(received, structure.in_degree)
+
+
+class PostNormLocalBlock(LocalBlock):
+    def forward(self, atoms: Tensor, structure: Structure, real: Tensor | None) -> Tensor:
+        """From atoms [T, D] to the next ones, with statistics of those that are ``real`` [T]; None: all."""
+        atoms = normed(self.messages_norm, atoms + self.dropout(self.receive(atoms, structure)), real)
+        return normed(self.ffn_norm, atoms + self.dropout(self.ffn(atoms)), real)
+
+
+class PreNormLocalBlock(LocalBlock):
+    def forward(self, atoms: Tensor, structure: Structure, real: Tensor | None) -> Tensor:
+        """As ``PostNormLocalBlock.forward``."""
+        atoms = atoms + self.dropout(self.receive(normed(self.messages_norm, atoms, real), structure))
+        return atoms + self.dropout(self.ffn(normed(self.ffn_norm, atoms, real)))
+
+
+LOCAL_BLOCKS = {"post": PostNormLocalBlock, "pre": PreNormLocalBlock}
+
+
 class Block(nn.Module):
     """Attention and feed-forward, each with residual and norm.
 
@@ -222,8 +261,12 @@ class Network(nn.Module):
         sizes = Sizes(config.width, channels, config.heads, config.num_bond_types)
         self.encodings = nn.ModuleList(encoding.module(sizes) for encoding in config.encodings)
         self.bias_network = BiasNetwork(channels, config.heads) if config.bias_hidden else nn.Identity()
+        self.local_blocks = nn.ModuleList(
+            LOCAL_BLOCKS[config.norm_position](config) for _ in range(config.local_layers)
+        )
         self.blocks = nn.ModuleList(
-            BLOCKS[config.norm_position](config, config.atoms_count_after(layer)) for layer in range(config.layers)
+            BLOCKS[config.norm_position](config, config.atoms_count_after(layer))
+            for layer in range(config.local_layers, config.layers)
         )
         self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
         self.atoms_count = config.atoms_count_after(config.layers - 1)
@@ -235,6 +278,7 @@ class Network(nn.Module):
             nn.GELU(),
             nn.Linear(config.width, config.num_tasks),
         )
+        self.atom_values = AtomValues(config.width, config.num_tasks) if config.atom_values else None
         self.float()  # whatever PyTorch's default is
         self.reset_parameters()
 
@@ -242,7 +286,8 @@ class Network(nn.Module):
     def reset_parameters(self) -> None:
         """Draws linear layers' weights from Xavier's uniform distribution, embeddings from N(0, ``embedding_std``).
 
-        Biases start at zero; norms, vectors of encodings and the embeddings of bonds in messages as they were built.
+        Biases start at zero, values of atoms near zero; norms, vectors of encodings and the embeddings of bonds in
+        messages as they were built.
         """
         tables = (parameter for parameter in self.encodings.parameters() if parameter.ndim > 1)
         for parameter in (self.cls, self.cls_bias, *self.embedding.parameters(), *tables):
@@ -251,10 +296,17 @@ class Network(nn.Module):
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
+        if self.atom_values is not None:
+            self.atom_values.start_near_zero()
+
+    @property
+    def layers(self) -> nn.ModuleList:
+        """All blocks from the input on, local ones first."""
+        return nn.ModuleList([*self.local_blocks, *self.blocks])
 
     def set_dropout(self, drops: bool) -> None:
         """Lets training drop out as the config says, or nothing."""
-        for module in self.blocks.modules():
+        for module in self.layers.modules():
             if isinstance(module, SelfAttention):
                 module.dropout = self.config.attention_dropout if drops else 0.0
             elif isinstance(module, nn.Dropout):
@@ -276,14 +328,14 @@ class Network(nn.Module):
             ValueError: one molecule in training with a BatchNorm on the CLS; in a batch of PyG's, what the transform
                 adds is missing, or atom features are outside the vocabularies.
         """
-        return self.run_blocks(*self.embedded(self.packed(batch)))
+        return self.encode_embedded(*self.embedded(self.packed(batch)))
 
     def encode_cls(self, batch: "Batch | GraphBatch") -> Tensor:
         """The final embeddings of the CLS tokens [B, D], without those of the atoms; as ``encode``.
 
         Not for training with a BatchNorm that all tokens share, whose statistics need the atoms.
         """
-        return self.run_blocks(*self.embedded(self.packed(batch)), atoms=False)[0]
+        return self.encode_embedded(*self.embedded(self.packed(batch)), read_atoms=False)[0]
 
     def packed(self, batch: "Batch | GraphBatch") -> GraphBatch:
         """The batch as the encodings read it; raises as ``encode`` for one of PyG's."""
@@ -293,27 +345,42 @@ class Network(nn.Module):
         return batch
 
     def embedded(self, batch: GraphBatch) -> tuple[Tensor, int, Structure]:
-        """What ``run_blocks`` starts from."""
+        """The embedded atoms [T, D], the number of molecules, and what every block knows of them."""
         terms = [encoding(batch) for encoding in self.encodings]
-        num_cls = batch.num_graphs
-        x = torch.cat([self.cls.expand(num_cls, -1), self.embed_atoms(batch, terms)])  # [N, D]
+        atoms = self.embed_atoms(batch, terms)
         bias, factor = self.pair_bias(batch, terms), find_factor(terms)
         attend = make_attention(batch.ptr, bias, self.cls_bias, factor, batch.shape)
-        return x, num_cls, Structure(attend, batch.edge_index, batch.bond, batch.in_degree, batch.real)
+        return atoms, batch.num_graphs, Structure(attend, batch.edge_index, batch.bond, batch.in_degree, batch.real)
 
-    def run_blocks(self, x: Tensor, num_cls: int, structure: Structure, atoms: bool = True) -> tuple[Tensor, Tensor]:
-        """From embedded rows [N, D] to the final embeddings of the CLS tokens [B, D] and of the atoms [T, D].
+    def run_local_blocks(self, atoms: Tensor, num_cls: int, structure: Structure) -> Tensor:
+        """From embedded atoms [T, D] to those that know what lies around them."""
+        real = None if structure.real is None else structure.real[num_cls:]
+        for block in self.local_blocks:
+            atoms = block(atoms, structure, real)
+        return atoms
 
-        The blocks compute for every row, but for the last one: without ``atoms`` it does so for the CLS rows alone,
-        and there are no rows of atoms.
+    def run_blocks(
+        self, atoms: Tensor, num_cls: int, structure: Structure, read_atoms: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """From the atoms [T, D] that local blocks leave to the final embeddings of the CLS [B, D] and the atoms [T, D].
+
+        The blocks compute for every row, but for the last one: without ``read_atoms`` it does so for the CLS rows
+        alone, and there are no rows of atoms.
         """
+        x = torch.cat([self.cls.expand(num_cls, -1), atoms])  # [N, D]
         *blocks, last = self.blocks
         for block in blocks:
             x = block(x, x.shape[0], num_cls, structure)
-        x = last(x, x.shape[0] if atoms else num_cls, num_cls, structure)
+        x = last(x, x.shape[0] if read_atoms else num_cls, num_cls, structure)
         if self.last_norm is not None:
             x = self.last_norm.packed(x, num_cls, structure.real)
         return x[:num_cls], x[num_cls:]
+
+    def encode_embedded(
+        self, atoms: Tensor, num_cls: int, structure: Structure, read_atoms: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """From embedded atoms [T, D] to what ``run_blocks`` gives."""
+        return self.run_blocks(self.run_local_blocks(atoms, num_cls, structure), num_cls, structure, read_atoms)
 
     def embed_atoms(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
         return sum((term.atom for term in terms if term.atom is not None), self.embedding(batch.x))  # [T, D]
@@ -326,8 +393,16 @@ class Network(nn.Module):
             pairs = [self.cls_bias.new_zeros(batch.num_pairs, channels)]
         return self.bias_network(sum(pairs[1:], pairs[0]))
 
+    def outputs(
+        self, atoms: Tensor, num_cls: int, structure: Structure, ptr: Tensor, shape: Shape | None = None
+    ) -> Tensor:
+        """Predictions [B, tasks] from embedded atoms [T, D] and ptr [B + 1] of a batch, perhaps of a fixed shape."""
+        atoms = self.run_local_blocks(atoms, num_cls, structure)
+        final = self.run_blocks(atoms, num_cls, structure, self.atoms_count)
+        read = self.head(self.readout.read(*final, ptr, shape))
+        return read if self.atom_values is None else read + self.atom_values(atoms, ptr, shape)
+
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode``."""
         batch = self.packed(batch)
-        cls, atoms = self.run_blocks(*self.embedded(batch), atoms=self.atoms_count)
-        return self.head(self.readout.read(cls, atoms, batch.ptr, batch.shape))
+        return self.outputs(*self.embedded(batch), batch.ptr, batch.shape)

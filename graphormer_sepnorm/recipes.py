@@ -86,6 +86,11 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
     )
 
 
+def local(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """``best`` with attention in the last three of its ten layers alone, and with values of atoms."""
+    return replace(best(atom_sizes, bond_sizes, num_tasks), attention_layers=3, atom_values=True)
+
+
 def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
     """``best`` without cycles, with 8 layers of width 128, about a million parameters, to be pre-trained."""
     return replace(foundation_base(atom_sizes, bond_sizes, num_tasks), layers=8, width=128, ffn_width=128)
@@ -118,11 +123,15 @@ FINE_TUNING = TrainConfig(
     start_from="foundation",
     frozen_epochs=2,
 )
+LOCAL_TRAINING = TrainConfig(
+    epochs=40, clip_norm=1.0, optimizer="muon", weight_decay=0.15, averaging=0.998, dropout_until=0.85
+)
 RECIPES = {
     "slim": Recipe(slim, TrainConfig()),
     "base": Recipe(base, TrainConfig(lr=2e-4)),
     "paper": Recipe(paper, TrainConfig(epochs=400, batch_size=256, lr=2e-4, schedule="linear")),
     "best": Recipe(best, TrainConfig(epochs=50, clip_norm=1.0, optimizer="muon", weight_decay=0.15)),
+    "local": Recipe(local, LOCAL_TRAINING),
     "foundation": Recipe(fine_tuned, FINE_TUNING),
 }
 

@@ -130,7 +130,10 @@ def graphormer(p, molecules, config):
         *(embed(p, m, centrality.max_degree, spatial.max_distance, edge.max_hops) for m in molecules), strict=True
     )
     tokens = list(tokens)
-    for layer in range(config.layers):
+    for layer in range(config.local_layers):
+        tokens = local_block(p, f"local_blocks.{layer}", tokens, bonds, config.norm_position)
+    near = tokens
+    for layer in range(config.layers - config.local_layers):
         at = f"blocks.{layer}"
         sublayers = (
             (
@@ -148,4 +151,40 @@ def graphormer(p, molecules, config):
         tokens = norm(p, "last_norm", tokens)
     cls = torch.stack([x[0] for x in tokens])
     hidden = gelu(cls @ p["head.0.weight"].t() + p["head.0.bias"])
-    return hidden @ p["head.2.weight"].t() + p["head.2.bias"]
+    return hidden @ p["head.2.weight"].t() + p["head.2.bias"] + atom_values(p, near)
+
+
+def local_block(p, prefix, tokens, bonds, norm_position):
+    """The next tokens [L, D] of each molecule, the CLS as it was."""
+
+    def receive(x, bonds):
+        received = messages(p, f"{prefix}.messages", x, bonds)
+        return scale_by_degree(p, f"{prefix}.degree_scaler", received, bonds)
+
+    for name, sublayer in (("messages_norm", receive), ("ffn_norm", lambda x, _: feed_forward(p, f"{prefix}.ffn", x))):
+        inner = norm_of_atoms(p, f"{prefix}.{name}", tokens) if norm_position == "pre" else tokens
+        added = [sublayer(x, known) for x, known in zip(inner, bonds, strict=True)]
+        tokens = [torch.cat([x[:1], x[1:] + y[1:]]) for x, y in zip(tokens, added, strict=True)]
+        if norm_position == "post":
+            tokens = norm_of_atoms(p, f"{prefix}.{name}", tokens)
+    return tokens
+
+
+def norm_of_atoms(p, prefix, tokens):
+    kind = batch_norm if f"{prefix}.running_mean" in p else layer_norm
+    atoms = kind(torch.cat([x[1:] for x in tokens]), p[f"{prefix}.weight"], p[f"{prefix}.bias"])
+    parts = atoms.split([len(x) - 1 for x in tokens])
+    return [torch.cat([x[:1], part]) for x, part in zip(tokens, parts, strict=True)]
+
+
+def atom_values(p, tokens):
+    """[B, tasks]: means of the first values of each molecule's atoms, and sums of the second by 20; 0 without such."""
+    if "atom_values.out.weight" not in p:
+        return 0
+    found = []
+    for x in tokens:
+        hidden = gelu(x[1:] @ p["atom_values.hidden.weight"].t() + p["atom_values.hidden.bias"])
+        values = hidden @ p["atom_values.out.weight"].t() + p["atom_values.out.bias"]
+        tasks = values.shape[1] // 2
+        found.append(values[:, :tasks].sum(0) / len(values) + values[:, tasks:].sum(0) / 20)
+    return torch.stack(found)

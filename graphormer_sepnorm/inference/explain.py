@@ -139,11 +139,9 @@ class EmbeddedMolecule:
         ptr = torch.arange(copies + 1, device=atoms.device) * num_atoms
         factor = None if self.pair_factor is None else self.pair_factor.repeat(copies, 1)
         attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach(), factor)
-        rows = torch.cat([self.model.cls.expand(copies, -1), atoms.flatten(0, 1)])
         edge_index = (self.edge_index.unsqueeze(1) + ptr[:-1].unsqueeze(1)).flatten(1)  # [2, S e]
         structure = Structure(attend, edge_index, self.bond.repeat(copies), self.in_degree.repeat(copies))
-        embeddings = self.model.run_blocks(rows, copies, structure)
-        return self.model.head(self.model.readout.read(*embeddings, ptr))
+        return self.model.outputs(atoms.flatten(0, 1), copies, structure, ptr)
 
 
 def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:

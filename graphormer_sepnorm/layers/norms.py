@@ -88,6 +88,11 @@ class SepNorm(nn.Module):
         cls, tok = x.split([num_cls, x.shape[0] - num_cls])
         return torch.cat([normed(self.cls_norm_layer, cls, real_cls), normed(self.tok_norm_layer, tok, real_tok)])
 
+    @property
+    def of_atoms(self) -> nn.Module:
+        """The norm of the tokens that are no CLS."""
+        return self.tok_norm_layer
+
     def see_cls_alone(self) -> None:
         """Ends the training of the other tokens' norm: no gradient will reach it."""
         self.tok_norm_layer.requires_grad_(False)
@@ -107,6 +112,11 @@ class ShareNorm(nn.Module):
     def packed(self, x: Tensor, num_cls: int, real: Tensor | None = None) -> Tensor:
         """As that of ``SepNorm``; ``num_cls`` is not needed, there is one norm for all."""
         return normed(self.norm_layer, x, None if real is None else real[: x.shape[0]])
+
+    @property
+    def of_atoms(self) -> nn.Module:
+        """The norm of the tokens that are no CLS: that of all."""
+        return self.norm_layer
 
     def see_cls_alone(self) -> None:
         """Nothing to end: the norm of the CLS is that of all tokens."""

@@ -24,7 +24,7 @@ from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tasks import METRICS
 
-HEAD = "head."
+HEAD = ("head.", "atom_values.")
 CHECKSUM = "sha256"
 METADATA = "__metadata__"
 MAX_HEADER = 10_000_000

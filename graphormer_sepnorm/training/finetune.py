@@ -36,7 +36,7 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
     head = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(HEAD)}
     load_into(model, body | head, path)
     if frozen_layers:
-        for frozen in (model.embedding, model.encodings, model.bias_network, model.blocks[:frozen_layers]):
+        for frozen in (model.embedding, model.encodings, model.bias_network, model.layers[:frozen_layers]):
             frozen.requires_grad_(False)
         model.cls.requires_grad_(False)
         model.cls_bias.requires_grad_(False)

@@ -209,7 +209,7 @@ def muon(model: Network, train: TrainConfig) -> list[Optimizer]:
     its step is scaled to the root mean square of AdamW's. Sources: Jordan et al., "Muon", 2024; Liu et al., "Muon is
     scalable for LLM training", 2025, section 2.2.
     """
-    matrices = [module.weight for module in model.blocks.modules() if isinstance(module, nn.Linear)]
+    matrices = [module.weight for module in model.layers.modules() if isinstance(module, nn.Linear)]
     taken = set(map(id, matrices))
     groups = parameter_groups(model, train.weight_decay)
     for group in groups:

@@ -48,7 +48,7 @@ MUTATIONS = (
         "training/optimizers.py",
         f"{WHOLE}test_optimizers_update_every_parameter_once unit/training/test_optimizers.py",
         ("if id(parameter) not in taken]", "]"),
-        ("in model.blocks.modules() if", "in model.blocks[0].modules() if"),
+        ("in model.layers.modules() if", "in model.layers[0].modules() if"),
     ),
     *mutations(
         "training/optimizers.py",
@@ -203,7 +203,7 @@ MUTATIONS = (
         "training/finetune.py",
         "unit/training/test_finetune.py",
         ("if not name.startswith(HEAD)}", "}"),
-        ("model.blocks[:frozen_layers]", "model.blocks[: frozen_layers - 1]"),
+        ("model.layers[:frozen_layers]", "model.layers[: frozen_layers - 1]"),
         ("frozen.requires_grad_(False)", "frozen.requires_grad_(True)"),
         ("        model.cls.requires_grad_(False)\n", ""),
         ("        model.cls_bias.requires_grad_(False)\n", ""),

@@ -40,6 +40,12 @@ def test_a_config_is_what_its_json_says():
         (("model", "width"), 81, "here: model: width 81 is not a multiple of heads 8"),
         (("model", "norm"), "batchnorm", "here: model.norm: unknown norm 'batchnorm', choose one of sepnorm"),
         (("model", "readout"), "max", "here: model.readout: unknown readout 'max', choose one of cls"),
+        (("model", "attention_layers"), 0, "here: model.attention_layers: Input should be greater than or equal to 1"),
+        (
+            ("model", "attention_layers"),
+            3,
+            "here: model: atoms hear nothing in 9 layers without attention: set messages",
+        ),
         (("model", "num_tasks"), 2, "here: 2 tasks, but 1 names of targets"),
         (("train", "lr"), float("inf"), "here: train.lr: Input should be"),
         (

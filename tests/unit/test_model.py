@@ -18,6 +18,7 @@ from graphormer_sepnorm.model import Structure
 from tests.reference import graphormer
 
 IN_BLOCKS = {"messages": True, "degree_scaling": True}
+LOCAL = {"layers": 3, "messages": True, "attention_layers": 2, "atom_values": True}
 
 
 def make_model(config, seed=0):
@@ -78,8 +79,8 @@ def test_dropout_acts_on_what_each_sublayer_adds_in_training_alone(config, norm_
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize(
     "further",
-    [{}, {"messages": True}, {"degree_scaling": True}, IN_BLOCKS],
-    ids=["paper", "messages", "degrees", "both"],
+    [{}, {"messages": True}, {"degree_scaling": True}, IN_BLOCKS, {"atom_values": True}, LOCAL],
+    ids=["paper", "messages", "degrees", "both", "values", "local"],
 )
 def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_position, further, dtype, tolerance):
     """In float32 through the compiled operations, in float64 through the plain ones."""
@@ -130,7 +131,8 @@ VARIANTS = {
     "paper": {},
     **{name: {"encodings": (kind(),)} for name, kind in ENCODINGS.items()},
     "factors": {"encodings": (FACTORS,)},
-    **{field: {field: True} for field in IN_BLOCKS},
+    **{field: {field: True} for field in (*IN_BLOCKS, "atom_values")},
+    "local": LOCAL,
     **{norm: {"norm": norm} for norm in NORMS},
     **{readout: {"readout": readout} for readout in READOUTS},
     "everything": EVERYTHING,
@@ -149,9 +151,42 @@ def test_predictions_are_read_off_the_embeddings_of_all_rows(variant, graphs):
     batch = model.packed(collate(model, graphs))
     for training in (True, False):
         model.train(training)
-        read = model.readout.read(*model.encode(batch), batch.ptr)
-        torch.testing.assert_close(model(batch), model.head(read), rtol=1e-5, atol=1e-5)
+        read = model.head(model.readout.read(*model.encode(batch), batch.ptr))
+        if model.atom_values is not None:
+            read += model.atom_values(model.run_local_blocks(*model.embedded(batch)), batch.ptr)
+        torch.testing.assert_close(model(batch), read, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(model.encode_cls(batch), model.encode(batch)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_local_blocks_have_no_attention_and_atoms_know_no_more_than_their_rounds_of_messages_tell(config):
+    """Of a chain of seven atoms the last one is five bonds from the second, and six from the first."""
+    chain = Data(
+        x=torch.tensor([0, 1, 2, 3, 4, 0, 1]),
+        edge_index=torch.tensor([[*range(6), *range(1, 7)], [*range(1, 7), *range(6)]]),
+        edge_attr=torch.zeros(12, dtype=torch.long),
+    )
+    other = chain.clone()
+    other.x[6] = 3
+    model = make_model(replace(config, layers=7, messages=True, attention_layers=2, norm="sepnorm-layernorm")).eval()
+    assert (len(model.local_blocks), len(model.blocks), len(model.layers)) == (5, 2, 7)
+    batch = model.packed(collate(model, [chain, other]))
+    first, second = model.run_local_blocks(*model.embedded(batch)).split(7)
+    assert [torch.equal(a, b) for a, b in zip(first, second, strict=True)] == [True] + [False] * 6
+    cls = model.encode_cls(batch)
+    assert not torch.allclose(cls[0], cls[1])
+
+
+def test_attention_in_more_layers_than_there_are_is_attention_in_all(config):
+    model = make_model(replace(config, attention_layers=5))
+    assert (len(model.local_blocks), len(model.blocks)) == (0, 2)
+
+
+def test_values_of_atoms_begin_near_zero(config, graphs):
+    torch.manual_seed(0)
+    model = Graphormer(replace(config, atom_values=True, norm="sepnorm-layernorm")).eval()
+    batch = model.packed(collate(model, graphs))
+    values = model.atom_values(model.embedded(batch)[0], batch.ptr)
+    assert 0 < values.abs().max() < 0.05
 
 
 def test_the_last_block_computes_the_rows_that_are_read(config, graphs):
@@ -215,7 +250,7 @@ def test_every_encoding_parameter_learns(variant, graphs):
     weights = torch.linspace(-1, 1, len(graphs)).unsqueeze(1)
     (model(collate(model, graphs)) * weights).sum().backward()
     inner = [part for block in model.blocks[:-1] for part in (block.messages, block.degree_scaler) if part]
-    read = (model.encodings, *inner)
+    read = (model.encodings, model.local_blocks, *inner)
     still = {name for part in read for name, p in part.named_parameters() if p.grad is None or not p.grad.any()}
     assert not still
 

@@ -75,7 +75,7 @@ def test_every_parameter_learns(name):
     torch.manual_seed(0)
     graphormer = Network(model)
     (graphormer(in_memory(molecules, model.encodings).batch(range(64))) - 1).abs().sum().backward()
-    last = (f"blocks.{model.layers - 1}.", "last_norm.")
+    last = (f"blocks.{len(graphormer.blocks) - 1}.", "last_norm.")
     for key, parameter in graphormer.named_parameters():
         if not (key.startswith(last) and "tok_norm_layer" in key):
             assert parameter.grad is not None and parameter.grad.any(), key

@@ -30,6 +30,9 @@ EVERYTHING = {
     "bias_hidden": 8,
     "readout": "cls+sum",
     "norm": "sepnorm-batchnorm",
+    "layers": 3,
+    "attention_layers": 2,
+    "atom_values": True,
 }
 VARIANTS = {
     **{f"encoding {name}": {"encodings": (kind(),)} for name, kind in ENCODINGS.items()},
