@@ -328,14 +328,17 @@ class Network(nn.Module):
             ValueError: one molecule in training with a BatchNorm on the CLS; in a batch of PyG's, what the transform
                 adds is missing, or atom features are outside the vocabularies.
         """
-        return self.encode_embedded(*self.embedded(self.packed(batch)))
+        atoms, num_cls, structure = self.embedded(self.packed(batch))
+        return self.run_blocks(self.run_local_blocks(atoms, num_cls, structure), num_cls, structure)
 
     def encode_cls(self, batch: "Batch | GraphBatch") -> Tensor:
         """The final embeddings of the CLS tokens [B, D], without those of the atoms; as ``encode``.
 
         Not for training with a BatchNorm that all tokens share, whose statistics need the atoms.
         """
-        return self.encode_embedded(*self.embedded(self.packed(batch)), read_atoms=False)[0]
+        atoms, num_cls, structure = self.embedded(self.packed(batch))
+        near = self.run_local_blocks(atoms, num_cls, structure)
+        return self.run_blocks(near, num_cls, structure, read_atoms=False)[0]
 
     def packed(self, batch: "Batch | GraphBatch") -> GraphBatch:
         """The batch as the encodings read it; raises as ``encode`` for one of PyG's."""
@@ -345,7 +348,7 @@ class Network(nn.Module):
         return batch
 
     def embedded(self, batch: GraphBatch) -> tuple[Tensor, int, Structure]:
-        """The embedded atoms [T, D], the number of molecules, and what every block knows of them."""
+        """The embedded atoms [T, D], the number B of molecules, and what every block knows of them."""
         terms = [encoding(batch) for encoding in self.encodings]
         atoms = self.embed_atoms(batch, terms)
         bias, factor = self.pair_bias(batch, terms), find_factor(terms)
@@ -376,12 +379,6 @@ class Network(nn.Module):
             x = self.last_norm.packed(x, num_cls, structure.real)
         return x[:num_cls], x[num_cls:]
 
-    def encode_embedded(
-        self, atoms: Tensor, num_cls: int, structure: Structure, read_atoms: bool = True
-    ) -> tuple[Tensor, Tensor]:
-        """From embedded atoms [T, D] to what ``run_blocks`` gives."""
-        return self.run_blocks(self.run_local_blocks(atoms, num_cls, structure), num_cls, structure, read_atoms)
-
     def embed_atoms(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
         return sum((term.atom for term in terms if term.atom is not None), self.embedding(batch.x))  # [T, D]
 
@@ -393,16 +390,21 @@ class Network(nn.Module):
             pairs = [self.cls_bias.new_zeros(batch.num_pairs, channels)]
         return self.bias_network(sum(pairs[1:], pairs[0]))
 
-    def outputs(
-        self, atoms: Tensor, num_cls: int, structure: Structure, ptr: Tensor, shape: Shape | None = None
-    ) -> Tensor:
-        """Predictions [B, tasks] from embedded atoms [T, D] and ptr [B + 1] of a batch, perhaps of a fixed shape."""
-        atoms = self.run_local_blocks(atoms, num_cls, structure)
-        final = self.run_blocks(atoms, num_cls, structure, self.atoms_count)
-        read = self.head(self.readout.read(*final, ptr, shape))
-        return read if self.atom_values is None else read + self.atom_values(atoms, ptr, shape)
+    def read(self, near: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, shape: Shape | None = None) -> Tensor:
+        """Predictions [B, tasks].
+
+        Args:
+            near: [T, D], what local blocks leave.
+            cls, atoms: what ``run_blocks`` gives.
+            ptr: [B + 1], of a batch, of a fixed shape if there is one.
+        """
+        predicted = self.head(self.readout.read(cls, atoms, ptr, shape))
+        return predicted if self.atom_values is None else predicted + self.atom_values(near, ptr, shape)
 
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode``."""
         batch = self.packed(batch)
-        return self.outputs(*self.embedded(batch), batch.ptr, batch.shape)
+        atoms, num_cls, structure = self.embedded(batch)
+        near = self.run_local_blocks(atoms, num_cls, structure)
+        cls, atoms = self.run_blocks(near, num_cls, structure, self.atoms_count)
+        return self.read(near, cls, atoms, batch.ptr, batch.shape)

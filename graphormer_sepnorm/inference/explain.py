@@ -141,7 +141,8 @@ class EmbeddedMolecule:
         attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach(), factor)
         edge_index = (self.edge_index.unsqueeze(1) + ptr[:-1].unsqueeze(1)).flatten(1)  # [2, S e]
         structure = Structure(attend, edge_index, self.bond.repeat(copies), self.in_degree.repeat(copies))
-        return self.model.outputs(atoms.flatten(0, 1), copies, structure, ptr)
+        near = self.model.run_local_blocks(atoms.flatten(0, 1), copies, structure)
+        return self.model.read(near, *self.model.run_blocks(near, copies, structure), ptr)
 
 
 def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:

@@ -34,6 +34,7 @@ from graphormer_sepnorm.recipes import paper_encodings
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 FURTHER = {"encodings": (*paper_encodings(), Resistance(multiplies=True)), "messages": True, "degree_scaling": True}
+LOCAL = {"messages": True, "attention_layers": 2, "atom_values": True}
 
 
 def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: str = "post", **further) -> Graphormer:
@@ -64,7 +65,7 @@ def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: s
 
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("further", [{}, FURTHER], ids=["paper", "further"])
+@pytest.mark.parametrize("further", [{}, FURTHER, LOCAL], ids=["paper", "further", "local"])
 def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position, further):
     model = make_model(norm, norm_position=norm_position, **further)
     for smiles in ("C", "CCO", ASPIRIN, "[Na+].CC(=O)[O-]"):
