@@ -34,6 +34,14 @@ MUTATIONS = (
         ('"sepnorm-layernorm": partial(SepNorm, cls_norm=nn.LayerNorm)', '"sepnorm-layernorm": SepNorm'),
     ),
     *mutations(
+        "layers/atom_values.py",
+        "unit/layers/test_atom_values.py",
+        ("averaged / ptr.diff()", "averaged * ptr.diff()"),
+        ("added / TYPICAL_ATOMS", "added"),
+        ("self.out(gelu(self.hidden(atoms)))", "self.out(self.hidden(atoms))"),
+        ("averaged, added = sum_atoms", "added, averaged = sum_atoms"),
+    ),
+    *mutations(
         "layers/batch_norm.py",
         "unit/layers/test_batch_norm.py",
         ("torch.var_mean(x, dim=0, correction=0)", "torch.var_mean(x, dim=0, correction=1)"),

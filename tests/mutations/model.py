@@ -64,6 +64,18 @@ MUTATIONS = (
         ),
         ("return x[:num_cls], x[num_cls:]", "return x[-num_cls:], x[num_cls:]"),
         ('if config.norm_position == "pre" else None', "if config.norm_position == 'post' else None"),
+        ("received = self.messages(atoms, structure.edge_index, structure.bond)", "received = atoms"),
+        (
+            "normed(self.messages_norm, atoms + self.dropout(self.receive(atoms, structure)), real)",
+            "normed(self.ffn_norm, atoms + self.dropout(self.receive(atoms, structure)), real)",
+        ),
+        (
+            "self.dropout(self.receive(normed(self.messages_norm, atoms, real), structure))",
+            "self.dropout(self.receive(atoms, structure))",
+        ),
+        ("atoms + self.dropout(self.ffn(normed(self.ffn_norm, atoms, real)))", "atoms"),
+        ("predicted + self.atom_values(near, ptr, shape)", "predicted + self.atom_values(atoms, ptr, shape)"),
+        ("predicted + self.atom_values(near, ptr, shape)", "predicted"),
     ),
     *mutations(
         "model.py",
@@ -71,6 +83,11 @@ MUTATIONS = (
         ("std=self.config.embedding_std)", "std=0.02)"),
         ("if parameter.ndim > 1)", "if parameter.ndim > 0)"),
         ("self.config.embedding_std)", "self.config.embedding_std**2)"),
+    ),
+    *mutations(
+        "model.py",
+        tests_of(FILE, "test_values_of_atoms_begin_near_zero"),
+        ("            self.atom_values.start_near_zero()\n", "            pass\n"),
     ),
     *mutations(
         "model.py",

@@ -181,12 +181,10 @@ def test_attention_in_more_layers_than_there_are_is_attention_in_all(config):
     assert (len(model.local_blocks), len(model.blocks)) == (0, 2)
 
 
-def test_values_of_atoms_begin_near_zero(config, graphs):
+def test_values_of_atoms_begin_near_zero(config):
     torch.manual_seed(0)
-    model = Graphormer(replace(config, atom_values=True, norm="sepnorm-layernorm")).eval()
-    batch = model.packed(collate(model, graphs))
-    values = model.atom_values(model.embedded(batch)[0], batch.ptr)
-    assert 0 < values.abs().max() < 0.05
+    values = Graphormer(replace(config, atom_values=True)).atom_values(torch.randn(200, 16), torch.tensor([0, 80, 200]))
+    assert 0 < values.abs().max() < 0.02
 
 
 def test_the_last_block_computes_the_rows_that_are_read(config, graphs):

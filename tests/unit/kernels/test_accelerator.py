@@ -51,7 +51,8 @@ def architecture(name: str, config: ModelConfig) -> ModelConfig:
     if name in VARIANTS:
         return replace(config, **VARIANTS[name])
     made = RECIPES[name].architecture(config.atom_sizes, config.bond_sizes, 1)
-    return replace(made, layers=3, width=32, ffn_width=32, heads=4, dropout=0.0, attention_dropout=0.0)
+    small = replace(made, layers=3, width=32, ffn_width=32, heads=4, attention_layers=made.attention_layers and 2)
+    return replace(small, dropout=0.0, attention_dropout=0.0)
 
 
 def make_model(config: ModelConfig) -> Network:

@@ -61,7 +61,9 @@ def config_of(recipe: str, optimizer: str | None = None, precision: str = "32-tr
     tiny, found = tiny_config(epochs=1), RECIPES[recipe]
     shape = found.architecture(tiny.model.atom_sizes, tiny.model.bond_sizes, 2)
     train = replace(tiny.train, optimizer=optimizer or found.train.optimizer, precision=precision)
-    return replace(tiny, model=replace(shape, layers=3, width=32, ffn_width=32, heads=4), train=train)
+    attention = shape.attention_layers and 2
+    model = replace(shape, layers=3, width=32, ffn_width=32, heads=4, attention_layers=attention)
+    return replace(tiny, model=model, train=train)
 
 
 def trainer_of(config: Config) -> Trainer:
@@ -113,7 +115,7 @@ def steps_on_cpu(trainer: Trainer) -> DeviceStep:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-@pytest.mark.parametrize("recipe", ["paper", "best", "slim"])
+@pytest.mark.parametrize("recipe", ["paper", "best", "local", "slim"])
 def test_a_step_of_the_device_path_is_that_of_the_host(monkeypatch, recipe, optimizer):
     """Losses and norms of three updates with batches of two sizes; norms are clipped."""
     config = config_of(recipe, optimizer)
