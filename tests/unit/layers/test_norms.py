@@ -59,6 +59,17 @@ def test_packed_rows_equal_the_padded_form(name, training):
 
 
 @pytest.mark.parametrize("name", NORMS)
+def test_the_norm_of_atoms_is_that_of_the_tokens_beside_a_cls(name):
+    torch.manual_seed(0)
+    norm = NORMS[name](4).eval()
+    for tensor in (*norm.parameters(), *norm.buffers()):
+        if tensor.is_floating_point():
+            nn.init.uniform_(tensor, 0.5, 2.0)
+    rows = torch.randn(9, 4)
+    torch.testing.assert_close(norm.of_atoms(rows[2:]), norm.packed(rows, 2)[2:])
+
+
+@pytest.mark.parametrize("name", NORMS)
 def test_padding_is_never_seen(name):
     torch.manual_seed(0)
     x = torch.randn(3, 5, 4)

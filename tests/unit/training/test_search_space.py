@@ -76,3 +76,9 @@ def test_a_model_that_starts_from_weights_keeps_their_shape():
     assert set(searched(SearchSpace(), config, frozenset())) == {
         "lr", "batch_size", "warmup", "weight_decay", "optimizer", "dropout", "attention_dropout",
     }  # fmt: skip
+
+
+def test_blocks_without_attention_keep_their_messages():
+    assert searched(SearchSpace(), config_of("local"), frozenset())["messages"] == (True,)
+    assert searched(SearchSpace(), config_of("best"), frozenset())["messages"] == (False, True)
+    assert "messages" not in searched(SearchSpace(), config_of("local"), frozenset({"messages"}))
