@@ -1,8 +1,13 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.runs.checkpoint import save_model
+from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.training.finetune import check_frozen_layers, start_from, starting_from
 from tests.tiny import save_tiny, tiny_model
 
@@ -41,6 +46,20 @@ def test_frozen_layers_keep_their_weights_with_what_is_before_them(tmp_path):
     start_from(model, tmp_path, frozen_layers=1)
     learning = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert "head" in learning and not {"embedding", "encodings", "blocks", "cls"} & learning
+
+
+def test_local_blocks_freeze_first_and_values_of_atoms_belong_to_the_head(tmp_path):
+    _, config = tiny_model()
+    config = replace(config, model=replace(config.model, layers=3, messages=True, attention_layers=1, atom_values=True))
+    save_model(tmp_path / WEIGHTS, Network(config.model), config, {})
+    model = Network(config.model)
+    fresh = {name: tensor.clone() for name, tensor in model.atom_values.state_dict().items()}
+    start_from(model, tmp_path, frozen_layers=1)
+    assert all(torch.equal(tensor, fresh[name]) for name, tensor in model.atom_values.state_dict().items())
+    learning = {
+        ".".join(name.split(".")[:2]) for name, parameter in model.named_parameters() if parameter.requires_grad
+    }
+    assert learning == {"local_blocks.1", "blocks.0", "head.0", "head.2", "atom_values.hidden", "atom_values.out"}
 
 
 def test_no_more_layers_than_there_are_can_be_frozen():
