@@ -176,6 +176,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if (self.frozen_layers or self.frozen_epochs) and self.start_from is None:
             raise ValueError("weights can be frozen only when training starts from a checkpoint")
+        if self.schedule == "trapezoid" and self.warmup + self.cooldown > 1 + 1e-9:
+            raise ValueError(f"warmup {self.warmup} and cooldown {self.cooldown} are together more than all updates")
 
 
 @dataclass(frozen=True, config=STRICT)

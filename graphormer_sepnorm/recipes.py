@@ -123,14 +123,13 @@ FINE_TUNING = TrainConfig(
     start_from="foundation",
     frozen_epochs=2,
 )
-LOCAL_TRAINING = TrainConfig(
-    epochs=40, clip_norm=1.0, optimizer="muon", weight_decay=0.15, averaging=0.998, dropout_until=0.85
-)
+BEST_TRAINING = TrainConfig(epochs=50, clip_norm=1.0, optimizer="muon", weight_decay=0.15)
+LOCAL_TRAINING = replace(BEST_TRAINING, epochs=40, averaging=0.998, dropout_until=0.85)
 RECIPES = {
     "slim": Recipe(slim, TrainConfig()),
     "base": Recipe(base, TrainConfig(lr=2e-4)),
     "paper": Recipe(paper, TrainConfig(epochs=400, batch_size=256, lr=2e-4, schedule="linear")),
-    "best": Recipe(best, TrainConfig(epochs=50, clip_norm=1.0, optimizer="muon", weight_decay=0.15)),
+    "best": Recipe(best, BEST_TRAINING),
     "local": Recipe(local, LOCAL_TRAINING),
     "foundation": Recipe(fine_tuned, FINE_TUNING),
 }

@@ -31,6 +31,13 @@ def test_a_config_is_what_its_json_says():
     assert config_from_json(config_to_json(CONFIG), "here") == CONFIG
 
 
+def test_a_trapezoid_whose_sides_overlap_is_refused():
+    with pytest.raises(ValidationError, match="are together more than all updates"):
+        TrainConfig(schedule="trapezoid", warmup=0.3, cooldown=0.8)
+    assert TrainConfig(schedule="trapezoid", warmup=0.1, cooldown=0.9).cooldown == 0.9
+    assert TrainConfig(schedule="cosine", warmup=0.3, cooldown=0.8).cooldown == 0.8
+
+
 @pytest.mark.parametrize(
     ("place", "value", "sentence"),
     [
