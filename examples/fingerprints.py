@@ -16,6 +16,7 @@ min-max kernel.
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -41,14 +42,15 @@ from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training import experiment
 
 ROC_AUC = METRICS["rocauc"]
+SCORED = ("val", "test")
 SIZE = 2048
 Fingerprint = Callable[[Chem.Mol], np.ndarray]
 
 
-def morgan(radius: int, *, features: bool = False) -> FingerprintGenerator64:
+def morgan(radius: int, *, features: bool = False, size: int = SIZE) -> FingerprintGenerator64:
     """Circular environments of atoms (ECFP), or of what they do, such as to accept a hydrogen bond (FCFP)."""
     kinds = GetMorganFeatureAtomInvGen() if features else None
-    return GetMorganGenerator(radius=radius, fpSize=SIZE, atomInvariantsGenerator=kinds)
+    return GetMorganGenerator(radius=radius, fpSize=size, atomInvariantsGenerator=kinds)
 
 
 def counts(generator: FingerprintGenerator64) -> Fingerprint:
@@ -76,6 +78,18 @@ OF_KERNEL = ("ECFP4", "atom pairs", "torsions", "MACCS")
 LARGEST_COUNT = 3
 RIDGE = 1.0
 ROWS = 2048  # of the kernel that are computed at a time
+
+
+def read_molhiv(root: str | None) -> tuple[list[Chem.Mol], np.ndarray, dict[str, np.ndarray]]:
+    """The molecules, their labels [M], and the numbers of those of each split."""
+    folder = data_root(root) / "ogbg_molhiv"
+    molecules = pd.read_csv(folder / "mapping" / "mol.csv.gz")
+    files = {"train": "train", "val": "valid", "test": "test"}
+    index = {
+        split: pd.read_csv(folder / "split" / "scaffold" / f"{name}.csv.gz", header=None)[0].to_numpy()
+        for split, name in files.items()
+    }
+    return [read_smiles(smiles) for smiles in molecules.smiles], molecules.HIV_active.to_numpy(), index
 
 
 def table_of(fingerprint: Fingerprint, mols: list[Chem.Mol]) -> csc_matrix:
@@ -136,6 +150,11 @@ def mean_rank(predictions: list[np.ndarray]) -> np.ndarray:
     return np.mean([rankdata(prediction) for prediction in predictions], axis=0)
 
 
+def predicted_by(runs: list[Path], split: str, root: str | None) -> list[np.ndarray]:
+    """What each of several Graphormers predicts for the molecules [M] of a split."""
+    return [experiment.score_runs([run], split, root).prediction[:, 0] for run in runs]
+
+
 def score(y: np.ndarray, prediction: np.ndarray) -> float:
     return ROC_AUC(y[:, None], prediction[:, None])
 
@@ -149,36 +168,25 @@ def main() -> None:
     options = parser.parse_args()
     RDLogger.DisableLog("rdApp.*")
 
-    folder = data_root(options.root) / "ogbg_molhiv"
-    molecules = pd.read_csv(folder / "mapping" / "mol.csv.gz")
-    mols, y = [read_smiles(smiles) for smiles in molecules.smiles], molecules.HIV_active.to_numpy()
-    files = {"train": "train", "val": "valid", "test": "test"}
-    index = {
-        split: pd.read_csv(folder / "split" / "scaffold" / f"{name}.csv.gz", header=None)[0].to_numpy()
-        for split, name in files.items()
-    }
-    scored = ("val", "test")
-    labels = {split: y[index[split]] for split in scored}
+    mols, y, index = read_molhiv(options.root)
+    labels = {split: y[index[split]] for split in SCORED}
 
     tables = {name: table_of(fingerprint, mols) for name, fingerprint in FINGERPRINTS.items()}
-    forests: dict[str, list[np.ndarray]] = {split: [] for split in scored}
+    forests: dict[str, list[np.ndarray]] = {split: [] for split in SCORED}
     for name in OF_FORESTS:
         for forest in make_forests(options.trees, options.seed):
             forest.fit(tables[name][index["train"]], y[index["train"]])
-            for split in scored:
+            for split in SCORED:
                 forests[split].append(forest.predict_proba(tables[name][index[split]])[:, 1])
             print(f"{type(forest).__name__} on {name}: validation {score(labels['val'], forests['val'][-1]):.4f}")
 
     alike, train = [at_least(tables[name]) for name in OF_KERNEL], index["train"]
     weights = ridge_regression(similarity(alike, train, train), y[train])
     runs = [resolve_model(run) for run in options.run]
-    by_forests = {split: mean_rank(forests[split]) for split in scored}
-    by_kernel = {split: similarity(alike, index[split], train) @ weights for split in scored}
-    by_networks = {
-        split: mean_rank([experiment.score_runs([run], split, options.root).prediction[:, 0] for run in runs])
-        for split in scored
-    }
-    all_three = {split: mean_rank([by_forests[split], by_kernel[split], by_networks[split]]) for split in scored}
+    by_forests = {split: mean_rank(forests[split]) for split in SCORED}
+    by_kernel = {split: similarity(alike, index[split], train) @ weights for split in SCORED}
+    by_networks = {split: mean_rank(predicted_by(runs, split, options.root)) for split in SCORED}
+    all_three = {split: mean_rank([by_forests[split], by_kernel[split], by_networks[split]]) for split in SCORED}
 
     print(f"\n{'model':40} validation  test")
     for name, predictions in (
@@ -187,7 +195,7 @@ def main() -> None:
         (f"Graphormer, {len(runs)} of them", by_networks),
         ("all three", all_three),
     ):
-        val, test = (score(labels[split], predictions[split]) for split in scored)
+        val, test = (score(labels[split], predictions[split]) for split in SCORED)
         print(f"{name:40} {val:.4f}      {test:.4f}")
 
 
