@@ -17,6 +17,7 @@ min-max kernel.
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,7 @@ from scipy.stats import rankdata
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.data.benchmarks import load_molhiv
 from graphormer_sepnorm.data.dataset import data_root
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.tasks import METRICS
@@ -45,6 +47,8 @@ ROC_AUC = METRICS["rocauc"]
 SCORED = ("val", "test")
 SIZE = 2048
 Fingerprint = Callable[[Chem.Mol], np.ndarray]
+Forest = RandomForestClassifier | ExtraTreesClassifier
+Predicted = dict[str, np.ndarray]  # of the molecules [M] of each of the splits that are scored
 
 
 def morgan(radius: int, *, features: bool = False, size: int = SIZE) -> FingerprintGenerator64:
@@ -80,16 +84,12 @@ RIDGE = 1.0
 ROWS = 2048  # of the kernel that are computed at a time
 
 
-def read_molhiv(root: str | None) -> tuple[list[Chem.Mol], np.ndarray, dict[str, np.ndarray]]:
+def load_mols(root: str | None) -> tuple[list[Chem.Mol], np.ndarray, dict[str, np.ndarray]]:
     """The molecules, their labels [M], and the numbers of those of each split."""
-    folder = data_root(root) / "ogbg_molhiv"
-    molecules = pd.read_csv(folder / "mapping" / "mol.csv.gz")
-    files = {"train": "train", "val": "valid", "test": "test"}
-    index = {
-        split: pd.read_csv(folder / "split" / "scaffold" / f"{name}.csv.gz", header=None)[0].to_numpy()
-        for split, name in files.items()
-    }
-    return [read_smiles(smiles) for smiles in molecules.smiles], molecules.HIV_active.to_numpy(), index
+    folder = data_root(root)
+    graphs, index = load_molhiv(folder)
+    table = pd.read_csv(folder / "ogbg_molhiv" / "mapping" / "mol.csv.gz")
+    return [read_smiles(smiles) for smiles in table.smiles], graphs.y[:, 0].astype(int), index
 
 
 def table_of(fingerprint: Fingerprint, mols: list[Chem.Mol]) -> csc_matrix:
@@ -130,19 +130,42 @@ def ridge_regression(kernel: np.ndarray, y: np.ndarray) -> np.ndarray:
     return cho_solve(cho_factor(kernel.T, lower=True, overwrite_a=True), (y - y.mean()).astype(np.float32))
 
 
-def make_forests(trees: int, seed: int) -> list[RandomForestClassifier | ExtraTreesClassifier]:
-    """A random forest in which the few actives weigh more, and one of extremely randomized trees."""
+def random_forest(trees: int, seed: int, max_features: float | Literal["sqrt"] = "sqrt") -> RandomForestClassifier:
+    """One in which the few actives weigh more."""
+    return RandomForestClassifier(
+        trees,
+        criterion="entropy",
+        max_features=max_features,
+        min_samples_leaf=2,
+        class_weight={0: 1, 1: 10},
+        n_jobs=-1,
+        random_state=seed,
+    )
+
+
+def make_forests(trees: int, seed: int) -> list[Forest]:
+    """A random forest and one of extremely randomized trees."""
     return [
-        RandomForestClassifier(
-            trees,
-            criterion="entropy",
-            min_samples_leaf=2,
-            class_weight={0: 1, 1: 10},
-            n_jobs=-1,
-            random_state=seed,
-        ),
+        random_forest(trees, seed),
         ExtraTreesClassifier(trees, max_features=0.1, min_samples_leaf=2, n_jobs=-1, random_state=seed),
     ]
+
+
+def predicted_by_forest(forest: Forest, table: csc_matrix, y: np.ndarray, index: dict[str, np.ndarray]) -> Predicted:
+    """What a forest predicts when it has been trained on the training molecules.
+
+    Args:
+        table: fingerprints [M, F] of all molecules.
+        y: [M] labels.
+        index: numbers of the molecules of each split.
+    """
+    forest.fit(table[index["train"]], y[index["train"]])
+    return {split: forest.predict_proba(table[index[split]])[:, 1] for split in SCORED}
+
+
+def predicted_by_network(run: Path, root: str | None) -> Predicted:
+    """What a Graphormer predicts."""
+    return {split: experiment.score_runs([run], split, root).prediction[:, 0] for split in SCORED}
 
 
 def mean_rank(predictions: list[np.ndarray]) -> np.ndarray:
@@ -150,13 +173,20 @@ def mean_rank(predictions: list[np.ndarray]) -> np.ndarray:
     return np.mean([rankdata(prediction) for prediction in predictions], axis=0)
 
 
-def predicted_by(runs: list[Path], split: str, root: str | None) -> list[np.ndarray]:
-    """What each of several Graphormers predicts for the molecules [M] of a split."""
-    return [experiment.score_runs([run], split, root).prediction[:, 0] for run in runs]
+def together(models: list[Predicted]) -> Predicted:
+    """The mean rank by several models, in each split."""
+    return {split: mean_rank([predicted[split] for predicted in models]) for split in SCORED}
 
 
 def score(y: np.ndarray, prediction: np.ndarray) -> float:
     return ROC_AUC(y[:, None], prediction[:, None])
+
+
+def print_scores(labels: Predicted, models: dict[str, Predicted]) -> None:
+    print(f"{'model':40} validation  test")
+    for name, predicted in models.items():
+        val, test = (score(labels[split], predicted[split]) for split in SCORED)
+        print(f"{name:40} {val:.4f}      {test:.4f}")
 
 
 def main() -> None:
@@ -168,35 +198,31 @@ def main() -> None:
     options = parser.parse_args()
     RDLogger.DisableLog("rdApp.*")
 
-    mols, y, index = read_molhiv(options.root)
+    mols, y, index = load_mols(options.root)
     labels = {split: y[index[split]] for split in SCORED}
 
     tables = {name: table_of(fingerprint, mols) for name, fingerprint in FINGERPRINTS.items()}
-    forests: dict[str, list[np.ndarray]] = {split: [] for split in SCORED}
+    forests: list[Predicted] = []
     for name in OF_FORESTS:
         for forest in make_forests(options.trees, options.seed):
-            forest.fit(tables[name][index["train"]], y[index["train"]])
-            for split in SCORED:
-                forests[split].append(forest.predict_proba(tables[name][index[split]])[:, 1])
-            print(f"{type(forest).__name__} on {name}: validation {score(labels['val'], forests['val'][-1]):.4f}")
+            forests.append(predicted_by_forest(forest, tables[name], y, index))
+            print(f"{type(forest).__name__} on {name}: validation {score(labels['val'], forests[-1]['val']):.4f}")
 
     alike, train = [at_least(tables[name]) for name in OF_KERNEL], index["train"]
     weights = ridge_regression(similarity(alike, train, train), y[train])
     runs = [resolve_model(run) for run in options.run]
-    by_forests = {split: mean_rank(forests[split]) for split in SCORED}
+    by_forests = together(forests)
     by_kernel = {split: similarity(alike, index[split], train) @ weights for split in SCORED}
-    by_networks = {split: mean_rank(predicted_by(runs, split, options.root)) for split in SCORED}
-    all_three = {split: mean_rank([by_forests[split], by_kernel[split], by_networks[split]]) for split in SCORED}
+    by_networks = together([predicted_by_network(run, options.root) for run in runs])
 
-    print(f"\n{'model':40} validation  test")
-    for name, predictions in (
-        (f"{len(forests['val'])} forests", by_forests),
-        ("kernel", by_kernel),
-        (f"Graphormer, {len(runs)} of them", by_networks),
-        ("all three", all_three),
-    ):
-        val, test = (score(labels[split], predictions[split]) for split in SCORED)
-        print(f"{name:40} {val:.4f}      {test:.4f}")
+    print()
+    models = {
+        f"{len(forests)} forests": by_forests,
+        "kernel": by_kernel,
+        f"Graphormer, {len(runs)} of them": by_networks,
+        "all three": together([by_forests, by_kernel, by_networks]),
+    }
+    print_scores(labels, models)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,24 @@ rest of the forests' settings is that of ``fingerprints.py``.
 import argparse
 
 import numpy as np
-from fingerprints import SCORED, maccs, mean_rank, morgan, predicted_by, read_molhiv, score, table_of
+from fingerprints import (
+    SCORED,
+    Predicted,
+    load_mols,
+    maccs,
+    morgan,
+    predicted_by_forest,
+    predicted_by_network,
+    print_scores,
+    random_forest,
+    score,
+    table_of,
+    together,
+)
 from joblib import Memory
 from rdkit import Chem, RDLogger
 from rdkit.Chem.rdFingerprintGenerator import GetAtomPairGenerator
 from scipy.sparse import csc_matrix
-from sklearn.ensemble import RandomForestClassifier
 from tqdm import tqdm
 
 from graphormer_sepnorm.runs.zoo import resolve_model
@@ -40,25 +52,9 @@ def side_by_side(mol: Chem.Mol) -> np.ndarray:
     return np.concatenate([*(generator.GetFingerprintAsNumPy(mol) for generator in GENERATORS), maccs(mol)])
 
 
-def forest(table: csc_matrix, y: np.ndarray, index: dict[str, np.ndarray], trees: int, seed: int) -> list[np.ndarray]:
-    """What a forest, trained on the training molecules, predicts for those of the splits ``SCORED``.
-
-    Args:
-        table: bits [M, 4263] of all molecules.
-        y: [M] labels.
-        index: numbers of the molecules of each split.
-    """
-    model = RandomForestClassifier(
-        trees,
-        criterion="entropy",
-        max_features=0.2,
-        min_samples_leaf=2,
-        class_weight={0: 1, 1: 10},
-        n_jobs=-1,
-        random_state=seed,
-    )
-    model.fit(table[index["train"]], y[index["train"]])
-    return [model.predict_proba(table[index[split]])[:, 1] for split in SCORED]
+def forest(table: csc_matrix, y: np.ndarray, index: dict[str, np.ndarray], trees: int, seed: int) -> Predicted:
+    """What the forest with this seed predicts; its table has 4,263 bits, arguments as ``predicted_by_forest``."""
+    return predicted_by_forest(random_forest(trees, seed, max_features=0.2), table, y, index)
 
 
 def best_weight(y: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
@@ -76,27 +72,22 @@ def main() -> None:
     RDLogger.DisableLog("rdApp.*")
 
     runs = [resolve_model(run) for run in options.run]
-    mols, y, index = read_molhiv(options.root)
+    mols, y, index = load_mols(options.root)
     labels = {split: y[index[split]] for split in SCORED}
     table = table_of(side_by_side, mols)
     kept = Memory(options.keep, verbose=0).cache(forest)
     predicted = [kept(table, y, index, options.trees, seed) for seed in tqdm(range(FORESTS), unit=" forests")]
 
-    by_forests = {
-        split: mean_rank([of_splits[number] for of_splits in predicted]) for number, split in enumerate(SCORED)
-    }
-    by_networks = {split: mean_rank(predicted_by(runs, split, options.root)) for split in SCORED}
+    by_forests = together(predicted)
+    by_networks = together([predicted_by_network(run, options.root) for run in runs])
     weight = best_weight(labels["val"], by_forests["val"], by_networks["val"])
     both = {split: (1 - weight) * by_forests[split] + weight * by_networks[split] for split in SCORED}
-
-    print(f"{'model':40} validation  test")
-    for name, predictions in (
-        (f"{FORESTS} forests", by_forests),
-        (f"Graphormer, {len(runs)} of them", by_networks),
-        (f"both, the latter counting {weight:.2f}", both),
-    ):
-        val, test = (score(labels[split], predictions[split]) for split in SCORED)
-        print(f"{name:40} {val:.4f}      {test:.4f}")
+    models = {
+        f"{FORESTS} forests": by_forests,
+        f"Graphormer, {len(runs)} of them": by_networks,
+        f"both, the latter counting {weight:.2f}": both,
+    }
+    print_scores(labels, models)
 
 
 if __name__ == "__main__":

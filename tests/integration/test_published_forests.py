@@ -23,7 +23,8 @@ def test_a_forest_predicts_both_scored_splits_and_learns_from_training_alone(exa
     bits = np.random.default_rng(0).integers(0, 2, (90, 2)).astype(np.float32)
     y = np.concatenate([bits[:50, 0], bits[50:70, 1], bits[70:, 0]]).astype(int)
     index = {"train": np.arange(50), "val": np.arange(50, 70), "test": np.arange(70, 90)}
-    val, test = example.forest(csc_matrix(bits), y, index, trees=20, seed=0)
+    predicted = example.forest(csc_matrix(bits), y, index, trees=20, seed=0)
+    val, test = predicted["val"], predicted["test"]
     assert ((val > 0.5) == bits[50:70, 0]).all() and ((test > 0.5) == bits[70:, 0]).all()
 
 
