@@ -31,9 +31,9 @@ from tqdm import tqdm
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, ZINC_ATOM_TYPES, ZINC_BOND_INDEX, read_molecules
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.data.benchmarks import read_zinc, sample_table
-from graphormer_sepnorm.data.dataset import SPLITS, data_root
-from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.dataset import SPLITS, data_root
+from graphormer_sepnorm.datasets.benchmarks import read_zinc, sample_table
+from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs
 from graphormer_sepnorm.inference.cls_geometry import alignment, uniformity

@@ -37,8 +37,8 @@ from scipy.stats import rankdata
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.data.benchmarks import load_molhiv
-from graphormer_sepnorm.data.dataset import data_root
+from graphormer_sepnorm.dataset import data_root
+from graphormer_sepnorm.datasets.benchmarks import load_molhiv
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training import experiment

@@ -261,7 +261,7 @@ class GraphBatch:
             [E, ...] per bond.
         y: float32 [B, tasks] targets, NaN where a label is missing; None where there are none.
         bounds: float32 [B, tasks, 2] as in ``Graphs``, or None.
-        shape: of a batch of a fixed shape, as ``data.on_device`` makes them. The last molecules may have no atoms;
+        shape: of a batch of a fixed shape, as ``datasets.on_device`` makes them. The last molecules may have no atoms;
             behind the atoms and pairs of molecules lie those of none, which reach no molecule: bonds of none are bonds
             of the last atom with itself. None: all rows are of molecules.
     """

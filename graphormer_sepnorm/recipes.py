@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, read_config
-from graphormer_sepnorm.data.load import find_dataset
+from graphormer_sepnorm.datasets.load import find_dataset
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.cycles import Cycles

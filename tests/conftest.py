@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.data.dataset import CACHE_VARIABLE, ROOT_VARIABLE
+from graphormer_sepnorm.dataset import CACHE_VARIABLE, ROOT_VARIABLE
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.edge_path import EdgePath
 from graphormer_sepnorm.encodings.spatial import Spatial

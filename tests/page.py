@@ -10,9 +10,9 @@ from pathlib import Path
 import uvicorn
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.answers import Answer, Atom, Atoms, Facts, Prediction, Record, Records
 from graphormer_sepnorm.interfaces.web.app import make_app
-from graphormer_sepnorm.interfaces.web.desk import Desk, Limits, Shelf
+from graphormer_sepnorm.interfaces.web.job_queue import Desk, Limits, Shelf
+from graphormer_sepnorm.interfaces.web.schemas import Answer, Atom, Atoms, Facts, Prediction, Record, Records
 from graphormer_sepnorm.interfaces.web.worker import Worker
 
 
@@ -87,7 +87,7 @@ def tiny_models(folder: Path) -> object:
     import numpy as np
     import torch
 
-    from graphormer_sepnorm.data.benchmarks import sample_table
+    from graphormer_sepnorm.datasets.benchmarks import sample_table
     from graphormer_sepnorm.inference.predict import Predictor, load_predictor
     from graphormer_sepnorm.inference.pretrained import Graphormer
     from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals

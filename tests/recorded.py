@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.data.store import MoleculeDataset
+from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.training.recorder import Recorder
+from graphormer_sepnorm.training.run_writer import Recorder
 from graphormer_sepnorm.training.trainer import Trainer
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.data.tables import Row, smiles_of_rows, with_free_names
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Embedder, Embeddings
-from graphormer_sepnorm.inference.table_to_file import Layout, as_csv, write_table
+from graphormer_sepnorm.inference.resumable_writer import Layout, as_csv, write_table
+from graphormer_sepnorm.tables.formats import Row, smiles_of_rows, with_free_names
 
 COMPLETED = ".completed"
 

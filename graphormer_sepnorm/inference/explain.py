@@ -14,8 +14,8 @@ from captum.attr import IntegratedGradients
 from torch import Tensor
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, looked_at, read_molecules
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.store import in_memory
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs

@@ -3,12 +3,12 @@
 from itertools import islice
 from pathlib import Path
 
-from graphormer_sepnorm.data.tables import TABLE_KINDS, Row, kind_of, open_table, smiles_of_rows
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import Explanation, explain_rows
 from graphormer_sepnorm.inference.pictures import MOST_PICTURES, check_output, write_pictures
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.system.device import current
+from graphormer_sepnorm.tables.formats import TABLE_KINDS, Row, kind_of, open_table, smiles_of_rows
 
 
 def explain_table(

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphormer_sepnorm.data.on_device import DeviceDataset, smallest_shape
-from graphormer_sepnorm.data.store import MoleculeDataset
+from graphormer_sepnorm.datasets.on_device import DeviceDataset, smallest_shape
+from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.kernels import on_accelerator
 from graphormer_sepnorm.model import Network

@@ -16,7 +16,7 @@ import torch
 
 from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forest import Forest, blended, forest_arrays, forest_features, load_forest

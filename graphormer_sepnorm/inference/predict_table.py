@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.data.tables import STANDARD_INPUT, Row, is_table_name, with_free_names
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import NO_TRUST, Comparer, Predictions, Predictor
-from graphormer_sepnorm.inference.table_to_file import as_csv, is_standard_output, write_table
+from graphormer_sepnorm.inference.resumable_writer import as_csv, is_standard_output, write_table
 from graphormer_sepnorm.inference.trust import Intervals
 from graphormer_sepnorm.runs.zoo import shipped_models
+from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name, with_free_names
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 

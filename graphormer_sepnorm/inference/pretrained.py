@@ -13,7 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.config import Config, ModelConfig, config_to_json
-from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.model import Network

@@ -29,12 +29,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, read_molecules
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, first_problem
-from graphormer_sepnorm.data.store import in_memory
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.recipes import slim
 from graphormer_sepnorm.training.finetune import starting_from
-from graphormer_sepnorm.training.recorder import words
+from graphormer_sepnorm.training.run_writer import words
 from graphormer_sepnorm.training.trainer import Trainer
 
 

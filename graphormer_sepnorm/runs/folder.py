@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphormer_sepnorm.config import Config, config_to_json, read_config
-from graphormer_sepnorm.data.prepared_table import TABLE, csv_bytes
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import locked, remove_leftovers, write_atomically
+from graphormer_sepnorm.tables.prepared_table import TABLE, csv_bytes
 
 WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"

@@ -16,8 +16,8 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils._triton import has_triton
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.data.on_device import DeviceDataset, fits, random_shape
-from graphormer_sepnorm.data.store import MoleculeDataset
+from graphormer_sepnorm.datasets.on_device import DeviceDataset, fits, random_shape
+from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.tasks import Task

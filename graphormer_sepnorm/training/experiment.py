@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.data.dataset import SPLITS
-from graphormer_sepnorm.data.load import find_dataset, load_split
-from graphormer_sepnorm.data.prepared_table import TABLE, read_rows, rows_of_split
+from graphormer_sepnorm.dataset import SPLITS
+from graphormer_sepnorm.datasets.load import find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forest import Forest
 from graphormer_sepnorm.inference.forward import predict_together
@@ -23,9 +22,10 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.system.replicas import run_together
 from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows, rows_of_split
 from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable, left_out
 from graphormer_sepnorm.training.optimizers import find_optimizer
-from graphormer_sepnorm.training.recorder import Recorder, training_alone
+from graphormer_sepnorm.training.run_writer import Recorder, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 

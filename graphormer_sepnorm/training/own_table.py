@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.data.dataset import SPLITS, cache_root
-from graphormer_sepnorm.data.labels import LabelledTable, TableOptions, check_splits, read_folds, read_labelled
-from graphormer_sepnorm.data.prepared_table import write_labelled
+from graphormer_sepnorm.dataset import SPLITS, cache_root
 from graphormer_sepnorm.inference.forest import Forest, blended, save_forest
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_folds, read_labelled
+from graphormer_sepnorm.tables.prepared_table import write_labelled
 from graphormer_sepnorm.tasks import METRICS, all_scores
 from graphormer_sepnorm.training.baseline import blend_weight, fit_forest, table_features
 from graphormer_sepnorm.training.experiment import score_runs, train_run
 from graphormer_sepnorm.training.finishing import finish_table
 from graphormer_sepnorm.training.optimizers import find_optimizer
-from graphormer_sepnorm.training.recorder import training_alone
+from graphormer_sepnorm.training.run_writer import training_alone
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ import numpy as np
 from graphormer_sepnorm.chem.descriptors import NAMES, all_descriptors
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, MoleculeGraph
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig
-from graphormer_sepnorm.data.dataset import cache_root
-from graphormer_sepnorm.data.store import MoleculeDataset, locked, open_or_write
-from graphormer_sepnorm.data.tables import open_table
+from graphormer_sepnorm.dataset import cache_root
+from graphormer_sepnorm.datasets.store import MoleculeDataset, locked, open_or_write
 from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
@@ -28,8 +27,9 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.replicas import run_together
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.training.optimizers import find_optimizer
-from graphormer_sepnorm.training.recorder import Recorder, training_alone
+from graphormer_sepnorm.training.run_writer import Recorder, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 VALIDATION = 0.02

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.data.store import MoleculeDataset
+from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed

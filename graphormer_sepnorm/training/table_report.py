@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.data.dataset import SPLITS
-from graphormer_sepnorm.data.prepared_table import DUPLICATES, SKIPPED, TABLE, read_rows
+from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import Explanation, integrated_gradients
 from graphormer_sepnorm.inference.pictures import draw, draw_plain
@@ -17,6 +16,7 @@ from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, panels_of_targets
 from graphormer_sepnorm.runs.report import Grid, Molecule, Picture, Report, Section, render
 from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tables.prepared_table import DUPLICATES, SKIPPED, TABLE, read_rows
 from graphormer_sepnorm.tasks import METRICS, REPORTED
 from graphormer_sepnorm.training.experiment import Scores
 from graphormer_sepnorm.training.trusting import Looked, error_words

@@ -14,8 +14,8 @@ from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.data.on_device import DeviceDataset
-from graphormer_sepnorm.data.store import MoleculeDataset
+from graphormer_sepnorm.datasets.on_device import DeviceDataset
+from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.inference.forward import computes_on_device, predict_together

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
-from graphormer_sepnorm.data.load import load_split
-from graphormer_sepnorm.data.prepared_table import TABLE, read_rows
+from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import embed_dataset
 from graphormer_sepnorm.inference.predict import Nearness
@@ -35,6 +34,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import plot_coverage, plot_errors_by_distance, plot_reliability
 from graphormer_sepnorm.system.device import current
+from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
 from graphormer_sepnorm.training.experiment import Scores
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95)

@@ -25,7 +25,7 @@ from run import call
 from torch.optim.swa_utils import AveragedModel
 
 from graphormer_sepnorm.config import ModelConfig, TaskConfig, TrainConfig
-from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.device import autocast

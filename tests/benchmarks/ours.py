@@ -19,7 +19,7 @@ import torch
 from graphormer_sepnorm import Graphormer, ModelConfig, best, slim
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.data.store import MoleculeDataset, in_memory, open_or_write
+from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory, open_or_write
 from graphormer_sepnorm.encodings import precompute
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.training.optimizers import adamw

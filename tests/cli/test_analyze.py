@@ -8,7 +8,7 @@ import torch
 
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.inference import analyze
 from graphormer_sepnorm.inference.cls_geometry import uniformity
 from graphormer_sepnorm.recipes import dataset_config

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.data.prepared_table import TABLE
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model, save_model
+from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training.sweep import paired_difference
 
 

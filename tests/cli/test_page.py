@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web.desk import Limits
+from graphormer_sepnorm.interfaces.web.job_queue import Limits
 from graphormer_sepnorm.interfaces.web.worker import Worker
 from tests.page import open_desk, served, uncompiled_models
 

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.inference import table_to_file
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.inference import resumable_writer
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.system.signals import Interrupted
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
@@ -59,7 +59,7 @@ def test_odd_molecules_are_predicted_and_unreadable_ones_explained(command, mode
 
 
 def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(table_to_file, "CHUNK", 150)
+    monkeypatch.setattr(resumable_writer, "CHUNK", 150)
     rng = random.Random(0)
     smiles = list(sample_table().smiles[:1000])
     broken = sorted(rng.sample(range(1000), 10))
@@ -145,7 +145,7 @@ def test_errors_are_one_sentence_and_leave_nothing(command, model, tmp_path, arg
 
 
 def test_a_quote_that_is_never_closed_leaves_nothing(command, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(table_to_file, "CHUNK", 2)
+    monkeypatch.setattr(resumable_writer, "CHUNK", 2)
     (tmp_path / "in.csv").write_text("smiles,x\n" + "C,1\n" * 9 + 'C,"2\nC,3\n')
     code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
     assert code == 2 and "close its quotes" in messages
@@ -212,10 +212,10 @@ def test_a_pipe_is_read_to_its_end(model, tmp_path):
 
 
 def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(command, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(table_to_file, "CHUNK", 50)
+    monkeypatch.setattr(resumable_writer, "CHUNK", 50)
     sample_table().head(230).to_csv(tmp_path / "in.csv", index=False)
     command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "whole.csv")
-    chunks = table_to_file.compute_chunks
+    chunks = resumable_writer.compute_chunks
 
     def interrupted(*arguments):
         for number, chunk in enumerate(chunks(*arguments)):
@@ -223,10 +223,10 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(command, model, tmp
                 raise Interrupted(signal.SIGTERM)
             yield chunk
 
-    monkeypatch.setattr(table_to_file, "compute_chunks", interrupted)
+    monkeypatch.setattr(resumable_writer, "compute_chunks", interrupted)
     code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
     assert code == 128 + signal.SIGTERM and "--resume" in messages and not (tmp_path / "out.csv").exists()
-    monkeypatch.setattr(table_to_file, "compute_chunks", chunks)
+    monkeypatch.setattr(resumable_writer, "compute_chunks", chunks)
     with open(tmp_path / "out.csv.partial", "ab") as file:
         file.write(b"half a li")
     other = save_tiny(tmp_path / "other", seed=1)
@@ -349,7 +349,7 @@ def test_a_killed_run_goes_on_and_gives_the_same_bytes(model, tmp_path):
 def test_embed(command, model, tmp_path, suffix, monkeypatch):
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
-    monkeypatch.setattr(table_to_file, "CHUNK", 2)
+    monkeypatch.setattr(resumable_writer, "CHUNK", 2)
     (tmp_path / "in.csv").write_text("smiles,error\nCCO,1\nC[C,2\nCCN,3\n")
     out = tmp_path / f"out{suffix}"
     code, result, _ = command("embed", model, tmp_path / "in.csv", "-o", out)

@@ -18,7 +18,7 @@ from sklearn.metrics import brier_score_loss
 
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.inference.forest import forest_features, save_forest
 from graphormer_sepnorm.inference.trust import Calibration, load_trust, save_trust
 from graphormer_sepnorm.interfaces import cli

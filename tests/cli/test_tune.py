@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from tests.robustness import processes
 
 TINY = [f"--set=model.{field}" for field in ("layers=1", "width=16", "ffn_width=16", "heads=2")]

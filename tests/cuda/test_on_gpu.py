@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.runs.checkpoint import load_tensors
@@ -16,7 +16,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import autocast, choose, computing
 from graphormer_sepnorm.training.experiment import evaluate_run, train_run
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
-from graphormer_sepnorm.training.recorder import Recorder
+from graphormer_sepnorm.training.run_writer import Recorder
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.unit.kernels.test_accelerator import (
     VARIANTS,

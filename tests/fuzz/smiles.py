@@ -8,7 +8,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.properties import murcko_scaffold
-from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from tests.fuzz.edits import edited, random_edits, run
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT

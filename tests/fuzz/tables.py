@@ -8,8 +8,8 @@ from pathlib import Path
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_molecules
-from graphormer_sepnorm.data.tables import open_table
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import open_table
 from tests.fuzz.edits import edited, random_edits, run
 
 TOKENS = (

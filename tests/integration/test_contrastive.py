@@ -8,8 +8,8 @@ import torch
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_molecules
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.store import in_memory
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.norms import ShareNorm
 from tests.examples import load_example, run_example

@@ -11,10 +11,10 @@ from torch_geometric.datasets import ZINC
 from graphormer_sepnorm import Graphormer, slim
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.data.benchmarks import DATASETS, load_molhiv
-from graphormer_sepnorm.data.dataset import SPLITS
-from graphormer_sepnorm.data.load import load_split
-from graphormer_sepnorm.data.pickles import PYG_CLASSES
+from graphormer_sepnorm.dataset import SPLITS
+from graphormer_sepnorm.datasets.benchmarks import DATASETS, load_molhiv
+from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.pickles import PYG_CLASSES
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import dataset_config

@@ -8,8 +8,8 @@ import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig, config_to_json
-from graphormer_sepnorm.data import store
-from graphormer_sepnorm.data.benchmarks import MAE, sample_table
+from graphormer_sepnorm.datasets import store
+from graphormer_sepnorm.datasets.benchmarks import MAE, sample_table
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.edge_path import EdgePath
 from graphormer_sepnorm.encodings.random_walk import RandomWalk

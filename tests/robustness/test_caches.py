@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
-from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.dataset import CACHE_VARIABLE
+from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.spatial import Spatial
 from tests.robustness import processes, tiny_run
@@ -130,7 +130,7 @@ def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, datase
     raw = tmp_path / "root" / folder
     link_raw(root / folder, raw)
     code = (
-        "from graphormer_sepnorm.data.load import load_split; from graphormer_sepnorm.encodings import Centrality;"
+        "from graphormer_sepnorm.datasets.load import load_split; from graphormer_sepnorm.encodings import Centrality;"
         f"print(len(load_split({dataset!r}, 'val', (Centrality(),), {str(tmp_path / 'root')!r})))"
     )
     mount = f"mount --bind -o ro {tmp_path / 'root'} {tmp_path / 'root'}"

@@ -19,9 +19,9 @@ from torch import nn
 
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm import model as module
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.dataset import CACHE_VARIABLE
-from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.dataset import CACHE_VARIABLE
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
@@ -29,7 +29,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import METRICS_FILE, STATE
 from graphormer_sepnorm.tasks import Task, fit_scale
 from graphormer_sepnorm.training.experiment import train_run
-from graphormer_sepnorm.training.recorder import Recorder
+from graphormer_sepnorm.training.run_writer import Recorder
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run
 from tests.robustness.test_interruption import assert_complete, losses

@@ -21,15 +21,15 @@ from safetensors.torch import load_file, save_file
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import config_from_json, config_to_json
-from graphormer_sepnorm.data.load import load_split
-from graphormer_sepnorm.data.prepared_table import TABLE
-from graphormer_sepnorm.data.tables import open_table
+from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.table_to_file import PartialFile
+from graphormer_sepnorm.inference.resumable_writer import PartialFile
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.runs.info import describe_model
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training.experiment import evaluate_run
 from tests.recorded import recorder
 from tests.robustness import processes, tiny_run

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
-from graphormer_sepnorm.training import recorder
+from graphormer_sepnorm.training import run_writer
 from graphormer_sepnorm.training.schedule import learning_rate
 from graphormer_sepnorm.training.step import HostStep
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
@@ -138,7 +138,7 @@ def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole, number)
 
 def train_as_on_a_gpu(run: Path, cache: Path, number: int) -> None:
     """A run whose epochs are too short to be written each, which gets a signal in the last one's first update."""
-    recorder.computes_on_device = lambda model: True
+    run_writer.computes_on_device = lambda model: True
     update = HostStep.__call__
 
     def stopped(step: HostStep, molecules: np.ndarray, lr: float) -> torch.Tensor:

@@ -12,8 +12,8 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.inference.parts import best_rows
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.library.part_writer import best_rows
 from tests.robustness import processes
 from tests.tiny import save_tiny
 

@@ -11,9 +11,9 @@ import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
-from graphormer_sepnorm.data import store
-from graphormer_sepnorm.data.benchmarks import DATASETS, MAE, sample_table
-from graphormer_sepnorm.data.dataset import CACHE_VARIABLE, Dataset
+from graphormer_sepnorm.dataset import CACHE_VARIABLE, Dataset
+from graphormer_sepnorm.datasets import store
+from graphormer_sepnorm.datasets.benchmarks import DATASETS, MAE, sample_table
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.interfaces.guard import guarded
 from graphormer_sepnorm.recipes import dataset_config

@@ -5,14 +5,14 @@ import signal
 import sys
 from pathlib import Path
 
-from graphormer_sepnorm.inference import table_to_file
+from graphormer_sepnorm.inference import resumable_writer
 from graphormer_sepnorm.inference.embed_table import embed_table
 from graphormer_sepnorm.inference.predict import Embedder, Predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from tests.tiny import tiny_model
 
 TABLE = "smiles,note\nCCO,a\nC[C,b\nCCN,c\n"
-table_to_file.CHUNK = 2
+resumable_writer.CHUNK = 2
 
 
 def write(command: str, source: Path, out: Path, resume: bool = False) -> None:

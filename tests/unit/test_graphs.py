@@ -7,8 +7,8 @@ import torch
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.data.benchmarks import unpack
-from graphormer_sepnorm.data.store import MoleculeDataset, from_tensors, in_memory, prepare, to_tensors
+from graphormer_sepnorm.datasets.benchmarks import unpack
+from graphormer_sepnorm.datasets.store import MoleculeDataset, from_tensors, in_memory, prepare, to_tensors
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, bond_types, pack_data

@@ -30,11 +30,15 @@ ROOMS = [
     "config",
     "model",
     "tasks",
-    "data",
+    "dataset",
+    "tables",
+    "datasets",
     "runs",
     "recipes",
     "inference",
     "training",
+    "library",
+    "search",
     "interfaces",
     "__main__",
     "__init__",
@@ -46,7 +50,7 @@ REGISTRIES = {
     "layers.readouts": "READOUTS",
     "encodings": "ENCODINGS",
     "tasks": "METRICS",
-    "data.benchmarks": "DATASETS",
+    "datasets.benchmarks": "DATASETS",
     "recipes": "RECIPES",
     "training.optimizers": "OPTIMIZERS",
 }
@@ -73,7 +77,7 @@ OF_NO_MODULE = {
     "test_names.py",
     "test_layout.py",
     "encodings/test_encodings.py",
-    "data/test_sample.py",
+    "datasets/test_sample.py",
     "training/test_precision.py",
 }
 IMPORT_ALL = """
@@ -128,7 +132,7 @@ def test_imports_are_found_in_every_form():
     assert {"system.files", "errors", "chem.smiles", "runs.plots"} <= imports("inference.pictures")
     assert "encodings.__init__" in imports("encodings.transform")
     assert "encodings.graph_algorithms" in imports("encodings.spatial")
-    assert "data.pickles" in imports("data.benchmarks"), "inside a function"
+    assert "datasets.pickles" in imports("datasets.benchmarks"), "inside a function"
     assert target("graphormer_sepnorm") == "__init__" and target("torch.nn") is None
 
 

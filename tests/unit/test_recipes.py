@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from graphormer_sepnorm.config import TrainConfig, config_to_json, read_config
-from graphormer_sepnorm.data.benchmarks import read_sample
-from graphormer_sepnorm.data.store import in_memory
+from graphormer_sepnorm.datasets.benchmarks import read_sample
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.sweep import sweep
 from graphormer_sepnorm.model import Network

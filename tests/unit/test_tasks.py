@@ -7,7 +7,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.data.benchmarks import HIV, MAE
+from graphormer_sepnorm.datasets.benchmarks import HIV, MAE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import (
     METRICS,

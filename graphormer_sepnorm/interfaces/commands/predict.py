@@ -74,10 +74,10 @@ def predict(
     Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
     """
     with leaving_at_once():
-        from graphormer_sepnorm.data.tables import is_library
         from graphormer_sepnorm.inference.predict import load_predictor, stripping_salts
         from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.tables.formats import is_library
 
     models, source = models_and_source(model_and_input)
     of_library = isinstance(source, str) and is_library(source)
@@ -124,7 +124,7 @@ def import_library() -> ModuleType:
     """The module that predicts libraries; raises InputError where what it stands on is not installed."""
     try:
         with leaving_at_once():
-            from graphormer_sepnorm.inference import library
+            from graphormer_sepnorm.library import run as library
     except ModuleNotFoundError as error:
         raise InputError(
             f"a library needs {error.name}, which is not installed: pip install 'graphormer_sepnorm[scale]'"
@@ -134,7 +134,7 @@ def import_library() -> ModuleType:
 
 def refuse_tables(models: list[str]) -> None:
     """Raises InputError if a table stands where a model should: a pattern without quotes becomes all that it names."""
-    from graphormer_sepnorm.data.tables import is_table_name
+    from graphormer_sepnorm.tables.formats import is_table_name
 
     if tables := [model for model in models if is_table_name(model)]:
         raise InputError(f'{tables[0]} is no model: put a pattern of files in quotes, such as "library/*.parquet"')

@@ -52,8 +52,8 @@ def serve(
             from graphormer_sepnorm.interfaces.web.app import make_app
         except ModuleNotFoundError as error:
             raise InputError(f"the page needs {error.name}: pip install 'graphormer_sepnorm[web]'") from None
-        from graphormer_sepnorm.interfaces.web.desk import Desk, Limits, Shelf
-        from graphormer_sepnorm.interfaces.web.gate import is_local
+        from graphormer_sepnorm.interfaces.web.job_queue import Desk, Limits, Shelf
+        from graphormer_sepnorm.interfaces.web.middleware import is_local
         from graphormer_sepnorm.interfaces.web.worker import Worker
         from graphormer_sepnorm.system.files import cache_root
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.data.benchmarks import DATASETS
+from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, with_given
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES

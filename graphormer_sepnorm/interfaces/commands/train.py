@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphormer_sepnorm.data.benchmarks import DATASETS
-from graphormer_sepnorm.data.dataset import SplitName
+from graphormer_sepnorm.dataset import SplitName
+from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import (
     Balance,
@@ -120,12 +120,12 @@ def train(
     """
     with leaving_at_once():
         from graphormer_sepnorm.chem.features import FOR_TABLES, without_salts
-        from graphormer_sepnorm.data.labels import TableOptions, read_weights, table_task, task_of_table
-        from graphormer_sepnorm.data.prepared_table import TABLE
-        from graphormer_sepnorm.data.splits import Sizes, read_sizes
         from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.system.torchrun import rank
+        from graphormer_sepnorm.tables.labels import TableOptions, read_weights, table_task, task_of_table
+        from graphormer_sepnorm.tables.prepared_table import TABLE
+        from graphormer_sepnorm.tables.splits import Sizes, read_sizes
         from graphormer_sepnorm.training.experiment import train_run
         from graphormer_sepnorm.training.finetune import starting_from
         from graphormer_sepnorm.training.own_table import Plan, train_folds, train_table

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphormer_sepnorm.data.dataset import SplitName
+from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import (
     Balance,
@@ -67,14 +67,14 @@ def tune(
     """
     with leaving_at_once():
         from graphormer_sepnorm.chem.features import FOR_TABLES
-        from graphormer_sepnorm.data.labels import TableOptions, table_task, task_of_table
-        from graphormer_sepnorm.data.prepared_table import TABLE
-        from graphormer_sepnorm.data.splits import Sizes, read_sizes
         from graphormer_sepnorm.recipes import find_recipe, task_config
+        from graphormer_sepnorm.search.search_space import fixed_by
+        from graphormer_sepnorm.search.tune import Limits, tune, verdict
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.training.search_space import fixed_by
+        from graphormer_sepnorm.tables.labels import TableOptions, table_task, task_of_table
+        from graphormer_sepnorm.tables.prepared_table import TABLE
+        from graphormer_sepnorm.tables.splits import Sizes, read_sizes
         from graphormer_sepnorm.training.settings import in_precision, with_settings
-        from graphormer_sepnorm.training.tune import Limits, tune, verdict
 
     compute = choose(device)
     found = find_recipe(recipe)

@@ -17,12 +17,12 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from graphormer_sepnorm.data.tables import DELIMITERS, TABLE_KINDS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.answers import Answer, Atoms, Facts
-from graphormer_sepnorm.interfaces.web.desk import Busy, Desk, State, Table, csv_lines
-from graphormer_sepnorm.interfaces.web.gate import Gate, same
+from graphormer_sepnorm.interfaces.web.job_queue import Busy, Desk, State, Table, csv_lines
+from graphormer_sepnorm.interfaces.web.middleware import Gate, same
+from graphormer_sepnorm.interfaces.web.schemas import Answer, Atoms, Facts
 from graphormer_sepnorm.interfaces.web.worker import Lost
+from graphormer_sepnorm.tables.formats import DELIMITERS, TABLE_KINDS
 from graphormer_sepnorm.version import __version__
 
 HERE = Path(__file__).parent

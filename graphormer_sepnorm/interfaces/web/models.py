@@ -11,18 +11,18 @@ from rdkit.Chem.Draw import rdMolDraw2D
 
 from graphormer_sepnorm.chem.features import looked_at
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
-from graphormer_sepnorm.data.tables import open_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import explain_rows
 from graphormer_sepnorm.inference.pictures import draw
 from graphormer_sepnorm.inference.predict import Predictor, compute_chunks, load_predictor
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import Trust
-from graphormer_sepnorm.interfaces.web.answers import Answer, Atom, Atoms, Facts, Prediction, Record, Records
+from graphormer_sepnorm.interfaces.web.schemas import Answer, Atom, Atoms, Facts, Prediction, Record, Records
 from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.info import describe_model, words
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
+from graphormer_sepnorm.tables.formats import open_table
 
 WIDTH, HEIGHT = 200, 140
 MOST_ATOMS_DRAWN = 200

@@ -16,9 +16,9 @@ from graphormer_sepnorm.chem.features import (
     without_salts,
 )
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.labels import structures_or_errors
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.labels import structures_or_errors
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
 DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"

@@ -13,8 +13,8 @@ from graphormer_sepnorm.chem import stereo
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.chem.stereo import label, label_stereo
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import best

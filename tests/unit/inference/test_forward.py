@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.inference.forward import (
     DEVICE_PAIRS,
     device_batches,

@@ -6,7 +6,7 @@ import torch
 from scipy.special import expit, logit
 
 from graphormer_sepnorm.chem.features import read_molecules
-from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
 from graphormer_sepnorm.inference.forest import forest_features

@@ -12,8 +12,8 @@ from torch_geometric.loader import DataLoader
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.store import in_memory
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.norms import ShareNorm
 from graphormer_sepnorm.recipes import dataset_config, find_recipe, paper_encodings

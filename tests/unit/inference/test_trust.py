@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.data.benchmarks import sample_table
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import trust
 from graphormer_sepnorm.inference.trust import (

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from graphormer_sepnorm import kernels
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.data.on_device import DeviceDataset, smallest_shape
-from graphormer_sepnorm.data.store import in_memory
+from graphormer_sepnorm.datasets.on_device import DeviceDataset, smallest_shape
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.graphs import GraphBatch, Shape, pack_data

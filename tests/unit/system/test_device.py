@@ -9,7 +9,7 @@ import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.data.store import in_memory
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.analyze import analyze_run

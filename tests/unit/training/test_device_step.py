@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from graphormer_sepnorm import kernels
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.data.load import load_split
-from graphormer_sepnorm.data.on_device import DeviceDataset
+from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.datasets.on_device import DeviceDataset
 from graphormer_sepnorm.inference import forward
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -23,7 +23,7 @@ from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.training import resume
 from graphormer_sepnorm.training.device_step import DeviceStep, Pairs, change, large_molecules, limited
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, Part, PartedAdamW
-from graphormer_sepnorm.training.recorder import Recorder
+from graphormer_sepnorm.training.run_writer import Recorder
 from graphormer_sepnorm.training.step import HostStep
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config

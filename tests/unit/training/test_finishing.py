@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.labels import TableOptions, read_labelled, table_task
-from graphormer_sepnorm.data.prepared_table import TABLE, write_labelled
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.inference.forest import forest_features, save_forest
 from graphormer_sepnorm.inference.predict import kept_forest, load_predictor
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.tables.labels import TableOptions, read_labelled, table_task
+from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.training.baseline import fit_forest
 from graphormer_sepnorm.training.experiment import evaluate_run, score_runs
 from graphormer_sepnorm.training.finishing import finish_table

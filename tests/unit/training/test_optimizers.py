@@ -5,11 +5,11 @@ import torch
 from torch.nn.utils import parameters_to_vector
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.data.labels import TableOptions, table_task
-from graphormer_sepnorm.data.prepared_table import TABLE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import task_config
+from graphormer_sepnorm.tables.labels import TableOptions, table_task
+from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, find_optimizer, muon
 from graphormer_sepnorm.training.own_table import Plan, train_table

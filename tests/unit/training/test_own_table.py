@@ -1,9 +1,9 @@
 import pytest
 
-from graphormer_sepnorm.data.benchmarks import sample_table
-from graphormer_sepnorm.data.labels import TableOptions
+from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.tables.labels import TableOptions
 from graphormer_sepnorm.training.own_table import Plan, train_table
 from tests.tiny import tiny_model
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.data.load import load_split
+from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.training.step import HostStep, find_loss, follow, labels
 from graphormer_sepnorm.training.trainer import Trainer

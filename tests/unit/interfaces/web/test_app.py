@@ -8,9 +8,9 @@ import time
 import pytest
 from starlette.testclient import TestClient
 
-from graphormer_sepnorm.interfaces.web.answers import Facts
 from graphormer_sepnorm.interfaces.web.app import Row, as_table, kind_of_text, make_app
-from graphormer_sepnorm.interfaces.web.desk import Limits
+from graphormer_sepnorm.interfaces.web.job_queue import Limits
+from graphormer_sepnorm.interfaces.web.schemas import Facts
 from tests.page import InThisProcess, Pretended, open_desk
 
 HTMX = {"hx-request": "true"}

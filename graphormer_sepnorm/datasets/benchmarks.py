@@ -1,0 +1,122 @@
+"""The named datasets: where each comes from, its splits, its task and its vocabularies.
+
+A new one is a function that reads its splits and a line in ``DATASETS``.
+"""
+
+import functools
+import hashlib
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer, read_molecules
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.dataset import SPLITS, Dataset
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import Graphs, check_features, checked_graphs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch_geometric.data import InMemoryDataset
+
+ZINC_SUBSET = {"train": 10_000, "val": 1_000, "test": 1_000}
+MAE = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))
+HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",))
+
+
+def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> Graphs:
+    """Reads the packed tensors that a PyG dataset holds; raises InputError unless they are features of a featurizer."""
+    data, slices = dataset._data, dataset.slices
+    x = data.x.view(len(data.x), -1)
+    check_features("x", x, featurizer.atom_sizes, slices["x"])
+    graphs = checked_graphs(
+        x=x,
+        atom_ptr=slices["x"],
+        edge_index=data.edge_index,
+        edge_ptr=slices["edge_index"],
+        edge_attr=data.edge_attr.view(len(data.edge_attr), -1),
+        bond_sizes=featurizer.bond_sizes,
+    )
+    return graphs.with_targets(data.y.view(len(graphs), -1).float().numpy())
+
+
+def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
+    """ZINC as PyG lays it out; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
+    from torch_geometric.datasets import ZINC  # its import takes seconds
+
+    from graphormer_sepnorm.datasets.pickles import tensors_only
+
+    with tensors_only():
+        dataset = ZINC(str(root / "ZINC"), subset=subset, split=split)
+    molecules = unpack(dataset, FEATURIZERS["zinc"])
+    if not subset and len(molecules) <= ZINC_SUBSET[split]:
+        raise InputError(
+            f"the root holds the subset of ZINC alone ({len(molecules)} {split} molecules): "
+            "use --dataset zinc-subset, or name a --root with the full set"
+        )
+    return molecules
+
+
+@functools.lru_cache(maxsize=1)
+def load_molhiv(root: Path) -> tuple[Graphs, dict[str, np.ndarray]]:
+    """OGB's molecules and split; Hu et al., "Open Graph Benchmark", NeurIPS 2020."""
+    from ogb.graphproppred import PygGraphPropPredDataset  # its import takes seconds
+
+    from graphormer_sepnorm.datasets.pickles import tensors_only
+
+    with tensors_only():
+        dataset = PygGraphPropPredDataset("ogbg-molhiv", root=str(root))
+        split = dataset.get_idx_split()
+    molecules = unpack(dataset, FEATURIZERS["ogb"])
+    return molecules, {name: split["valid" if name == "val" else name].numpy() for name in SPLITS}
+
+
+def read_molhiv(split: str, root: Path) -> Graphs:
+    molecules, index = load_molhiv(root)
+    return molecules.take(index[split])
+
+
+def sample_table() -> "pd.DataFrame":
+    """The embedded sample: ``smiles``, ``split`` and ``penalized_logp`` of a few thousand molecules."""
+    import pandas as pd  # its import takes a while
+
+    with resources.as_file(resources.files("graphormer_sepnorm.resources") / "sample.csv.gz") as path:
+        return pd.read_csv(path)
+
+
+def read_sample(split: str, root: Path) -> Graphs:
+    table = sample_table()
+    part = table[table.split == split]
+    graphs = read_molecules("zinc", part.smiles.tolist(), strict=True).graphs
+    return graphs.with_targets(part[["penalized_logp"]].to_numpy(np.float32))
+
+
+def state_of_files(*names: str) -> Callable[[Path], str]:
+    """Names, sizes and dates of the raw files below a root."""
+
+    def source(root: Path) -> str:
+        states = []
+        for name in names:
+            for path in sorted((root / name).glob("*")):
+                state = path.stat()
+                states.append(f"{path.name}:{state.st_size}:{state.st_mtime_ns}")
+        return " ".join(states)
+
+    return source
+
+
+def sample_source(root: Path) -> str:
+    return hashlib.sha256((resources.files("graphormer_sepnorm.resources") / "sample.csv.gz").read_bytes()).hexdigest()
+
+
+DATASETS: dict[str, Dataset] = {
+    "sample": Dataset(MAE, "zinc", read_sample, sample_source),
+    "zinc-subset": Dataset(MAE, "zinc", functools.partial(read_zinc, subset=True), state_of_files("ZINC/raw"), "ZINC"),
+    "zinc": Dataset(MAE, "zinc", functools.partial(read_zinc, subset=False), state_of_files("ZINC/raw"), "ZINC"),
+    "ogbg-molhiv": Dataset(
+        HIV, "ogb", read_molhiv, state_of_files("ogbg_molhiv/raw", "ogbg_molhiv/split/scaffold"), "ogbg_molhiv"
+    ),
+}

@@ -1,0 +1,67 @@
+"""Reading raw data by PyG's and OGB's loaders alone, explained when it fails, and without a trace in the root."""
+
+import contextlib
+import hashlib
+import io
+import os
+import pickle
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphormer_sepnorm.dataset import ROOT_VARIABLE, Dataset, cache_root
+from graphormer_sepnorm.datasets.store import locked, remove
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import Graphs
+
+PROCESSED = "processed"
+
+
+@contextlib.contextmanager
+def explained_download(name: str, root: Path) -> Iterator[None]:
+    """Turns a failed download into one sentence, and removes a root that it has made."""
+    existed = root.exists()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except pickle.UnpicklingError as error:
+        raise InputError(f"a file of {name} in {root} is not a dataset and was not loaded: {error}") from None
+    except (OSError, RuntimeError, EOFError, SystemExit) as error:
+        if not existed:
+            shutil.rmtree(root, ignore_errors=True)
+        raise InputError(
+            f"{name} is not in {root} and could not be downloaded or unpacked ({type(error).__name__}): name the "
+            f"folder that holds it with --root or {ROOT_VARIABLE}, or run once on a machine with internet access"
+        ) from None
+
+
+def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str) -> Graphs:
+    """Reads a split while no other process reads this data: PyG and OGB write files of their own beside it.
+
+    They do so in a mirror below the cache, so that the root stays as it is, except for what they download. A file of
+    theirs that is damaged, here or in the root, is made anew from the raw files.
+    """
+    mirror = cache_root() / f"mirror-{hashlib.sha256(f'{root.resolve()} {source}'.encode()).hexdigest()[:16]}"
+    with locked(mirror), explained_download(name, root):
+        if dataset.folder is None or not (root / dataset.folder).exists():
+            return dataset.read(split, root)
+        try:
+            link_files(root / dataset.folder, mirror / dataset.folder)
+            return dataset.read(split, mirror)
+        except (RuntimeError, EOFError):
+            remove(mirror)
+            link_files(root / dataset.folder, mirror / dataset.folder, without=PROCESSED)
+            return dataset.read(split, mirror)
+
+
+def link_files(source: Path, mirror: Path, without: str = "") -> None:
+    """Repeats the folders in ``source`` but those named ``without`` in ``mirror``, with symbolic links to the files."""
+    for folder, below, names in os.walk(source, followlinks=True):
+        below[:] = [name for name in below if name != without]
+        place = mirror / Path(folder).relative_to(source)
+        place.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if not (place / name).exists():
+                (place / name).symlink_to((Path(folder) / name).resolve())

@@ -1,0 +1,316 @@
+"""Tables into files: a row for each row of the input, in bounded memory, going on where a run stopped.
+
+While it runs, the output grows in ``OUT.partial``, and ``OUT.partial.json`` says how far it has come. Killed at any
+moment, the same command with ``resume`` gives the same bytes.
+"""
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import os
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Protocol, TypeVar
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from tqdm import tqdm
+
+from graphormer_sepnorm.config import STRICT, config_to_json
+from graphormer_sepnorm.datasets.store import sha256_of_file
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import Reader, Results, compute_chunks
+from graphormer_sepnorm.system.device import current
+from graphormer_sepnorm.system.files import behind_link, check_output, remove_leftovers, rename_durably, replace_content
+from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.system.workers import CHUNK
+from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, smiles_of_rows, table_of_smiles
+
+STANDARD_OUTPUT = "-"
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Result = TypeVar("Result", bound=Results, contravariant=True)
+
+
+class Layout(Protocol[Result]):
+    """How the rows of a table with their results become a file; made from the columns of the input."""
+
+    def header(self) -> bytes:
+        """What the growing file begins with; one byte or more."""
+
+    def encode(self, rows: list[Row], errors: list[str], result: Result) -> bytes:
+        """What is appended for some rows; ``errors`` has a text for each, "" where there is a result."""
+
+    def complete(self, grown: Path) -> Path:
+        """The output, made of the file that has grown; that file itself where nothing is to be done."""
+
+
+@dataclass(config=STRICT)
+class Progress:
+    """How far a table has come: what ``OUT.partial.json`` holds.
+
+    Attributes:
+        job: digest of everything that the output depends on.
+        rows, unreadable: done so far.
+        bytes: length of ``OUT.partial`` that belongs to them; 0 until it has its header.
+        complete: whether all rows are done.
+    """
+
+    job: str
+    rows: Count = 0
+    unreadable: Count = 0
+    bytes: Count = 0
+    complete: bool = False
+
+
+class StandardOutput:
+    """An output that goes on as it is computed, and cannot be resumed.
+
+    Attributes:
+        progress: how much went.
+    """
+
+    def __init__(self) -> None:
+        self.progress = Progress(job="")
+
+    def append(self, content: bytes, rows: int = 0, unreadable: int = 0) -> None:
+        """Passes on finished rows; raises OSError, such as for a pipe that nobody reads any more."""
+        try:
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the end does not fail again
+            raise
+        self.progress.bytes += len(content)
+        self.progress.rows += rows
+        self.progress.unreadable += unreadable
+
+    def discard(self) -> None:
+        """Leaves what went as it is."""
+
+
+class PartialFile:
+    """The output while it grows.
+
+    The record is written before the first byte and after every part, so at any moment it describes a beginning of the
+    output that is on the disk, and what follows this beginning is overwritten.
+
+    Args:
+        out: the file to be.
+        job: digest of everything that its content depends on.
+        resume: go on with the parts that are there.
+
+    Raises:
+        InputError: ``resume`` and the parts are missing or of another job.
+        OSError: the folder cannot be written.
+    """
+
+    def __init__(self, out: Path, job: str, resume: bool):
+        self.out = out
+        self.path = out.with_name(f"{out.name}.partial")
+        self.record = out.with_name(f"{out.name}.partial.json")
+        if resume:
+            self.progress = self.read_progress(job)
+        else:
+            self.progress = Progress(job)
+            self.write_progress()
+
+    def read_progress(self, job: str) -> Progress:
+        try:
+            progress = Progress(**json.loads(self.record.read_bytes()))
+        except FileNotFoundError:
+            raise InputError(f"there is nothing to resume: {self.record} does not exist") from None
+        except (ValueError, TypeError):
+            raise InputError(f"{self.record} is damaged: start again without --resume") from None
+        size = self.path.stat().st_size if self.path.exists() else 0
+        is_named = progress.complete and not size and self.out.exists()
+        if progress.job != job or (size < progress.bytes and not is_named):
+            raise InputError(
+                f"{self.path} was begun with another model, other input or other options: "
+                "resume with the same ones, or start again without --resume"
+            )
+        return progress
+
+    def write_progress(self) -> None:
+        replace_content(self.record, json.dumps(asdict(self.progress)).encode())
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the output has its name, and only the record is left to remove."""
+        return self.progress.complete and not self.path.exists()
+
+    def append(self, content: bytes, rows: int = 0, unreadable: int = 0) -> None:
+        """Adds finished rows and then says so in the record; raises OSError."""
+        self.path.touch()
+        with open(self.path, "r+b") as file:
+            file.seek(self.progress.bytes)
+            file.truncate()
+            file.write(content)
+            self.progress.bytes = file.tell()
+            file.flush()
+            os.fsync(file.fileno())
+        self.progress.rows += rows
+        self.progress.unreadable += unreadable
+        self.write_progress()
+
+    def finish(self, complete: Callable[[Path], Path]) -> None:
+        """Gives the output its name; raises OSError."""
+        if not self.is_named:
+            self.progress.complete = True
+            self.write_progress()
+            rename_durably(complete(self.path), self.out)
+        self.discard()
+
+    def discard(self) -> None:
+        """Removes what is left of the growing; the record last, without which the rest would be nobody's."""
+        self.path.unlink(missing_ok=True)
+        remove_leftovers(self.record.parent, self.record.name)
+        self.record.unlink(missing_ok=True)
+
+
+def write_table(
+    reader: Reader[Result],
+    layout: Callable[[list[str]], Layout[Result]],
+    source: str | Sequence[str],
+    out: Path,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+    strict: bool = False,
+    resume: bool = False,
+    options: tuple[str, ...] = (),
+) -> dict:
+    """Writes what a reader makes of every row of a table.
+
+    Args:
+        reader: the models.
+        layout: from the columns of the input.
+        source: as ``open_table``, or some SMILES.
+        smiles_column, delimiter: as ``open_table``.
+        out: file to write; behind a symbolic link, the file that it points at; "-" for standard output.
+        strict: stop at the first row that cannot be read.
+        resume: go on with what an interrupted call left.
+        options: whatever else the output depends on.
+
+    Returns:
+        ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
+
+    Raises:
+        InputError: an unusable table or an unreadable row if ``strict``, nothing is left then; an output that cannot be
+            written, what is done is kept then; or nothing that fits to resume.
+    """
+    if resume and is_standard_output(out):
+        raise InputError("what goes to standard output cannot be resumed: name a file with -o")
+    if resume and not (isinstance(source, str) and is_file(source)):
+        raise InputError(f"{source} can be read only once, so it cannot be resumed: save it in a file first")
+    if isinstance(source, str):
+        check_output(out, source)
+    with opened(source, smiles_column, delimiter) as table:
+        laid_out = layout(table.columns)
+        settings = (
+            type(laid_out).__name__,
+            smiles_column,
+            delimiter,
+            out.suffix,
+            current().precision,
+            reader.featurizer,
+            *options,
+        )
+        try:
+            if is_standard_output(out):
+                output = StandardOutput()
+                errors = fill(output, reader, laid_out, table, strict)
+                return outcome(output.progress, out, errors)
+            partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
+            with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):
+                errors = Counter() if partial.is_named else fill(partial, reader, laid_out, table, strict)
+                partial.finish(laid_out.complete)
+        except OSError as error:
+            raise InputError(f"cannot write {out}: {error.strerror}") from None
+    return outcome(partial.progress, out, errors)
+
+
+def is_standard_output(out: Path) -> bool:
+    return str(out) == STANDARD_OUTPUT
+
+
+def opened(
+    source: str | Sequence[str], smiles_column: str | None, delimiter: str | None
+) -> contextlib.AbstractContextManager[Table]:
+    """The table that ``source`` names, or that of some SMILES."""
+    if isinstance(source, str):
+        return open_table(source, smiles_column, delimiter)
+    return contextlib.nullcontext(table_of_smiles(source))
+
+
+def outcome(progress: Progress, out: Path, errors: Counter[str]) -> dict:
+    """What ``write_table`` returns."""
+    return {
+        "rows": progress.rows,
+        "unreadable": progress.unreadable,
+        "output": str(out),
+        "errors": dict(errors.most_common(5)),
+    }
+
+
+def job_digest(reader: Reader, source: str | Sequence[str], *settings: str | None) -> str:
+    """A digest of weights, configs, input and settings; a pipe is not read for it."""
+    digest = hashlib.sha256(json.dumps(settings).encode())
+    if isinstance(source, str) and is_file(source):
+        digest.update(sha256_of_file(Path(source)).encode())
+    for part in model_content(reader):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def model_content(reader: Reader) -> Iterator[bytes]:
+    """The configs and weights of a reader, as digests take them."""
+    for model, config in reader.models:
+        yield config_to_json(config).encode()
+        for name, tensor in model.state_dict().items():
+            yield name.encode() + tensor.cpu().numpy().tobytes()
+
+
+def fill(
+    partial: PartialFile | StandardOutput,
+    reader: Reader[Result],
+    layout: Layout[Result],
+    table: Table,
+    strict: bool,
+) -> Counter[str]:
+    """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
+    errors: Counter[str] = Counter()
+    try:
+        if partial.progress.bytes == 0:
+            partial.append(layout.header())
+        deque(islice(table.rows, partial.progress.rows), maxlen=0)
+        with tqdm(initial=partial.progress.rows, unit=" molecules", disable=None) as bar:
+            for rows, result in compute_chunks(reader, table.chunks(CHUNK), smiles_of_rows):
+                reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
+                if strict:
+                    refuse_errors(reasons, partial.progress.rows)
+                partial.append(layout.encode(rows, reasons, result), len(rows), sum(map(bool, reasons)))
+                errors.update(filter(None, reasons))
+                bar.update(len(rows))
+    except InputError:
+        partial.discard()
+        raise
+    return errors
+
+
+def refuse_errors(reasons: list[str], rows_before: int) -> None:
+    """Raises InputError with the first reason, if there is one."""
+    for row, reason in enumerate(reasons, rows_before + 1):
+        if reason:
+            raise InputError(f"row {row} (counted from 1) cannot be read: {reason}")
+
+
+def as_csv(rows: Iterable[list[str]], delimiter: str = ",") -> bytes:
+    """Lines of fields; bytes of the input that are not UTF-8 become what they were."""
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode(errors="surrogateescape")

@@ -1,0 +1,154 @@
+"""Partitions on Dask: workers here or on a cluster, the models once in each, Dask's own scheduling and retries."""
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from functools import partial
+
+import dask
+from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker
+from distributed.utils import silence_logging_cmgr
+from distributed.worker import Worker
+from tqdm import tqdm
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.library.part_writer import Assignment, Options, Report, write_part
+from graphormer_sepnorm.system.device import choose
+from graphormer_sepnorm.version import __version__
+
+RETRIES = 2
+SECONDS_TO_CONNECT = 20
+GROUP = "partition"  # Dask lets tasks wait for a free worker only where they are many of one group
+LOCAL = {
+    # No worker holds a partition that it has not begun, so that one that kills workers is found out alone.
+    "distributed.scheduler.worker-saturation": 1.0,
+    # As Dask sets it, the memory of every large tensor would be given back and asked for anew: half as fast.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+}
+
+
+class Models(WorkerPlugin):
+    """The models of a job in a worker: Dask sends them to each once, also to those that come later.
+
+    Args:
+        predictor: on the CPU.
+        options: what is asked of every partition.
+        device: as ``choose``, of each worker.
+        name: by which the worker knows it.
+    """
+
+    def __init__(self, predictor: Predictor, options: Options, device: str, name: str):
+        self.predictor = predictor
+        self.options = options
+        self.device = device
+        self.name = name
+        self.version = __version__
+
+    def setup(self, worker: Worker) -> None:
+        """Moves the models to the worker's device; raises InputError where the worker cannot compute as it should."""
+        if self.version != __version__:
+            raise InputError(f"the worker {worker.address} has version {__version__}: install {self.version} there")
+        if worker.state.nthreads != 1:
+            raise InputError(
+                f"the worker {worker.address} has {worker.state.nthreads} threads: start workers with --nthreads 1, "
+                "one per core"
+            )
+        self.compute = choose(self.device, self.options.precision)
+        models = [(model.to(self.compute.device), config) for model, config in self.predictor.models]
+        self.predictor = Predictor(models, self.predictor.forest, self.predictor.trust)
+
+
+def write_in_worker(name: str, assignment: Assignment) -> Report:
+    models = get_worker().plugins[name]
+    return write_part(models.predictor, models.compute, models.options, assignment)
+
+
+@contextlib.contextmanager
+def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
+    """A client of a scheduler, or of that many processes on this machine, which end with it.
+
+    Raises:
+        InputError: no scheduler answers at the address.
+    """
+    if scheduler is None:
+        with dask.config.set(LOCAL), local_cluster(workers) as cluster, Client(cluster) as client:
+            yield client
+    else:
+        try:
+            client = Client(scheduler, timeout=SECONDS_TO_CONNECT)
+        except (OSError, ValueError) as error:
+            raise InputError(f"no Dask scheduler answers at {scheduler}: {error}") from None
+        with silence_logging_cmgr(logging.CRITICAL), client:  # a scheduler that is lost is named here
+            yield client
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int) -> Iterator[LocalCluster]:
+    """Processes on this machine with a thread each; one that does not end in time ends with this process."""
+    cluster = LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,  # lost workers and failed partitions are named here
+    )
+    try:
+        yield cluster
+    finally:
+        with contextlib.suppress(TimeoutError):
+            cluster.close()
+
+
+def describe(client: Client) -> str:
+    """How many workers there are, how much memory each may take, and where to watch them."""
+    limits = [worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
+    bound = f", each killed and replaced beyond {min(limits) / 2**30:.1f} GiB" if limits and min(limits) else ""
+    return f"{len(limits)} workers{bound}; dashboard: {client.dashboard_link}"
+
+
+def compute_parts(
+    client: Client, models: Models, assignments: list[Assignment]
+) -> Iterator[tuple[Assignment, Report | BaseException]]:
+    """Writes parts on the workers, and gives each assignment with its report or what it failed of, as they end.
+
+    Workers that are lost are named on standard error.
+
+    Raises:
+        InputError: a worker cannot compute, or the scheduler is gone.
+    """
+    names = {(GROUP, assignment.part): assignment.source for assignment in assignments}
+
+    def name_lost_worker(event: tuple[float, dict]) -> None:
+        _, message = event
+        if message["action"] == "remove-worker" and not message["expected"]:
+            sources = ", ".join(names[key] for key in message["processing-tasks"] if key in names)
+            tqdm.write(f"lost the worker {message['worker']}; to be computed again: {sources or 'nothing'}", sys.stderr)
+
+    with naming_lost_scheduler(client):
+        client.register_plugin(models, name=models.name)
+        client.subscribe_topic("all", name_lost_worker)
+    called = client.map(partial(write_in_worker, models.name), assignments, key=list(names), retries=RETRIES)
+    futures = dict(zip(called, assignments, strict=True))
+    try:
+        for future in as_completed(list(futures)):
+            with naming_lost_scheduler(client):
+                found = future.exception() or future.result()
+            yield futures.pop(future), found
+            future.release()
+    finally:
+        if client.status == "running":
+            with contextlib.suppress(CancelledError, OSError):
+                client.cancel(list(futures))
+                client.unsubscribe_topic("all")
+                client.unregister_worker_plugin(models.name)
+
+
+@contextlib.contextmanager
+def naming_lost_scheduler(client: Client) -> Iterator[None]:
+    """Within it, what Dask raises when it cannot reach the scheduler is an InputError."""
+    try:
+        yield
+    except (CancelledError, OSError):
+        raise InputError(f"the connection to the scheduler {client.scheduler.address} is lost") from None

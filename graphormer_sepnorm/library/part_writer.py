@@ -1,0 +1,265 @@
+"""One partition of a library in, one Parquet part out: what a worker does, in bounded memory.
+
+A part grows by groups of ``GROUP`` rows under a temporary name, and its footer says what it was made of.
+
+Axis letters: M SMILES of a batch.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import Field, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from graphormer_sepnorm.config import STRICT
+from graphormer_sepnorm.inference.predict import Predictions, Predictor, read_and_compute
+from graphormer_sepnorm.inference.resumable_writer import refuse_errors
+from graphormer_sepnorm.library.partitions import Batch, open_partition
+from graphormer_sepnorm.system.device import Compute
+from graphormer_sepnorm.system.files import replacing
+from graphormer_sepnorm.tables.formats import with_free_names
+
+GROUP = 65_536
+FOOTER = b"graphormer_sepnorm"
+Count = Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Selection:
+    """Which rows of a library are kept.
+
+    Attributes:
+        by: the target that rows are compared by.
+        keep_top: number of rows to keep, the best ones; None for all.
+        threshold: the least that a row must reach; None for nothing.
+        lowest: the lower, the better; ``threshold`` is the most that a row may reach.
+    """
+
+    by: str
+    keep_top: Annotated[int, Field(ge=1)] | None = None
+    threshold: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    lowest: bool = False
+
+    @property
+    def keeps_all(self) -> bool:
+        return self.keep_top is None and self.threshold is None
+
+
+@dataclass(frozen=True, config=STRICT)
+class Options:
+    """What is asked of every partition.
+
+    Attributes:
+        selection: the rows to keep.
+        columns: those of the input to keep; None for all.
+        smiles_column, delimiter: as ``open_table``.
+        strict: a row that cannot be read makes its partition one that cannot.
+        precision: of matrix products, as ``device.choose``.
+    """
+
+    selection: Selection
+    columns: tuple[str, ...] | None = None
+    smiles_column: str | None = None
+    delimiter: str | None = None
+    strict: bool = False
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+
+
+@dataclass(frozen=True, config=STRICT)
+class Assignment:
+    """A partition and what is to become of it.
+
+    Attributes:
+        source, part: files to read and to write.
+        job: digest of models, version and options.
+        content: digest of ``source``; "" where it cannot be read.
+    """
+
+    source: str
+    part: str
+    job: str
+    content: str
+
+
+@dataclass(frozen=True, config=STRICT)
+class Report:
+    """What the footer of a part says.
+
+    Attributes:
+        job, content: as in its ``Assignment``.
+        rows: of the partition.
+        unreadable: those of them that could not be read.
+        kept: rows of the part.
+        compared: the column of the predictions that rows are compared by.
+        seconds: how long it took.
+        cpu_seconds: of the processor, by the whole process meanwhile.
+        memory_mib: the most that the process had in memory at the end of any batch.
+    """
+
+    job: str
+    content: str
+    rows: Count
+    unreadable: Count
+    kept: Count
+    compared: str
+    seconds: float
+    cpu_seconds: float
+    memory_mib: float
+
+
+def read_report(part: Path) -> Report | None:
+    """What a part says of itself; None where there is none, or none that is whole."""
+    try:
+        footer = (pq.read_metadata(part).metadata or {}).get(FOOTER, b"")
+        return TypeAdapter(Report).validate_json(footer)
+    except (OSError, ValueError):
+        return None
+
+
+def write_part(predictor: Predictor, compute: Compute, options: Options, assignment: Assignment) -> Report:
+    """Computes the predictions of a partition.
+
+    Args:
+        predictor: the models, on the device of ``compute``.
+
+    Raises:
+        InputError: the partition cannot be read, or a row of it if ``options.strict``; nothing is left then.
+        OSError: the part cannot be written; nothing is left then.
+    """
+    tally = Tally()
+    opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter)
+    with opened as partition, replacing(Path(assignment.part)) as file:
+        layout = Layout(predictor, partition.schema, options.selection)
+        scored = (
+            layout.table(batch, predictions, errors, first)
+            for batch, predictions, errors, first in score(predictor, compute, partition.batches, options.strict, tally)
+        )
+        with pq.ParquetWriter(file, layout.schema, compression="zstd", write_page_checksum=True) as writer:
+            kept = 0
+            for table in layout.selected(scored):
+                kept += len(table)
+                writer.write_table(table)
+            report = tally.report(assignment, kept, layout.compared)
+            writer.add_key_value_metadata({FOOTER: json.dumps(asdict(report))})
+    return report
+
+
+class Tally:
+    """What has happened to a partition so far."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.cpu_started = time.process_time()
+        self.process = psutil.Process()
+        self.rows = 0
+        self.unreadable = 0
+        self.memory = 0
+
+    def add(self, errors: list[str]) -> None:
+        self.rows += len(errors)
+        self.unreadable += sum(map(bool, errors))
+        self.memory = max(self.memory, self.process.memory_info().rss)
+
+    def report(self, assignment: Assignment, kept: int, compared: str) -> Report:
+        return Report(
+            job=assignment.job,
+            content=assignment.content,
+            rows=self.rows,
+            unreadable=self.unreadable,
+            kept=kept,
+            compared=compared,
+            seconds=round(time.monotonic() - self.started, 3),
+            cpu_seconds=round(time.process_time() - self.cpu_started, 3),
+            memory_mib=round(self.memory / 2**20, 1),
+        )
+
+
+def score(
+    predictor: Predictor, compute: Compute, batches: Iterable[Batch], strict: bool, tally: Tally
+) -> Iterator[tuple[Batch, Predictions, list[str], int]]:
+    """Batches with their predictions, why rows could not be read, and the number of their first row, from 0."""
+    for batch in batches:
+        predictions = read_and_compute(predictor, compute, batch.smiles)
+        errors = [known or found for known, found in zip(batch.errors, predictions.errors, strict=True)]
+        if strict:
+            refuse_errors(errors, tally.rows)
+        first = tally.rows
+        tally.add(errors)
+        yield batch, predictions, errors, first
+
+
+class Layout:
+    """The columns of a part: those kept of the input, targets, their spread over several models, and the last one.
+
+    That is ``error`` where all rows are kept, as in ``predict_table``; of a selection it is ``row``, the number of the
+    row in its partition, from 0.
+    """
+
+    def __init__(self, predictor: Predictor, kept: pa.Schema, selection: Selection):
+        self.selection = selection
+        self.with_spread = len(predictor.models) > 1
+        targets = list(predictor.targets)
+        added = targets + [f"{target}_std" for target in targets if self.with_spread]
+        *numbers, last = with_free_names([*added, "error" if selection.keeps_all else "row"], kept.names)
+        self.compared = numbers[targets.index(selection.by)]
+        last_kind = pa.string() if selection.keeps_all else pa.int64()
+        self.schema = pa.schema([*kept, *((name, pa.float32()) for name in numbers), (last, last_kind)])
+
+    def table(self, batch: Batch, predictions: Predictions, errors: list[str], first: int) -> pa.Table:
+        """A row for each of the batch; ``first`` is the number of the first one."""
+        values = np.hstack([predictions.values, predictions.spread]) if self.with_spread else predictions.values
+        numbers = [pa.array(column, from_pandas=True) for column in values.T]
+        last = errors if self.selection.keeps_all else np.arange(first, first + len(errors))
+        return pa.Table.from_arrays([*batch.columns.columns, *numbers, pa.array(last)], schema=self.schema)
+
+    def selected(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The rows to keep in groups, the best ones first if only so many are kept."""
+        if self.selection.threshold is not None:
+            tables = (reaching(table, self.compared, self.selection) for table in tables)
+        if self.selection.keep_top is None:
+            yield from in_groups(tables, GROUP)
+        else:
+            yield best_rows(tables, self.compared, self.selection.keep_top, self.selection.lowest, self.schema)
+
+
+def reaching(table: pa.Table, column: str, selection: Selection) -> pa.Table:
+    """The rows that reach the threshold."""
+    values = table[column].to_numpy()
+    return table.filter(values <= selection.threshold if selection.lowest else values >= selection.threshold)
+
+
+def in_groups(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The rows of tables, joined into tables of ``rows`` or somewhat more, the last one of fewer."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(map(len, waiting)) >= rows:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def best_rows(tables: Iterable[pa.Table], column: str, count: int, lowest: bool, schema: pa.Schema) -> pa.Table:
+    """The best rows, best first and of equal ones the first; those without a value are none.
+
+    Args:
+        tables: any number; at most ``2 * max(count, GROUP)`` of their rows are in memory at once.
+        column: what is compared.
+        schema: of the tables.
+    """
+    best = schema.empty_table()
+    for group in in_groups(tables, max(count, GROUP)):
+        candidates = pa.concat_tables([best, group])
+        values = candidates[column].to_numpy()
+        order = np.argsort(values if lowest else -values, kind="stable")[:count]
+        best = candidates.take(order[~np.isnan(values[order])])
+    return best

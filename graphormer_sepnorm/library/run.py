@@ -1,0 +1,329 @@
+"""Predictions for libraries of many files: a Parquet part for each partition, in a folder that says what it holds.
+
+    OUT/manifest.json        what the parts are made of: version, models, options, partitions
+    OUT/parts/NAME.parquet   one for each partition
+    OUT/top.parquet          the best rows of all, if only so many are kept
+    OUT/_SUCCESS             there once everything is: a summary, as JSON
+
+A part has its name only when it is whole, so whatever is killed, the same call does what is missing.
+"""
+
+import errno
+import glob
+import hashlib
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from distributed import KilledWorker
+from pydantic import TypeAdapter
+from pydantic.dataclasses import dataclass
+from tqdm import tqdm
+
+from graphormer_sepnorm.config import STRICT
+from graphormer_sepnorm.datasets.store import sha256_of_file
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.inference.resumable_writer import job_digest
+from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
+from graphormer_sepnorm.library.part_writer import Assignment, Options, Report, Selection, best_rows, read_report
+from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically
+from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.system.workers import available_cores
+from graphormer_sepnorm.tables.formats import PARQUET, free_name, is_table_name
+from graphormer_sepnorm.version import __version__
+
+MANIFEST = "manifest.json"
+SUCCESS = "_SUCCESS"
+PARTS = "parts"
+TOP = "top.parquet"
+LOCK = "library.lock"
+AGAIN = "the parts that are done are kept, the same command goes on with the others"
+SHOWN = 5
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@dataclass(frozen=True, config=STRICT)
+class Manifest:
+    """What the parts in a folder are made of.
+
+    Attributes:
+        version: of the package.
+        models: digest of configs and weights, and of the forest and the trust beside them.
+        options: what was asked of every partition.
+        partitions: digest of each one's file, by name; "" where it cannot be read.
+    """
+
+    version: str
+    models: str
+    options: Options
+    partitions: dict[str, str]
+
+    def job(self) -> str:
+        """Digest of what every part depends on beside its partition."""
+        return hashlib.sha256(as_json(replace(self, partitions={}))).hexdigest()
+
+
+def as_json(manifest: Manifest) -> bytes:
+    return json.dumps(asdict(manifest), indent=1).encode()
+
+
+def choose_rows(
+    predictor: Predictor, by: str | None, keep_top: int | None, threshold: float | None, lowest: bool
+) -> Selection:
+    """The selection by a target of the models, where there is only one by that.
+
+    Raises:
+        InputError: the models have no such target, or several and none is named.
+    """
+    known = ", ".join(predictor.targets)
+    if by is None:
+        if len(predictor.targets) > 1 and not keep_top is threshold is None:
+            raise InputError(f"the models predict {known}: say with --by which of them rows are kept by")
+        by = predictor.targets[0]
+    if by not in predictor.targets:
+        raise InputError(f"--by {by} is no target of the models, which predict {known}")
+    return Selection(by, keep_top, threshold, lowest)
+
+
+def predict_library(
+    predictor: Predictor,
+    source: str,
+    out: Path,
+    options: Options,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    device: str = "auto",
+) -> dict:
+    """Writes the predictions of all partitions that have none yet.
+
+    Args:
+        predictor: the models, on the CPU.
+        source: a folder of partitions or a pattern of their names.
+        out: the folder to write.
+        scheduler: address of a Dask scheduler, whose workers see both folders; None for processes on this machine.
+        workers: number of those; by default one per core.
+        device: where each worker computes, as ``device.choose``.
+
+    Returns:
+        ``rows, unreadable, kept, partitions, output``, ``cpu_seconds`` of all workers together, ``memory_mib``, the
+        most that a worker needed, and ``top`` if the best rows are in one file.
+
+    Raises:
+        InputError: there are no partitions, ``out`` is of another job, a worker cannot compute, the disk is full, the
+            scheduler is gone, or partitions that cannot be read, which are named; what is done is kept.
+    """
+    files = find_partitions(source)
+    check_folder(out)
+    with locked(out / LOCK, f"another process is writing to {out}: wait for it, or choose another folder"):
+        manifest = Manifest(__version__, job_digest(predictor, (), predictor.digest), options, digests(files))
+        adopt(manifest, out / MANIFEST)
+        assignments = assign(files, out / PARTS, manifest)
+        reports = finished(assignments)
+        if missing := {name: assignments[name] for name in files if name not in reports}:
+            (out / SUCCESS).unlink(missing_ok=True)
+            plugin = Models(predictor, options, device, f"graphormer-sepnorm-{manifest.job()}")
+            with advising(AGAIN):
+                reports |= compute(missing, plugin, scheduler, workers)
+        summary = summarize(reports, out)
+        selection = options.selection
+        if selection.keep_top is not None:
+            summary["top"] = str(write_top(assignments, reports, selection.keep_top, selection.lowest, out / TOP))
+        write_atomically(out / SUCCESS, json.dumps(summary).encode())
+    return summary
+
+
+def find_partitions(source: str) -> dict[str, Path]:
+    """The files that a folder or a pattern names, by their paths below what they have in common; in order.
+
+    Of a folder they are those whose suffix says that they are tables; hidden ones and those in folders in it are not.
+
+    Raises:
+        InputError: there are none.
+    """
+    if Path(source).is_dir():
+        found = [path for path in Path(source).glob("[!._]*") if is_table_name(path)]
+    else:
+        found = list(map(Path, glob.glob(source, recursive=True)))
+    files = sorted(Path(os.path.abspath(path)) for path in found if path.is_file())
+    if not files:
+        raise InputError(f"there are no files {source}" if not Path(source).is_dir() else f"{source} has no tables")
+    root = os.path.commonpath([path.parent for path in files])
+    return {path.relative_to(root).as_posix(): path for path in files}
+
+
+def check_folder(out: Path) -> None:
+    """Raises InputError unless ``out`` is a folder of an earlier call, an empty one, or none yet."""
+    if is_table_name(out):
+        raise InputError(f"predictions of a library need a folder, and {out} sounds like a file: choose another -o")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"predictions of a library need a folder, and {out} is a file: choose another -o")
+    if out.is_dir() and not (out / MANIFEST).exists() and {path.name for path in out.iterdir()} - {LOCK}:
+        raise InputError(f"{out} holds other files: choose a new folder")
+
+
+def digests(files: dict[str, Path]) -> dict[str, str]:
+    """The digest of each file by name; "" for one that cannot be read."""
+
+    def digest(path: Path) -> str:
+        try:
+            return sha256_of_file(path)
+        except OSError:
+            return ""
+
+    with ThreadPoolExecutor(available_cores()) as threads:
+        return dict(zip(files, threads.map(digest, files.values()), strict=True))
+
+
+def adopt(manifest: Manifest, path: Path) -> None:
+    """Writes the manifest.
+
+    Raises:
+        InputError: the one that is there is damaged or of another job, or the folder cannot be written.
+    """
+    if path.exists():
+        try:
+            before = TypeAdapter(Manifest).validate_json(path.read_bytes())
+        except (OSError, ValueError):
+            raise InputError(f"{path} is damaged: choose a new folder") from None
+        pairs = {
+            "version of the package": (before.version, manifest.version),
+            "models": (before.models, manifest.models),
+            "options": (before.options, manifest.options),
+            "input": (before.partitions.keys(), manifest.partitions.keys()),
+        }
+        if others := [name for name, (old, new) in pairs.items() if old != new]:
+            raise InputError(f"{path.parent} was begun with other {' and '.join(others)}: choose a new folder")
+    write_atomically(path, as_json(manifest))
+
+
+def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> dict[str, Assignment]:
+    """What is to become of each partition, by name; raises InputError if two would become the same part."""
+    job = manifest.job()
+    parts = {name: os.path.abspath(folder / part_name(name)) for name in files}
+    if len(set(parts.values())) < len(parts):
+        raise InputError("two partitions have names that differ in .parquet alone: rename one")
+    return {name: Assignment(str(path), parts[name], job, manifest.partitions[name]) for name, path in files.items()}
+
+
+def part_name(name: str) -> str:
+    return name if name.endswith(PARQUET) else name + PARQUET
+
+
+def finished(assignments: dict[str, Assignment]) -> dict[str, Report]:
+    """The reports of the parts that are there and whole.
+
+    Raises:
+        InputError: a part was made by another job, or of a partition that has changed since.
+    """
+    reports = {name: read_report(Path(assignment.part)) for name, assignment in assignments.items()}
+    done = {name: report for name, report in reports.items() if report is not None}
+    for name, report in done.items():
+        assignment = assignments[name]
+        if (report.job, report.content) != (assignment.job, assignment.content):
+            raise InputError(
+                f"{assignment.source} has changed since {assignment.part} was written: remove the part to compute it "
+                "again, or choose a new folder"
+            )
+    return done
+
+
+def compute(
+    missing: dict[str, Assignment], models: Models, scheduler: str | None, workers: int | None
+) -> dict[str, Report]:
+    """Has the missing parts written, and names partitions that fail as they do.
+
+    Raises:
+        InputError: as ``predict_library``.
+    """
+    names = {assignment.part: name for name, assignment in missing.items()}
+    reports: dict[str, Report] = {}
+    failed: dict[str, str] = {}
+    try:
+        with connected(scheduler, min(workers or available_cores(), len(missing))) as client:
+            print(describe(client), file=sys.stderr)
+            with tqdm(total=len(missing), unit=" partitions", disable=None) as bar:
+                for assignment, outcome in compute_parts(client, models, list(missing.values())):
+                    name = names[assignment.part]
+                    if isinstance(outcome, Report):
+                        reports[name] = outcome
+                    else:
+                        refuse_full_disk(outcome, assignment)
+                        failed[name] = reason_of(outcome)
+                        tqdm.write(f"{name} failed: {failed[name]}", sys.stderr)
+                    bar.update()
+    finally:
+        for folder in {Path(assignment.part).parent for assignment in missing.values()}:
+            remove_leftovers(folder)
+    if failed:
+        shown = "; ".join(f"{name} ({reason})" for name, reason in list(failed.items())[:SHOWN])
+        more = f"; and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
+        raise InputError(f"{len(failed)} of {len(missing)} partitions failed: {shown}{more}; {AGAIN}")
+    return reports
+
+
+def refuse_full_disk(error: BaseException, assignment: Assignment) -> None:
+    """Raises InputError if a part could not be written for want of room, which the others would not find either."""
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        raise InputError(f"cannot write {assignment.part}: {error.strerror}; make room: {AGAIN}")
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a partition failed, in one line."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, KilledWorker):
+        return "the workers that computed it were killed, perhaps for want of memory"
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def summarize(reports: dict[str, Report], out: Path) -> dict:
+    found = reports.values()
+    return {
+        "rows": sum(report.rows for report in found),
+        "unreadable": sum(report.unreadable for report in found),
+        "kept": sum(report.kept for report in found),
+        "partitions": len(found),
+        "output": str(out),
+        "cpu_seconds": round(sum(report.cpu_seconds for report in found), 1),
+        "memory_mib": max(report.memory_mib for report in found),
+    }
+
+
+def write_top(
+    assignments: dict[str, Assignment], reports: dict[str, Report], count: int, lowest: bool, path: Path
+) -> Path:
+    """Writes the best rows of all parts, best first, with the name of their partition.
+
+    Raises:
+        InputError: the parts have other columns each, or the file cannot be written.
+    """
+    try:
+        schema = pa.unify_schemas(
+            [pq.read_schema(assignment.part).remove_metadata() for assignment in assignments.values()],
+            promote_options="permissive",
+        )
+        (compared,) = {report.compared for report in reports.values()}
+    except (pa.ArrowException, ValueError):
+        raise InputError("the partitions have other columns each: name those to keep with --columns") from None
+    schema = schema.append(pa.field(free_name("partition", schema.names, "_of_row"), pa.string()))
+    tables = (rows_of_part(name, assignment, schema) for name, assignment in assignments.items())
+    try:
+        with replacing(path) as file:
+            pq.write_table(best_rows(tables, compared, count, lowest, schema), file)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+def rows_of_part(name: str, assignment: Assignment, schema: pa.Schema) -> pa.Table:
+    """The rows of a part in the columns of all of them."""
+    with pq.ParquetFile(assignment.part) as file:
+        rows = file.read()
+    rows = rows.append_column(schema.names[-1], pa.array([name] * len(rows), pa.string()))
+    return pa.concat_tables([schema.empty_table(), rows], promote_options="permissive")

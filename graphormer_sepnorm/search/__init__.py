@@ -1,0 +1,1 @@
+"""Searches for a recipe that suits a table, by Optuna."""

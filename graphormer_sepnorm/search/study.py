@@ -1,0 +1,236 @@
+"""The study behind a search for a recipe: its folder, Optuna's storage in it, and what is written and drawn of it."""
+
+import contextlib
+import json
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphormer_sepnorm.config import Config, config_to_json
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.plots import save_png
+from graphormer_sepnorm.search.search_space import with_values
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tables.prepared_table import csv_bytes
+from graphormer_sepnorm.tasks import METRICS
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+STARTUP_TRIALS = 5  # that are never pruned, for there is no median before
+PROBLEM = "problem"  # Optuna's attribute of a trial that says what went wrong
+
+
+@dataclass(frozen=True)
+class StudyFolder:
+    """The files of a search.
+
+    Attributes:
+        path: the folder, there or not.
+    """
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def study(self) -> Path:
+        """Optuna's own storage."""
+        return self.path / "study.db"
+
+    @property
+    def facts(self) -> Path:
+        """What defines the search."""
+        return self.path / "study.json"
+
+    @property
+    def trials(self) -> Path:
+        """A line per trial, for people."""
+        return self.path / "trials.csv"
+
+    @property
+    def best(self) -> Path:
+        """The config of the best trial so far, a recipe."""
+        return self.path / "best.json"
+
+    @property
+    def history(self) -> Path:
+        return self.path / "history.png"
+
+    @property
+    def importance(self) -> Path:
+        return self.path / "importance.png"
+
+    @property
+    def best_run(self) -> RunFolder:
+        """The run that is scored on the test split."""
+        return RunFolder(self.path / "best")
+
+    @property
+    def recipe_run(self) -> RunFolder:
+        """The run that it is compared with."""
+        return RunFolder(self.path / "recipe")
+
+    def check_free(self, resume: bool) -> None:
+        """Raises InputError if a search may not write here: it holds a run, or a search that is not resumed."""
+        if RunFolder(self.path).holds_run:
+            raise InputError(f"{self} holds a run: choose another --out")
+        if self.facts.exists() and not resume:
+            raise InputError(f"{self} already holds a search: continue it with --resume, or choose another --out")
+
+    def begin(self, facts: dict) -> None:
+        """Keeps what defines the search; raises InputError if the folder holds a search that is defined otherwise."""
+        content = (json.dumps(facts, indent=2) + "\n").encode()
+        if self.facts.exists() and self.facts.read_bytes() != content:
+            raise InputError(f"{self} holds a search with other options: resume with the same, or choose another --out")
+        write_atomically(self.facts, content)
+
+
+def check_optuna() -> None:
+    try:
+        import optuna
+    except ImportError:
+        raise InputError("a search needs Optuna: pip install 'graphormer_sepnorm[tune]'") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+@contextlib.contextmanager
+def storage_problems(path: Path) -> Iterator[None]:
+    """Says what is wrong with a study's file in one sentence."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (StorageInternalError, SQLAlchemyError) as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None and not isinstance(cause, sqlite3.Error):
+            cause = cause.__cause__
+        raise InputError(f"cannot read or write {path}: {str(cause).splitlines()[0]}") from None
+
+
+def open_study(path: Path, config: Config) -> "Study":
+    """The study in a SQLite file, a new one if there is none; trials that nobody trains any more have failed.
+
+    Raises:
+        InputError: the file was written by another version of Optuna.
+    """
+    import optuna
+    from sqlalchemy.pool import QueuePool
+
+    def connect() -> sqlite3.Connection:
+        """By a path, which may have characters that a URL must not."""
+        return sqlite3.connect(path, timeout=60, check_same_thread=False)
+
+    try:
+        storage = optuna.storages.RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
+    except RuntimeError as error:
+        raise InputError(f"{path}: {error}") from None
+    study = optuna.create_study(
+        storage=storage,
+        study_name="tune",
+        direction="maximize" if METRICS[config.task.metric].higher_is_better else "minimize",
+        load_if_exists=True,
+        pruner=optuna.pruners.MedianPruner(STARTUP_TRIALS, n_warmup_steps=config.train.epochs // 5),
+    )
+    give_up_running(study)
+    return study
+
+
+def give_up_running(study: "Study") -> None:
+    """Trials that nobody trains any more have failed; their values are drawn again."""
+    from optuna.trial import TrialState
+
+    for trial in trials_in(study, "RUNNING"):
+        study.tell(trial.number, state=TrialState.FAIL)
+
+
+def trials_in(study: "Study", *states: str) -> list["FrozenTrial"]:
+    """The trials in one of some states, by Optuna's names of these."""
+    from optuna.trial import TrialState
+
+    return study.get_trials(deepcopy=False, states=tuple(TrialState[state] for state in states))
+
+
+def ended(study: "Study") -> list["FrozenTrial"]:
+    """The trials that count: those that were trained to the end or pruned."""
+    return trials_in(study, "COMPLETE", "PRUNED")
+
+
+def complete(study: "Study") -> list["FrozenTrial"]:
+    return trials_in(study, "COMPLETE")
+
+
+def write_best(study: "Study", folder: StudyFolder, config: Config) -> None:
+    """Keeps the config of the best trial, once there is one."""
+    if complete(study):
+        write_atomically(folder.best, config_to_json(with_values(config, study.best_params)).encode())
+
+
+def write_trials(study: "Study", folder: StudyFolder, config: Config) -> None:
+    """Writes a line per trial."""
+    trials = study.get_trials(deepcopy=False)
+    names = sorted({name for trial in trials for name in trial.params})
+    header = ["trial", "state", f"validation {config.task.metric}", "epochs", "seconds", *names, PROBLEM]
+    lines = [
+        [
+            trial.number,
+            trial.state.name.lower(),
+            trial.value,
+            trial.last_step,
+            None if trial.duration is None else round(trial.duration.total_seconds(), 1),
+            *(trial.params.get(name) for name in names),
+            trial.user_attrs.get(PROBLEM),
+        ]
+        for trial in trials
+    ]
+    write_atomically(folder.trials, csv_bytes([header, *lines]))
+
+
+def summary(study: "Study", folder: StudyFolder, config: Config) -> dict:
+    """What the trials gave; raises InputError if none was complete."""
+    found = complete(study)
+    if not found:
+        problems = [trial.user_attrs[PROBLEM] for trial in ended(study) if PROBLEM in trial.user_attrs]
+        reason = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
+        raise InputError(
+            f"no trial was complete{reason}: go on with --resume and more --trials or --time-limit, or begin another "
+            "--out with fewer --epochs"
+        )
+    return {
+        "out": str(folder),
+        "trials": len(ended(study)),
+        "complete": len(found),
+        "pruned": len(ended(study)) - len(found),
+        "metric": config.task.metric,
+        "validation": study.best_value,
+        "parameters": study.best_params,
+    }
+
+
+def draw(study: "Study", folder: StudyFolder, config: Config) -> None:
+    """Draws the history of the search and how much each field matters, by Optuna."""
+    import matplotlib
+    from matplotlib import pyplot
+    from optuna.exceptions import ExperimentalWarning
+    from optuna.visualization import matplotlib as pictures
+
+    pyplot.switch_backend("agg")
+    name = f"validation {config.task.metric}"
+    with warnings.catch_warnings(), matplotlib.rc_context():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        axes = {folder.history: pictures.plot_optimization_history(study, target_name=name)}
+        if len({trial.value for trial in complete(study)}) > 1:
+            axes[folder.importance] = pictures.plot_param_importances(study, target_name=name)
+        for path, axis in axes.items():
+            figure = axis.get_figure(root=True)
+            assert figure is not None
+            figure.set_layout_engine("constrained")
+            save_png(figure, path)
+            pyplot.close(figure)

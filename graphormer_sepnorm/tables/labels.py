@@ -1,0 +1,389 @@
+"""Training on a table of one's own: reading its labels, splitting it, and a run or an ensemble on it.
+
+The rows that can be used go into the run folder as ``table.csv``, with their split, and the others as ``skipped.csv``,
+with the reason; so a run folder has all that its scores can be computed again from.  ``duplicates.csv`` names the
+molecules that stand in several rows.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_sized
+from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
+from graphormer_sepnorm.chem.smiles import one_molecule, strip_salts
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.dataset import SPLITS, SplitName
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.tables.formats import Row, Table, not_one_column, open_table
+from graphormer_sepnorm.tables.label_text import is_missing, read_bound, read_class, read_number, same_label
+from graphormer_sepnorm.tables.splits import (
+    SPLITTERS,
+    Duplicate,
+    Sizes,
+    Structures,
+    find_duplicates,
+    fold_splits,
+    is_time,
+    read_times,
+    time_split,
+)
+from graphormer_sepnorm.tables.task_guess import Guess, Kind, guess_task, read_columns
+from graphormer_sepnorm.tasks import check_learnable, check_scorable, find_metric
+
+MAX_ROWS = 10_000_000
+MAX_WEIGHT = 1e3
+CONFLICT = 0.5  # standard deviations by which the numbers of one molecule may differ
+SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is to be read.
+
+    Attributes:
+        path, smiles_column, delimiter: as ``open_table``.
+        targets: columns to predict.
+        kind: of the task.
+        classes: of "multiclass", the labels that the one target column has.
+        metric: that chooses the epoch; None: the kind's usual one.
+        loss: of a regression.
+        weights: per target, what its labels count in the loss; none: all the same.
+        folds: how often the table is divided, so that every row is tested once; 0: it is divided once, by ``sizes``.
+        split: a name in ``SPLITTERS``, "column" or "time".
+        split_column: for "column", the one that says train, val or test; for "time", the one of numbers or dates.
+        sizes: of the splits, unless a column says them.
+        balance: whether the positives of a classification count as much as its negatives.
+        seed: of the split.
+
+    Raises:
+        InputError: options that do not fit together.
+    """
+
+    path: str
+    targets: tuple[str, ...]
+    kind: Kind = "regression"
+    smiles_column: str | None = None
+    delimiter: str | None = None
+    split: SplitName = "scaffold"
+    split_column: str | None = None
+    sizes: Sizes = field(default_factory=Sizes)
+    balance: bool = False
+    seed: int = 0
+    classes: tuple[str, ...] = ()
+    metric: str | None = None
+    loss: Literal["l1", "mse"] = "l1"
+    weights: tuple[float, ...] = ()
+    folds: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.targets:
+            raise InputError("name the columns to predict with --target-columns")
+        if len(set(self.targets)) < len(self.targets):
+            raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
+        if (self.split in ("column", "time")) != (self.split_column is not None):
+            raise InputError("--split column or time and --split-column NAME go together")
+        if self.split == "column" and self.sizes != Sizes():
+            raise InputError("--split-sizes does not go with --split column: the column says them")
+        if self.folds and self.split not in SPLITTERS:
+            raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {self.split} makes one division alone")
+        if self.folds and self.sizes != Sizes():
+            raise InputError(
+                "--split-sizes does not go with --folds: each fold is tested once, a tenth of the rows is validation"
+            )
+        if self.balance and self.kind != "classification":
+            raise InputError("--balance is for --task classification of columns of 0 and 1")
+        if self.loss != "l1" and self.kind != "regression":
+            raise InputError("--loss is for --task regression: a classification has its own")
+        if self.weights and self.kind == "multiclass":
+            raise InputError("--target-weights is for several columns: the classes of one column have no weights")
+        if self.weights and len(self.weights) != len(self.targets):
+            raise InputError(f"--target-weights has {len(self.weights)} numbers for {len(self.targets)} columns")
+        if not all(0 < weight <= MAX_WEIGHT for weight in self.weights):
+            raise InputError(f"--target-weights are above 0 and at most {MAX_WEIGHT:g}")
+        find_metric(self.kind, self.metric)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what is predicted: the target columns, or of several classes COLUMN_CLASS each."""
+        return tuple(f"{self.targets[0]}_{name}" for name in self.classes) or self.targets
+
+
+@dataclass(frozen=True)
+class LabelledRow:
+    """A row that can be used.
+
+    Attributes:
+        number: from 1 on.
+        smiles: its molecule.
+        labels: one per target, NaN where missing or not known exactly.
+        split, time: where a column says them.
+        bounds: labels such as "<5.0" that bound a number, by the place of their target.
+    """
+
+    number: int
+    smiles: str
+    labels: list[float]
+    split: str = ""
+    time: str = ""
+    bounds: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class LabelledTable:
+    """What was read from a table.
+
+    Attributes:
+        rows: those that can be used, with their splits.
+        skipped: number, SMILES and reason of the others.
+        duplicates: molecules that stand in several of ``rows``.
+        structures: of the molecules of ``rows``.
+    """
+
+    rows: list[LabelledRow] = field(default_factory=list)
+    skipped: list[tuple[int, str, str]] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)
+    structures: Structures = field(default_factory=lambda: Structures([], [], []))
+
+    def labels(self) -> np.ndarray:
+        """The labels of the rows [M, T], NaN where missing."""
+        return np.array([row.labels for row in self.rows])
+
+    def of_split(self, split: str) -> list[LabelledRow]:
+        return [row for row in self.rows if row.split == split]
+
+    def with_splits(self, splits: Sequence[str]) -> "LabelledTable":
+        """The same rows in other splits."""
+        rows = [replace(row, split=split) for row, split in zip(self.rows, splits, strict=True)]
+        return replace(self, rows=rows)
+
+
+def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
+    """Reads a table, skips the rows that cannot be used, splits the others, and finds molecules in several rows.
+
+    Args:
+        options: how.
+        featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped. If it strips salts, the rows have the
+            SMILES of what is left.
+
+    Raises:
+        InputError: an unusable table, one of more than ``MAX_ROWS`` rows, a column that is not there, or no molecules
+            in one of the splits.
+    """
+    labelled = read_usable(options, featurizer)
+    labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures))
+    check_filled(options, labelled)
+    return labelled
+
+
+def read_usable(options: TableOptions, featurizer: str) -> LabelledTable:
+    """As ``read_labelled``, but the rows have no splits yet unless a column says them."""
+    labelled = LabelledTable()
+    with open_table(options.path, options.smiles_column, options.delimiter) as table:
+        read = label_reader(options, table)
+        strips_salts = FEATURIZERS[featurizer].strips_salts
+        for number, row in enumerate(table.rows, 1):
+            if number > MAX_ROWS:
+                raise InputError(f"{options.path} has more than {MAX_ROWS:,} rows; training holds them in memory")
+            try:
+                found = read(number, row)
+                labelled.rows.append(replace(found, smiles=strip_salts(found.smiles)) if strips_salts else found)
+            except InputError as error:
+                labelled.skipped.append((number, row.smiles, str(error)))
+    structures = keep_readable(labelled, featurizer)
+    labelled.skipped.sort()
+    y = labelled.labels()
+    duplicates = find_duplicates(structures.keys, y, tolerances(options.kind, y))
+    return replace(labelled, structures=structures, duplicates=duplicates)
+
+
+def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
+    """Raises InputError unless every split has a molecule."""
+    for split in SPLITS:
+        if not any(row.split == split for row in labelled.rows):
+            raise InputError(
+                f"{options.path}: no molecule of {len(labelled.rows)} usable rows is in the {split} split by "
+                f"{options.split}{first_reason(labelled)}"
+            )
+
+
+def tolerances(kind: str, y: np.ndarray) -> np.ndarray:
+    """By how much the labels of one molecule may differ [T]: classes not at all; ``y`` [M, T], NaN where missing."""
+    known = [column[~np.isnan(column)] for column in y.T]
+    spread = np.array([column.std() if len(column) else 0.0 for column in known])
+    return CONFLICT * spread if kind == "regression" else np.zeros_like(spread)
+
+
+def first_reason(labelled: LabelledTable) -> str:
+    if not labelled.skipped:
+        return ""
+    number, _, reason = labelled.skipped[0]
+    return f"; {len(labelled.skipped)} rows were skipped, the first, row {number}, because: {reason}"
+
+
+def label_reader(options: TableOptions, table: Table) -> Callable[[int, Row], LabelledRow]:
+    """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
+    columns = table.columns
+    wanted = [*options.targets, *filter(None, [options.split_column])]
+    for name in wanted:
+        if (count := columns.count(name)) != 1:
+            problem = not_one_column(options.path, columns, name, count)
+            raise InputError(f"{problem}: name one that stands there once")
+    places = {name: columns.index(name) for name in wanted}
+
+    def read(number: int, row: Row) -> LabelledRow:
+        if row.error:
+            raise InputError(row.error)
+        texts = {name: row.fields[places[name]] for name in options.targets}
+        labels, bounds = read_labels(texts, options, table.delimiter not in ("", ","))
+        if all(map(math.isnan, labels)) and not bounds:
+            raise InputError("it has no label")
+        found = LabelledRow(number, row.smiles, labels, bounds=bounds)
+        if options.split_column is None:
+            return found
+        said = row.fields[places[options.split_column]].strip()
+        if options.split == "time":
+            if not is_time(said):
+                raise InputError(f"its time is {said!r}, neither a number nor a date such as 2024-05-31")
+            return replace(found, time=said)
+        if said.lower() not in SPLIT_NAMES:
+            raise InputError(f"its split is {said!r}, not train, val or test")
+        return replace(found, split=SPLIT_NAMES[said.lower()])
+
+    return read
+
+
+def read_labels(
+    texts: dict[str, str], options: TableOptions, comma_is_point: bool
+) -> tuple[list[float], dict[int, str]]:
+    """The labels of a row and their bounds, as in ``LabelledRow``.
+
+    Args:
+        texts: by the names of the target columns.
+        options: which task.
+        comma_is_point: as ``read_number``.
+
+    Raises:
+        InputError: a text that the task cannot have.
+    """
+    if options.kind == "classification":
+        return [read_class(text, name) for name, text in texts.items()], {}
+    if options.kind == "multiclass":
+        (text,) = texts.values()
+        if is_missing(text):
+            return [math.nan] * len(options.classes), {}
+        return [float(same_label(text) == same_label(name)) for name in options.classes], {}
+    bounds = {place: read_bound(text, name, comma_is_point) for place, (name, text) in enumerate(texts.items())}
+    labels = [
+        math.nan if bounds[place] else read_number(text, name, comma_is_point)
+        for place, (name, text) in enumerate(texts.items())
+    ]
+    return labels, {place: bound for place, bound in bounds.items() if bound}
+
+
+def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
+    """Moves the rows whose molecule cannot be read to the skipped ones; returns the structures of the others."""
+    found = map_chunks(partial(structures_or_errors, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
+    answers = [answer for _, chunk in found for answer in chunk]
+    for row, (_, _, error) in zip(labelled.rows, answers, strict=True):
+        if error:
+            labelled.skipped.append((row.number, row.smiles, error))
+    labelled.rows = [row for row, (_, _, error) in zip(labelled.rows, answers, strict=True) if not error]
+    return Structures(
+        [row.smiles for row in labelled.rows],
+        [scaffold for scaffold, _, error in answers if not error],
+        [key for _, key, error in answers if not error],
+    )
+
+
+def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str, str]]:
+    """For each SMILES its Murcko scaffold, its ``molecule_key`` and "", or "", "" and why it cannot be read."""
+    answers = []
+    for text in smiles:
+        try:
+            mol = read_sized(text)
+            scaffold, key = murcko_scaffold(mol), molecule_key(mol)
+            with one_molecule(text or ""):
+                FEATURIZERS[featurizer].features(mol)
+            answers.append((scaffold, key, ""))
+        except InputError as error:
+            answers.append(("", "", str(error)))
+    return answers
+
+
+def read_folds(options: TableOptions, featurizer: str) -> list[LabelledTable]:
+    """Reads a table as ``read_labelled``, once with each fold as its test split.
+
+    Raises:
+        InputError: as ``read_labelled`` and ``fold_splits``.
+    """
+    labelled = read_usable(options, featurizer)
+    y = labels_to_stratify(options, labelled)
+    divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
+    tables = [labelled.with_splits(splits) for splits in divisions]
+    for table in tables:
+        check_filled(options, table)
+    return tables
+
+
+def assign_splits(options: TableOptions, labelled: LabelledTable, structures: Structures) -> list[str]:
+    """The split of each row."""
+    if options.split == "column":
+        return [row.split for row in labelled.rows]
+    if options.split == "time":
+        return time_split(read_times(row.time for row in labelled.rows), structures.keys, options.sizes)
+    return SPLITTERS[options.split](structures, labels_to_stratify(options, labelled), options.sizes, options.seed)
+
+
+def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
+    """The classes of the rows [M, T]; None for numbers."""
+    return None if options.kind == "regression" else labelled.labels()
+
+
+def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:
+    """Raises InputError unless the training split can be learnt from and the others can be scored."""
+    y = {split: np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS}
+    try:
+        check_learnable(task, y["train"])
+        check_scorable(task, y["val"], "validation")
+        check_scorable(task, y["test"], "test")
+    except InputError as error:
+        raise InputError(f"{options.path} by {options.split} split: {error}; try another --split or --seed") from None
+
+
+def table_task(options: TableOptions) -> TaskConfig:
+    """What is predicted from a table; unless a metric is named, scored by mean absolute error or by ROC-AUC."""
+    return TaskConfig(
+        options.kind,
+        find_metric(options.kind, options.metric),
+        options.names,
+        balance=options.balance,
+        loss=options.loss,
+        weights=options.weights,
+    )
+
+
+def read_weights(text: str | None) -> tuple[float, ...]:
+    """Weights of targets such as "1,2,0.5"; raises InputError for what are no numbers."""
+    try:
+        return tuple(float(part) for part in (text or "").split(",") if text)
+    except ValueError:
+        raise InputError(f"the target weights are {text!r}: give a number for each column, such as 1,2,0.5") from None
+
+
+def task_of_table(
+    path: str,
+    targets: tuple[str, ...],
+    asked: Kind | None = None,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+) -> Guess:
+    """The task that the target columns of a table ask for; arguments and errors as ``read_columns``, ``guess_task``."""
+    if asked == "regression" or not targets:
+        return Guess(asked or "regression")
+    return guess_task(read_columns(path, targets, smiles_column, delimiter), asked)

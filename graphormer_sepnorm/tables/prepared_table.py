@@ -1,0 +1,174 @@
+"""The prepared table that a run on a table of one's own keeps: ``table.csv`` and what belongs to it."""
+
+import csv
+import functools
+import hashlib
+import io
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_molecules
+from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.dataset import Dataset
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tables.label_text import bounds_of
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+SKIPPED = "skipped.csv"
+DUPLICATES = "duplicates.csv"
+TABLE = "table.csv"
+TARGET = "target "
+
+
+def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
+    """Writes ``table.csv``, ``table.json``, ``skipped.csv`` and ``duplicates.csv`` into a run folder.
+
+    Raises:
+        InputError: the folder has another table already, or the same one for another task or with other features;
+            nothing is written then.
+    """
+    header = ["row", "smiles", "split", *(TARGET + name for name in options.names)]
+    content = csv_bytes([header, *([row.number, row.smiles, row.split, *label_texts(row)] for row in labelled.rows)])
+    facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(options)}
+    table = folder / TABLE
+    if table.exists() and table.read_bytes() != content:
+        raise InputError(f"{folder} was begun with another table or another split: use a new --out")
+    before = kept_facts(table.with_suffix(".json"))
+    if before is not None and before != (config.task, config.featurizer):
+        raise InputError(
+            f"{folder} was begun for another task or with other features: resume with the same options, or use a new "
+            "--out"
+        )
+    write_atomically(table, content)
+    write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
+    write_atomically(folder / SKIPPED, csv_bytes([["row", "smiles", "error"], *labelled.skipped]))
+    write_atomically(folder / DUPLICATES, csv_bytes(duplicate_lines(labelled, options.names)))
+
+
+def label_texts(row: LabelledRow) -> list[str]:
+    """The labels of a row: numbers, bounds such as "<5.0", and "" where there is none."""
+    exact = ["" if math.isnan(label) else repr(label) for label in row.labels]
+    return [row.bounds.get(place, text) for place, text in enumerate(exact)]
+
+
+def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
+    """A header, and a line per row whose molecule stands in several."""
+    lines: list[list] = [["molecule", "row", "smiles", "split", "conflicting targets"]]
+    for duplicate in labelled.duplicates:
+        conflicts = "; ".join(targets[target] for target in duplicate.conflicts)
+        rows = [labelled.rows[place] for place in duplicate.rows]
+        lines += [[duplicate.key, row.number, row.smiles, row.split, conflicts] for row in rows]
+    return lines
+
+
+def csv_bytes(lines: list) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode(errors="surrogateescape")
+
+
+def table_dataset(path: Path) -> Dataset:
+    """The prepared table of a run, beside a JSON file with the task.
+
+    Its columns: ``row`` of the table it was made of (not in older runs), ``smiles``, ``split``, ``target NAME`` ... .
+    """
+    facts = path.with_suffix(".json")
+    known = kept_facts(facts)
+    if known is None:
+        raise InputError(f"{facts} is missing or damaged: without it the table of this run cannot be read")
+    task, featurizer = known
+    read = functools.partial(read_table, path, task, featurizer)
+    return Dataset(task, featurizer, read, functools.partial(table_source, path))
+
+
+def kept_facts(path: Path) -> tuple[TaskConfig, str] | None:
+    """The task and the featurizer that the JSON file beside a prepared table names; None if missing or damaged."""
+    try:
+        known = json.loads(path.read_bytes())
+        task = TypeAdapter(TaskConfig).validate_json(json.dumps(known["task"]))
+        return (task, known["featurizer"]) if known["featurizer"] in FEATURIZERS else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> Graphs:
+    smiles, y, bounds = read_labels(path, task, split)
+    known = bounds if np.isfinite(bounds).any() else None
+    return read_molecules(featurizer, smiles, strict=True).graphs.with_targets(y, known)
+
+
+def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray]:
+    """The SMILES of a split of a prepared table and their labels float32 [M, tasks], NaN where there is no exact one.
+
+    Raises:
+        InputError: the table is not there or damaged.
+    """
+    smiles, y, _ = read_labels(path, task, split)
+    return smiles, y
+
+
+def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """As ``read_rows``, with the bounds of the labels float32 [M, tasks, 2]."""
+    part = lines_of_split(path, split)
+    try:
+        y, bounds = zip(*(column_of_labels(part[TARGET + name]) for name in task.targets), strict=True)
+        return part.smiles.tolist(), np.stack(y, axis=1), np.stack(bounds, axis=1)
+    except (ValueError, KeyError, AttributeError):
+        raise InputError(damaged(path)) from None
+
+
+def lines_of_split(path: Path, split: str) -> "DataFrame":
+    """The lines of a prepared table that are of a split, labels with bounds as text; raises InputError if damaged."""
+    import pandas as pd  # its import takes a while
+
+    try:
+        table = pd.read_csv(path)
+        return table[table.split == split]
+    except (OSError, ValueError, AttributeError):
+        raise InputError(damaged(path)) from None
+
+
+def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list]:
+    """For each molecule of a split of a prepared table its row, its SMILES and its labels as they are written there.
+
+    In a table without rows they are counted from 1 over all of its lines.
+    """
+    part = lines_of_split(path, split)
+    try:
+        numbers = part["row"] if "row" in part else part.index + 1
+        labels = part[[TARGET + name for name in targets]].astype(object)
+        texts = labels.where(labels.notna(), "").to_numpy().tolist()
+        return [[int(number), smiles, *row] for number, smiles, row in zip(numbers, part.smiles, texts, strict=True)]
+    except (ValueError, KeyError, AttributeError):
+        raise InputError(damaged(path)) from None
+
+
+def damaged(path: Path) -> str:
+    return f"{path} is damaged: it is not the table that this run was trained on"
+
+
+def column_of_labels(column: "Series") -> tuple[np.ndarray, np.ndarray]:
+    """The labels float32 [M] of a column, NaN where there is no exact one, and their bounds float32 [M, 2]."""
+    if column.dtype.kind in "fiub":
+        return column.to_numpy(np.float32), np.tile(np.array([-np.inf, np.inf], np.float32), (len(column), 1))
+    texts = ["" if text is None or text != text else str(text) for text in column]
+    bounds = [text if text[:1] in ("<", ">") else "" for text in texts]
+    exact = [math.nan if bound or not text else float(text) for text, bound in zip(texts, bounds, strict=True)]
+    return np.array(exact, np.float32), np.reshape(np.array([bounds_of(bound) for bound in bounds]), (-1, 2)).astype(
+        np.float32
+    )
+
+
+def table_source(path: Path, root: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

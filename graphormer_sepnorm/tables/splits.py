@@ -1,0 +1,382 @@
+"""How the rows of a table are divided into training, validation and test.
+
+A splitter first puts rows into groups that must stay together, such as one scaffold or the spellings of one molecule,
+and then gives each group a split.  Groups have names that come from the molecules, never from their place in the file,
+so that the same molecules in another order are divided the same way (but for ``scaffold-deepchem``, which is kept as
+it is).
+
+Axis letters: M rows, T targets.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from rdkit.DataStructs import BulkTanimotoSimilarity
+
+from graphormer_sepnorm.chem.fingerprints import morgan_bits
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.dataset import SPLITS
+from graphormer_sepnorm.errors import InputError
+
+LARGE_SHARE = 0.05
+CLUSTER_DISTANCE = 0.6
+MAX_CLUSTERED = 7_500  # the distances of so many molecules take 2 GB
+VALIDATION_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Shares of the rows that the splits are to have; they add up to 1."""
+
+    train: float = 0.8
+    val: float = 0.1
+    test: float = 0.1
+
+    def counts(self, num_rows: int) -> dict[str, int]:
+        """The shares as whole numbers of rows; what rounding leaves over goes to the last split that has a share."""
+        train = round(self.train * num_rows)
+        val = min(round(self.val * num_rows), num_rows - train) if self.test else num_rows - train
+        return {"train": train, "val": val, "test": num_rows - train - val}
+
+    def shares(self) -> dict[str, float]:
+        return {"train": self.train, "val": self.val, "test": self.test}
+
+
+def read_sizes(text: str) -> Sizes:
+    """Sizes such as ``80:10:10`` or ``0.7,0.15,0.15``, of training, validation and test.
+
+    Raises:
+        InputError: not three positive numbers that add up to 100 or to 1.
+    """
+    try:
+        parts = [float(part) for part in text.replace(",", ":").split(":")]
+    except ValueError:
+        parts = []
+    total = math.fsum(parts)
+    if len(parts) != 3 or not min(parts) > 0 or not any(math.isclose(total, whole) for whole in (1, 100)):
+        raise InputError(
+            f"the split sizes are {text!r}: give three positive numbers that add up to 100, such as 80:10:10"
+        )
+    return Sizes(*(part / total for part in parts))
+
+
+@dataclass(frozen=True)
+class Structures:
+    """What molecules are grouped by.
+
+    Attributes:
+        smiles: M SMILES.
+        scaffolds: their ``murcko_scaffold``.
+        keys: their ``molecule_key``.
+    """
+
+    smiles: list[str]
+    scaffolds: list[str]
+    keys: list[str]
+
+
+Groups = Callable[[Structures], list[str]]
+Assign = Callable[[list[str], np.ndarray | None, Sizes, int], list[str]]
+
+
+@dataclass(frozen=True)
+class Splitter:
+    """A way to divide a table.
+
+    Attributes:
+        groups: the name of each row's group; no group is torn.
+        assign: from these M names, labels, sizes and a seed to M names of splits.
+    """
+
+    groups: Groups
+    assign: Assign
+
+    def __call__(self, structures: Structures, y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
+        """The split of each row.
+
+        Args:
+            structures: of the M rows.
+            y: labels of classes [M, T], NaN where missing; None for numbers, which nothing is stratified by.
+            sizes: shares of the splits.  With groups of at most G rows, a split is smaller than its share by less than
+                2 G rows and larger by less than G.
+            seed: of the order in which groups are taken.
+        """
+        if not structures.smiles:
+            return []
+        return self.assign(self.groups(structures), y, sizes, seed)
+
+
+def by_scaffold(structures: Structures) -> list[str]:
+    """Rows of one scaffold, and with them all rows of their molecules: tautomers may have two scaffolds."""
+    return merge_groups(structures.scaffolds, structures.keys)
+
+
+def by_scaffold_alone(structures: Structures) -> list[str]:
+    return structures.scaffolds
+
+
+def by_molecule(structures: Structures) -> list[str]:
+    return structures.keys
+
+
+def by_cluster(structures: Structures) -> list[str]:
+    """Rows of one Butina cluster of Morgan fingerprints, Tanimoto distance ``CLUSTER_DISTANCE`` around its centre.
+
+    Source: Butina, J. Chem. Inf. Comput. Sci. 1999, 39, 747; RDKit's implementation.
+
+    Raises:
+        InputError: more than ``MAX_CLUSTERED`` molecules.
+    """
+    from rdkit.ML.Cluster import Butina
+
+    spelling: dict[str, str] = {}
+    for key, text in sorted(zip(structures.keys, structures.smiles, strict=True), reverse=True):
+        spelling[key] = text
+    keys = sorted(spelling)
+    if len(keys) > MAX_CLUSTERED:
+        raise InputError(
+            f"the table has {len(keys):,} molecules, at most {MAX_CLUSTERED:,} can be clustered: split by scaffold"
+        )
+    bits = [morgan_bits(read_smiles(spelling[key])) for key in keys]
+    similar = [np.array(BulkTanimotoSimilarity(bits[row], bits[:row])) for row in range(len(bits))]
+    clusters = Butina.ClusterData(1 - np.concatenate(similar), len(bits), CLUSTER_DISTANCE, isDistData=True)
+    centre = {keys[member]: keys[cluster[0]] for cluster in clusters for member in cluster}
+    return [centre[key] for key in structures.keys]
+
+
+def merge_groups(first: list[str], second: list[str]) -> list[str]:
+    """Groups that hold together what either grouping holds together; each has the least of its names in ``first``."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components  # a fifth of a second, which no prediction needs
+
+    names, ours = np.unique(first, return_inverse=True)
+    others, theirs = np.unique(second, return_inverse=True)
+    size = len(names) + len(others)
+    links = coo_array((np.ones(len(first), bool), (ours, len(names) + theirs)), shape=(size, size))
+    _, component = connected_components(links, directed=False)
+    least: dict[int, str] = {}
+    for name, found in zip(names.tolist(), component[: len(names)].tolist(), strict=True):
+        least.setdefault(found, name)
+    return [least[found] for found in component[ours].tolist()]
+
+
+def balanced(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
+    """Groups of more than ``LARGE_SHARE`` of the rows first, then the others, both in an order drawn by the seed.
+
+    Each goes to the first split that has room for it; what fits nowhere goes where most room is left.
+    """
+    parts = shuffled_rows(groups, seed)
+    parts.sort(key=lambda rows: len(rows) <= LARGE_SHARE * len(groups))
+    room, names = sizes.counts(len(groups)), np.empty(len(groups), object)
+    for rows in parts:
+        fitting = (split for split in SPLITS if room[split] >= len(rows))
+        split = next(fitting, max(SPLITS, key=lambda name: room[name]))
+        room[split] -= len(rows)
+        names[rows] = split
+    return names.tolist()
+
+
+def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
+    """As DeepChem's ScaffoldSplitter, so as MoleculeNet (Wu et al., Chem. Sci. 2018): no seed, largest groups first.
+
+    Of groups of one size the one whose first row comes last is taken first.
+    """
+    rows_of: dict[str, list[int]] = {}
+    for row, group in enumerate(groups):
+        rows_of.setdefault(group, []).append(row)
+    train_end, val_end = sizes.train * len(groups), (sizes.train + sizes.val) * len(groups)
+    names, in_train, in_val = np.empty(len(groups), object), 0, 0
+    for rows in sorted(rows_of.values(), key=lambda rows: (len(rows), rows[0]), reverse=True):
+        if in_train + len(rows) <= train_end:
+            names[rows], in_train = "train", in_train + len(rows)
+        elif in_train + in_val + len(rows) <= val_end:
+            names[rows], in_val = "val", in_val + len(rows)
+        else:
+            names[rows] = "test"
+    return names.tolist()
+
+
+def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
+    """Groups in an order drawn by the seed, class after class, each to the split that has fallen behind most.
+
+    So every class is divided by the shares as well as its number allows, be it of one molecule.
+    """
+    strata = classes_of(y, len(groups))
+    parts = shuffled_rows(groups, seed)
+    parts.sort(key=lambda rows: strata[rows].min())
+    shares, names, seen = sizes.shares(), np.empty(len(groups), object), 0
+    behind = dict.fromkeys(SPLITS, 0.0)
+    for rows in parts:
+        seen += len(rows)
+        split = max(SPLITS, key=lambda name: shares[name] * seen - behind[name])
+        behind[split] += len(rows)
+        names[rows] = split
+    return names.tolist()
+
+
+def shuffled_rows(groups: list[str], seed: int) -> list[list[int]]:
+    """The rows of each group, the groups in an order that depends on their names and the seed alone."""
+    rows_of: dict[str, list[int]] = {}
+    for row, group in enumerate(groups):
+        rows_of.setdefault(group, []).append(row)
+    names = sorted(rows_of)
+    return [rows_of[names[place]] for place in np.random.default_rng(seed).permutation(len(names))]
+
+
+def classes_of(y: np.ndarray | None, num_rows: int) -> np.ndarray:
+    """One number per combination of labels [M], missing ones included; zeros where there are no classes."""
+    if y is None:
+        return np.zeros(num_rows, np.int64)
+    return np.unique(np.nan_to_num(y, nan=-1.0), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+SPLITTERS = {
+    "scaffold": Splitter(by_scaffold, balanced),
+    "scaffold-deepchem": Splitter(by_scaffold_alone, largest_first),
+    "random": Splitter(by_molecule, stratified),
+    "butina": Splitter(by_cluster, balanced),
+}
+
+
+def time_split(times: np.ndarray, keys: list[str], sizes: Sizes) -> list[str]:
+    """The earliest rows to training, the latest to test.
+
+    Rows of one time, and those of one molecule, which counts from its first time on, stay together; such a block
+    belongs to the split in which its middle lies.
+
+    Args:
+        times: [M], as ``read_times``.
+        keys: ``molecule_key`` of each row.
+        sizes: shares of the splits.
+    """
+    first: dict[str, float] = {}
+    for key, time in zip(keys, times.tolist(), strict=True):
+        first[key] = min(time, first.get(key, time))
+    _, block, counts = np.unique([first[key] for key in keys], return_inverse=True, return_counts=True)
+    ends = np.cumsum(list(sizes.counts(len(keys)).values()))
+    middles = np.cumsum(counts) - counts / 2
+    split = np.searchsorted(ends, middles)
+    return np.array(SPLITS, object)[split[block]].tolist()
+
+
+def read_times(texts: Iterable[str]) -> np.ndarray:
+    """Times of rows, float64 [M]: all of them numbers, such as years, or all dates as ISO 8601 writes them.
+
+    Raises:
+        InputError: one that is neither, or both kinds in one column.
+    """
+    texts = [text.strip() for text in texts]
+    for read in (float, as_seconds):
+        try:
+            times = np.array([read(text) for text in texts], np.float64)
+        except ValueError:
+            continue
+        if np.isfinite(times).all():
+            return times
+    strange = next((text for text in texts if not is_time(text)), None)
+    if strange is None:
+        raise InputError("the column of times has numbers and dates: write all of them the same way")
+    raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
+
+
+def as_seconds(text: str) -> float:
+    """Seconds from 1970 to an ISO 8601 date, taken for UTC where it names no zone."""
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+
+
+def is_time(text: str) -> bool:
+    for read in (float, as_seconds):
+        try:
+            if math.isfinite(read(text)):
+                return True
+        except ValueError:
+            continue
+    return False
+
+
+def fold_numbers(groups: list[str], y: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
+    """The fold of each row, int64 [M] from 0 to ``folds`` - 1, no group torn, by scikit-learn.
+
+    Args:
+        groups, y, seed: as ``Splitter``; classes of fewer rows than folds cannot be stratified by.
+        folds: how many.
+
+    Raises:
+        InputError: fewer than two folds, or more than groups.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold  # its import takes seconds
+
+    most = len(set(groups))
+    if not 2 <= folds <= most:
+        raise InputError(f"{folds} folds cannot be made of {most} groups of molecules: choose from 2 to {most}")
+    strata = classes_of(y, len(groups))
+    if np.bincount(strata).min() < folds:
+        strata = np.zeros_like(strata)
+    order = np.argsort(np.array(groups, object), kind="stable")
+    parts = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    numbers = np.empty(len(groups), np.int64)
+    for number, (_, rows) in enumerate(parts.split(order, strata[order], np.array(groups, object)[order])):
+        numbers[order[rows]] = number
+    return numbers
+
+
+def fold_splits(
+    splitter: Splitter, structures: Structures, y: np.ndarray | None, folds: int, seed: int
+) -> list[list[str]]:
+    """One split per fold, which is its test; of the others ``VALIDATION_SHARE`` of all rows is for validation.
+
+    Every row is in the test of one of them.
+
+    Args, Raises: as ``Splitter`` and ``fold_numbers``.
+    """
+    groups = splitter.groups(structures)
+    numbers = fold_numbers(groups, y, folds, seed)
+    val = VALIDATION_SHARE * folds / (folds - 1)
+    splits = []
+    for fold in range(folds):
+        names, rest = np.full(len(groups), "test", object), np.flatnonzero(numbers != fold)
+        found = splitter.assign(
+            [groups[row] for row in rest], None if y is None else y[rest], Sizes(1 - val, val, 0.0), seed
+        )
+        names[rest] = ["train" if name == "train" else "val" for name in found]
+        splits.append(names.tolist())
+    return splits
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """A molecule that stands in several rows.
+
+    Attributes:
+        key: its ``molecule_key``.
+        rows: their numbers from 0.
+        conflicts: numbers of the targets whose labels contradict each other.
+    """
+
+    key: str
+    rows: tuple[int, ...]
+    conflicts: tuple[int, ...]
+
+
+def find_duplicates(keys: list[str], y: np.ndarray, tolerance: np.ndarray) -> list[Duplicate]:
+    """The molecules that stand in several rows, in the order of their first ones.
+
+    Args:
+        keys: ``molecule_key`` of M rows.
+        y: [M, T] labels, NaN where missing.
+        tolerance: [T], by how much the labels of one molecule may differ; 0 for classes.
+    """
+    rows_of: dict[str, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows_of.setdefault(key, []).append(row)
+    found = []
+    for key, rows in rows_of.items():
+        if len(rows) > 1:
+            highest, lowest = np.fmax.reduce(y[rows]), np.fmin.reduce(y[rows])
+            conflicts = np.flatnonzero(highest - lowest > tolerance)
+            found.append(Duplicate(key, tuple(rows), tuple(conflicts.tolist())))
+    return found

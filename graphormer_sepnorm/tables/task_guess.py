@@ -1,0 +1,177 @@
+"""Which task a table's columns ask for, found in their labels, with a sentence that says so."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import STANDARD_INPUT, open_table
+from graphormer_sepnorm.tables.label_text import is_class, is_missing, read_bound, read_number, same_label
+
+Kind = Literal["regression", "classification", "multiclass"]
+MAX_CLASSES = 50
+SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A task.
+
+    Attributes:
+        kind: of the task.
+        classes: of "multiclass", in alphabetical order.
+        sentence: what was found and how to choose otherwise; "" where nothing was left to find.
+    """
+
+    kind: Kind
+    classes: tuple[str, ...] = ()
+    sentence: str = ""
+
+
+@dataclass
+class Column:
+    """What is in the labels of a column.
+
+    Attributes:
+        name: of the column.
+        labels: their number.
+        numbers: how many of them are numbers, or bounds of numbers.
+        texts: the different labels as ``same_label`` has them, with their first spelling; ``MAX_CLASSES`` + 1 at most.
+    """
+
+    name: str
+    labels: int = 0
+    numbers: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def add(self, text: str) -> None:
+        if is_missing(text):
+            return
+        self.labels += 1
+        self.numbers += is_number(text)
+        label = same_label(text)
+        if label not in self.texts and len(self.texts) <= MAX_CLASSES:
+            self.texts[label] = text.strip()
+
+    @property
+    def is_binary(self) -> bool:
+        return bool(self.texts) and all(map(is_class, self.texts))
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether half of the labels are numbers, and other ones than 0 and 1 are among them."""
+        known = [text for text in self.texts.values() if is_number(text)]
+        return 2 * self.numbers >= self.labels > 0 and not all(map(is_class, known))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The different labels in alphabetical order."""
+        return tuple(self.texts[label] for label in sorted(self.texts))
+
+    def check_classes(self) -> None:
+        """Raises InputError if there are too many different labels for classes."""
+        if len(self.texts) > MAX_CLASSES:
+            raise InputError(
+                f"column {self.name} has more than {MAX_CLASSES} different labels ({shown(self.texts.values())}): "
+                "too many for classes; numbers are predicted with --task regression"
+            )
+
+
+def is_number(text: str) -> bool:
+    try:
+        return bool(read_bound(text, "", True)) or read_number(text, "", True) is not None
+    except InputError:
+        return False
+
+
+def shown(texts: Iterable[str]) -> str:
+    """Some texts for people, the first of many."""
+    texts = list(texts)
+    return ", ".join(map(ascii, texts[:SHOWN])) + (", ..." if len(texts) > SHOWN else "")
+
+
+def read_columns(
+    path: str, targets: tuple[str, ...], smiles_column: str | None = None, delimiter: str | None = None
+) -> list[Column]:
+    """What is in the target columns of a table; those that it does not have are left out.
+
+    Raises:
+        InputError: as ``open_table``, or a table that can be read only once.
+    """
+    if path == STANDARD_INPUT or Path(path).is_fifo():
+        raise InputError(
+            f"{path} can be read only once, and its labels are looked at first: save it in a file, or say --task "
+            "regression"
+        )
+    with open_table(path, smiles_column, delimiter) as table:
+        places = {name: table.columns.index(name) for name in targets if name in table.columns}
+        columns = [Column(name) for name in places]
+        for row in table.rows:
+            if not row.error:
+                for column in columns:
+                    column.add(row.fields[places[column.name]])
+    return columns
+
+
+def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
+    """The task that columns ask for.
+
+    Args:
+        columns: those to predict.
+        asked: the kind that is asked for: "classification" leaves open into how many classes; None leaves all open.
+
+    Raises:
+        InputError: columns of several kinds, several columns of more than two classes, or too many classes.
+    """
+    if asked == "regression" or not columns:
+        return Guess(asked or "regression")
+    kinds = {column.name: kind_of(column, asked) for column in columns}
+    if len(columns) > 1:
+        refuse_mixtures(kinds, columns)
+    (first, *_), names = columns, ", ".join(kinds)
+    kind = kinds[first.name]
+    if kind == "multiclass":
+        classes = first.classes
+        sentence = (
+            f"{names} has {len(classes)} classes ({shown(classes)}), so each gets a probability of its own; for one "
+            "probability give a column of 0 and 1"
+        )
+        return Guess(kind, classes, sentence)
+    if asked is not None:
+        return Guess(kind)
+    labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
+    if kind == "classification":
+        return Guess(
+            kind, (), f"{names}: labels {labels}, so the task is classification; otherwise say --task regression"
+        )
+    others = sum(column.labels - column.numbers for column in columns)
+    skipped = f" ({others} labels are none and are skipped)" if others else ""
+    return Guess(kind, (), f"{names}: numbers{skipped}, so the task is regression; otherwise say --task classification")
+
+
+def kind_of(column: Column, asked: Kind | None) -> Kind:
+    """What a column asks for; raises InputError for one without labels or with too many classes."""
+    if not column.labels:
+        raise InputError(f"column {column.name} has no labels")
+    if column.is_binary:
+        return "classification"
+    if asked is None and column.is_numeric:
+        return "regression"
+    column.check_classes()
+    return "multiclass"
+
+
+def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
+    """Raises InputError unless several columns can be learnt together."""
+    for column in columns:
+        if kinds[column.name] == "multiclass":
+            raise InputError(
+                f"column {column.name} has {len(column.texts)} classes ({shown(column.classes)}): predict it alone, or "
+                "give a column of 0 and 1 for each class"
+            )
+    if len(set(kinds.values())) > 1:
+        found = ", ".join(f"{name} asks for {kind}" for name, kind in kinds.items())
+        raise InputError(
+            f"the columns are of several kinds ({found}): train on each kind alone, or say --task regression"
+        )

@@ -1,0 +1,119 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.datasets.benchmarks import read_sample
+from graphormer_sepnorm.datasets.store import INDEX, in_memory, is_intact, locked, open_or_write, remove, sha256_of_file
+from graphormer_sepnorm.encodings.centrality import Centrality
+from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.errors import InputError
+
+ENCODINGS = (Centrality(), Spatial())
+
+
+@pytest.fixture(scope="module")
+def molecules():
+    return read_sample("val", Path()).take(np.arange(20))
+
+
+def same(dataset, other, numbers) -> bool:
+    one, two = dataset.batch(numbers), other.batch(numbers)
+    arrays = [(one.x, two.x), (one.ptr, two.ptr), (one.y, two.y)]
+    arrays += [(one.arrays[name], two.arrays[name]) for name in ("degree", "spd")]
+    return all((a == b).all() for a, b in arrays) and one.arrays.keys() == two.arrays.keys()
+
+
+def test_a_batch_has_the_molecules_in_the_order_asked_for(molecules):
+    dataset = in_memory(molecules, ENCODINGS)
+    batch = dataset.batch([7, 2, 7])
+    sizes = dataset.num_atoms[[7, 2, 7]].tolist()
+    assert len(dataset) == 20
+    assert batch.ptr.tolist() == [0, sizes[0], sizes[0] + sizes[1], 2 * sizes[0] + sizes[1]]
+    assert (batch.x[: sizes[0]] == batch.x[-sizes[0] :]).all()
+    assert len(batch.x) == batch.ptr[-1] and len(batch.arrays["degree"]) == batch.ptr[-1]
+    assert len(batch.arrays["spd"]) == sum(size**2 for size in sizes)
+    np.testing.assert_array_equal(batch.y.numpy(), dataset.y[[7, 2, 7]])
+
+
+def test_a_store_is_written_once_and_holds_what_memory_holds(molecules, tmp_path, monkeypatch):
+    monkeypatch.setattr("graphormer_sepnorm.datasets.store.SHARD_MOLECULES", 6)  # four shards
+    calls = []
+
+    def read():
+        calls.append(1)
+        return molecules
+
+    numbers = [19, 0, 5, 6, 11, 12, 3]
+    for _ in range(2):
+        stored = open_or_write(tmp_path / "store", read, ENCODINGS, "key", "preparing")
+        assert same(stored, in_memory(molecules, ENCODINGS), numbers)
+        np.testing.assert_array_equal(stored.num_atoms, in_memory(molecules, ENCODINGS).num_atoms)
+    assert calls == [1] and len(list((tmp_path / "store").glob("shard-*"))) == 4
+    open_or_write(tmp_path / "store", read, ENCODINGS, "another key", "preparing")
+    assert calls == [1, 1]
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "no index", "index", "another file", "no shard"])
+def test_a_damaged_store_is_not_intact(molecules, tmp_path, monkeypatch, damage):
+    monkeypatch.setattr("graphormer_sepnorm.datasets.store.SHARD_MOLECULES", 20)
+    folder = tmp_path / "store"
+    open_or_write(folder, lambda: molecules, ENCODINGS, "key", "preparing")
+    assert is_intact(folder, "key") and not is_intact(folder, "other")
+    (shard,) = folder.glob("shard-*")
+    content, index = shard.read_bytes(), folder / INDEX
+    if damage == "flip":
+        shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif damage == "cut":
+        shard.write_bytes(content[:-1])
+    elif damage == "no index":
+        index.unlink()
+    elif damage == "index":
+        index.write_text(index.read_text()[:-9])
+    elif damage == "another file":
+        shard.rename(folder / "other")
+        index.write_text(index.read_text().replace(shard.name, "other"))
+    else:
+        shard.unlink()
+    assert not is_intact(folder, "key")
+
+
+def test_checksums_are_those_of_sha256(tmp_path):
+    (tmp_path / "file").write_bytes(b"abc")
+    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # of FIPS 180-2
+    assert sha256_of_file(tmp_path / "file") == expected
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link", "nothing"])
+def test_whatever_is_in_the_way_is_removed(tmp_path, kind):
+    path, other = tmp_path / "path", tmp_path / "other"
+    other.mkdir()
+    (other / "kept").touch()
+    if kind == "folder":
+        (path / "below").mkdir(parents=True)
+    elif kind == "file":
+        path.touch()
+    elif kind == "link":
+        path.symlink_to(other)
+    remove(path)
+    assert not path.exists() and not path.is_symlink() and (other / "kept").exists()
+
+
+def test_a_cache_that_cannot_be_is_a_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot write to the cache"), locked(tmp_path / "file" / "store"):
+        pass
+
+
+def test_bounds_are_stored_and_batched(molecules, tmp_path, monkeypatch):
+    monkeypatch.setattr("graphormer_sepnorm.datasets.store.SHARD_MOLECULES", 6)
+    assert in_memory(molecules, ENCODINGS).bounds is None and in_memory(molecules, ENCODINGS).batch([0]).bounds is None
+    bounds = np.arange(40, dtype=np.float32).reshape(20, 1, 2)
+    bounded = molecules.with_targets(molecules.y, bounds)
+    stored = open_or_write(tmp_path / "store", lambda: bounded, ENCODINGS, "key", "preparing")
+    for dataset in (stored, in_memory(bounded, ENCODINGS)):
+        np.testing.assert_array_equal(dataset.bounds, bounds)
+        batch = dataset.batch([7, 2, 19]).to("cpu")
+        np.testing.assert_array_equal(batch.bounds.numpy(), bounds[[7, 2, 19]])
+        y, found = dataset.labels(np.array([7, 2, 19]))
+        assert found.equal(batch.bounds) and y.equal(batch.y)

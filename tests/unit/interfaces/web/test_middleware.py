@@ -1,0 +1,106 @@
+"""Who may ask, how much, and what every answer says to a browser."""
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
+
+from graphormer_sepnorm.interfaces.web.middleware import COOKIE, Gate, is_local
+
+TOKEN = "a-token-of-16-or-more"
+
+
+async def echo(scope, receive, send):
+    body = await Request(scope, receive).body()
+    await PlainTextResponse(f"{scope['path']} {len(body)}")(scope, receive, send)
+
+
+def client(token: str | None = None, names: tuple[str, ...] | None = None) -> TestClient:
+    return TestClient(Gate(echo, 1000, token, names), base_url="http://localhost:8000", follow_redirects=False)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_addresses_of_this_machine(host):
+    assert is_local(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "example.org", "localhost.example.org", ""])
+def test_other_addresses(host):
+    assert not is_local(host)
+
+
+def test_headers_that_keep_a_page_to_itself():
+    headers = client().get("/").headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff" and headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer" and headers["cache-control"] == "no-store"
+    assert "server" not in headers
+
+
+def test_another_name_that_points_here_is_refused():
+    page = client(names=("localhost", "127.0.0.1"))
+    assert page.get("/").status_code == 200
+    for host in ("evil.example", "evil.example:8000", "", "[", "localhost.evil.example"):
+        assert page.get("/", headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"origin": "http://localhost:8000", "sec-fetch-site": "same-origin"}, 200),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "http://localhost:9000"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+    ],
+)
+def test_forms_of_other_pages_are_refused(headers, status):
+    assert client().post("/", headers=headers).status_code == status
+
+
+def test_size_is_limited_whether_it_is_said_or_not():
+    page = client()
+    assert page.post("/", content=b"x" * 1000).text == "/ 1000"
+    said = page.post("/", content=b"x" * 1001)
+    assert said.status_code == 413 and "at most 0.001 MB" in said.text
+    with pytest.raises(Exception, match="413"):
+        page.post("/", content=(b"x" * 100 for _ in range(11)))
+
+
+def test_without_the_token_nothing_is_answered():
+    page = client(TOKEN)
+    assert page.get("/").headers["location"] == "/enter"
+    assert page.post("/tables").headers["location"] == "/enter"
+    refused = page.get("/api/model")
+    assert refused.status_code == 401 and refused.headers["www-authenticate"] == "Bearer"
+    assert page.get("/enter").status_code == 200 and page.get("/static/page.css").status_code == 200
+
+
+@pytest.mark.parametrize("given", ["", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é"])
+def test_another_token_is_refused(given):
+    page = client(TOKEN)
+    assert page.get("/", params={"token": given}).headers["location"] == "/enter"
+    bearer = {"authorization": f"Bearer {given}".encode()}
+    assert page.get("/api/model", headers=bearer).status_code == 401
+    assert page.get("/api/model", headers={"cookie": f"{COOKIE}={given}".encode()}).status_code == 401
+
+
+def test_the_token_in_the_address_becomes_a_cookie_and_leaves_the_address():
+    page = client(TOKEN)
+    answer = page.get("/tables/1", params={"page": "2", "token": TOKEN})
+    assert answer.status_code == 303 and answer.headers["location"] == "/tables/1?page=2"
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=strict" in cookie
+    assert page.get("/tables/1").text == "/tables/1 0"
+
+
+def test_the_token_leads_to_no_other_server():
+    answer = client(TOKEN).get("http://localhost:8000//evil.example/", params={"token": TOKEN})
+    assert answer.headers["location"].startswith("/evil.example")
+
+
+def test_programs_give_the_token_in_a_header():
+    assert client(TOKEN).get("/api/model", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200

@@ -1,0 +1,198 @@
+"""What surrounds the engine, for which ``tests/robustness/test_library.py`` is; here parts are written in turn."""
+
+import contextlib
+import errno
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.forest import forest_features
+from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.library import run
+from graphormer_sepnorm.library.part_writer import Options, Selection, write_part
+from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library
+from graphormer_sepnorm.system.device import Compute
+from graphormer_sepnorm.training.baseline import fit_forest
+from tests.tiny import tiny_model
+
+ALL = Options(Selection("logp"))
+BEST = Options(Selection("logp", keep_top=2), columns=("smiles",))
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """The names of the partitions that were computed."""
+    names = []
+
+    def compute_parts(client, models, assignments):
+        for assignment in assignments:
+            names.append(assignment.source.rpartition("/")[2])
+            try:
+                yield assignment, write_part(models.predictor, Compute(torch.device("cpu")), models.options, assignment)
+            except (InputError, OSError) as error:
+                yield assignment, error
+
+    monkeypatch.setattr(run, "connected", lambda scheduler, workers: contextlib.nullcontext())
+    monkeypatch.setattr(run, "describe", lambda client: "")
+    monkeypatch.setattr(run, "compute_parts", compute_parts)
+    return names
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A library of Parquet and CSV."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    pq.write_table(pa.table({"smiles": ["CCO", "C("], "id": [1, 2]}), folder / "a.parquet")
+    (folder / "b.csv").write_text("smiles\nCCCC\nCCN\nc1ccccc1\n")
+    (folder / "_note.csv").write_text("no part of it")
+    (folder / "README.md").write_text("no table")
+    return folder
+
+
+def predicted(source, tmp_path, options=ALL, seed=0, out="out"):
+    return predict_library(Predictor([tiny_model(seed=seed)]), str(source), tmp_path / out, options)
+
+
+def test_a_part_for_each_partition_and_what_they_are_made_of(written, source, tmp_path):
+    result = predicted(source, tmp_path)
+    assert {name: result[name] for name in ("rows", "unreadable", "kept", "partitions")} == {
+        "rows": 5,
+        "unreadable": 1,
+        "kept": 5,
+        "partitions": 2,
+    }
+    out = tmp_path / "out"
+    assert {path.name for path in out.iterdir()} == {"manifest.json", "_SUCCESS", "parts"}
+    assert {path.name for path in (out / "parts").iterdir()} == {"a.parquet", "b.csv.parquet"}
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["partitions"].keys() == {"a.parquet", "b.csv"} and manifest["options"]["selection"]["by"] == "logp"
+    assert json.loads((out / "_SUCCESS").read_text()) == result
+
+
+def test_the_best_rows_of_all_in_one_file(written, source, tmp_path):
+    result = predicted(source, tmp_path, BEST)
+    top = pq.ParquetFile(result["top"]).read().to_pylist()
+    predicted(source, tmp_path, out="all")
+    rows = {
+        (name, place): row
+        for name in ("a.parquet", "b.csv")
+        for place, row in enumerate(pq.read_table(tmp_path / "all" / "parts" / run.part_name(name)).to_pylist())
+    }
+    best = sorted((key for key in rows if rows[key]["logp"] is not None), key=lambda key: -rows[key]["logp"])[:2]
+    assert [(row["partition"], row["row"]) for row in top] == best
+    assert [row["logp"] for row in top] == [rows[key]["logp"] for key in best]
+    assert list(top[0]) == ["smiles", "logp", "row", "partition"]
+
+
+def test_the_same_call_does_what_is_missing(written, source, tmp_path):
+    predicted(source, tmp_path, BEST)
+    first = (tmp_path / "out" / "top.parquet").read_bytes()
+    (tmp_path / "out" / "parts" / "a.parquet").unlink()
+    (tmp_path / "out" / "parts" / ".a.parquet.x.tmp").touch()
+    assert predicted(source, tmp_path, BEST)["rows"] == 5
+    assert written == ["a.parquet", "b.csv", "a.parquet"]
+    assert (tmp_path / "out" / "top.parquet").read_bytes() == first
+    assert [path.name for path in (tmp_path / "out" / "parts").glob(".*")] == []
+
+
+def test_a_damaged_part_is_computed_again(written, source, tmp_path):
+    predicted(source, tmp_path)
+    part = tmp_path / "out" / "parts" / "b.csv.parquet"
+    whole = pq.read_table(part)
+    part.write_bytes(part.read_bytes()[:-3])
+    predicted(source, tmp_path)
+    assert written == ["a.parquet", "b.csv", "b.csv"] and pq.read_table(part).equals(whole)
+
+
+def test_a_partition_that_cannot_be_read_is_named_and_can_be_repaired(written, source, tmp_path):
+    whole = (source / "a.parquet").read_bytes()
+    (source / "a.parquet").write_bytes(whole[:-1])
+    with pytest.raises(
+        InputError, match=r"1 of 2 partitions failed: a\.parquet \(cannot read .*goes on with the others"
+    ):
+        predicted(source, tmp_path)
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    (source / "a.parquet").write_bytes(whole)
+    assert predicted(source, tmp_path)["rows"] == 5 and written == ["a.parquet", "b.csv", "a.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda source: {"seed": 1}, "begun with other models: choose a new folder"),
+        (lambda source: {"options": BEST}, "begun with other options: choose a new folder"),
+        (lambda source: (source / "c.csv").write_text("smiles\nC\n") and {}, "begun with other input"),
+        (lambda source: (source / "b.csv").write_text("smiles\nCCCCC\n") and {}, "has changed since .*remove the part"),
+    ],
+)
+def test_another_job_is_refused(written, source, tmp_path, change, message):
+    predicted(source, tmp_path)
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match=message):
+        predicted(source, tmp_path, **change(source))
+    after = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    parts = [path for path in before if path.name != "manifest.json"]
+    assert after.keys() == before.keys() and all(after[path] == before[path] for path in parts)
+
+
+def test_the_same_models_beside_another_forest_are_refused(written, source, tmp_path):
+    forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 1)
+    half = Predictor([tiny_model()], replace(forest, weight=0.5))
+    predict_library(half, str(source), tmp_path / "out", ALL)
+    assert predict_library(half, str(source), tmp_path / "out", ALL)["rows"] == 5
+    with pytest.raises(InputError, match="begun with other models: choose a new folder"):
+        predicted(source, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("scores.csv", "need a folder, and .*scores.csv sounds like a file"),
+        ("file", "need a folder, and .*file is a file"),
+        ("library", "holds other files: choose a new folder"),
+    ],
+)
+def test_places_that_are_no_folder_for_parts(written, source, tmp_path, out, message):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=message):
+        predicted(source, tmp_path, out=out)
+    assert written == []
+
+
+def test_a_full_disk_ends_the_job(written, source, tmp_path, monkeypatch):
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("graphormer_sepnorm.library.part_writer.replacing", full)
+    with pytest.raises(InputError, match=r"cannot write .*a\.parquet: No space left on device; make room"):
+        predicted(source, tmp_path)
+    assert written == ["a.parquet"]
+
+
+def test_names_are_those_below_what_partitions_have_in_common(tmp_path):
+    for name in ("x/1.csv", "x/y/1.csv", "z/2.smi"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert list(find_partitions(str(tmp_path / "**" / "*.csv"))) == ["1.csv", "y/1.csv"]
+    assert list(find_partitions(str(tmp_path / "z"))) == ["2.smi"]
+    for nothing in ("*.parquet", "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        with pytest.raises(InputError, match=r"no (files|tables)"):
+            find_partitions(str(tmp_path / nothing))
+
+
+def test_rows_are_compared_by_a_target_that_there_is():
+    two = Predictor([tiny_model(targets=("a", "b"))])
+    assert choose_rows(two, "b", 5, None, True) == Selection("b", 5, None, True)
+    assert choose_rows(two, None, None, None, False).by == "a"
+    with pytest.raises(InputError, match="predict a, b: say with --by"):
+        choose_rows(two, None, None, 0.5, False)
+    with pytest.raises(InputError, match="--by c is no target of the models, which predict a, b"):
+        choose_rows(two, "c", 5, None, False)

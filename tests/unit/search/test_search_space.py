@@ -1,0 +1,84 @@
+"""What a search varies."""
+
+from dataclasses import fields, replace
+
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.recipes import RECIPES, task_config
+from graphormer_sepnorm.search.search_space import (
+    Range,
+    SearchSpace,
+    distributions,
+    fixed_by,
+    searched,
+    values_of,
+    with_values,
+)
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+
+TASK = TaskConfig("regression", "mae", ("y",))
+
+
+def config_of(recipe: str = "slim"):
+    return task_config("table.csv", "mol", TASK, RECIPES[recipe].train, architecture=RECIPES[recipe].architecture)
+
+
+def test_every_field_is_one_of_a_config_and_every_end_of_it_is_accepted():
+    config = config_of()
+    for field in fields(SearchSpace):
+        place = field.default
+        ends = place if isinstance(place, tuple) else (place.low, place.high)
+        for end in ends:
+            assert values_of(with_values(config, {field.name: end}))[field.name] == end
+    assert set(SearchSpace.norm) <= set(NORMS) and set(SearchSpace.optimizer) == set(OPTIMIZERS)
+
+
+@pytest.mark.parametrize("recipe", [name for name, recipe in RECIPES.items() if recipe.train.start_from is None])
+def test_a_recipe_lies_in_the_space_that_is_searched_around_it(recipe):
+    config = config_of(recipe)
+    found = distributions(searched(SearchSpace(), config, frozenset()), config.model.heads)
+    for name, value in values_of(config).items():
+        assert found[name]._contains(found[name].to_internal_repr(value)), name
+    assert with_values(config, values_of(config)) == config
+
+
+def test_distributions_by_hand():
+    places = {"lr": Range(1e-4, 1e-2, log=True), "layers": Range(2, 4), "norm": ("sepnorm",), "width": Range(50, 130)}
+    assert distributions(places, heads=32) == {
+        "lr": FloatDistribution(1e-4, 1e-2, log=True),
+        "layers": IntDistribution(2, 4),
+        "norm": CategoricalDistribution(["sepnorm"]),
+        "width": IntDistribution(64, 128, step=32),
+    }
+
+
+def test_the_ffn_keeps_its_proportion_to_the_width():
+    config = config_of()
+    wide = replace(config, model=replace(config.model, ffn_width=320))
+    assert with_values(wide, {"width": 48}).model.ffn_width == 192
+
+
+def test_what_a_setting_names_is_not_searched():
+    assert fixed_by(["train.lr=0.1", "model.layers=2", "model.encodings.2.max_hops=3"]) == {"lr", "layers"}
+    assert fixed_by(['train={"epochs": 2}']) == {
+        "lr", "batch_size", "warmup", "weight_decay", "optimizer",
+    }  # fmt: skip
+    assert fixed_by([]) == frozenset()
+    assert "lr" not in searched(SearchSpace(), config_of(), frozenset({"lr"}))
+
+
+def test_a_model_that_starts_from_weights_keeps_their_shape():
+    config = config_of()
+    config = replace(config, train=replace(config.train, start_from="body"))
+    assert set(searched(SearchSpace(), config, frozenset())) == {
+        "lr", "batch_size", "warmup", "weight_decay", "optimizer", "dropout", "attention_dropout",
+    }  # fmt: skip
+
+
+def test_blocks_without_attention_keep_their_messages():
+    assert searched(SearchSpace(), config_of("local"), frozenset())["messages"] == (True,)
+    assert searched(SearchSpace(), config_of("best"), frozenset())["messages"] == (False, True)
+    assert "messages" not in searched(SearchSpace(), config_of("local"), frozenset({"messages"}))

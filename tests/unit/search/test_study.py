@@ -1,0 +1,70 @@
+import matplotlib
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from graphormer_sepnorm.config import TaskConfig, TrainConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import slim, task_config
+from graphormer_sepnorm.search.study import StudyFolder, complete, draw, ended, open_study, summary, write_trials
+from graphormer_sepnorm.tables.prepared_table import TABLE
+
+PLACES = {"lr": optuna.distributions.FloatDistribution(1e-4, 1e-2)}
+
+
+def config_for(metric: str = "mae"):
+    kind = "regression" if metric == "mae" else "classification"
+    return task_config(TABLE, "mol", TaskConfig(kind, metric, ("y",)), TrainConfig(), architecture=slim)
+
+
+def test_a_folder_keeps_what_defines_its_search(tmp_path):
+    folder = StudyFolder(tmp_path)
+    folder.check_free(resume=False)
+    folder.begin({"seed": 0})
+    folder.begin({"seed": 0})
+    with pytest.raises(InputError, match="a search with other options"):
+        folder.begin({"seed": 1})
+    folder.check_free(resume=True)
+    with pytest.raises(InputError, match="already holds a search: continue it with --resume"):
+        folder.check_free(resume=False)
+
+
+@pytest.mark.parametrize(("metric", "best"), [("mae", 1.0), ("rocauc", 2.0)])
+def test_a_study_is_opened_again_in_its_direction_without_what_nobody_trains(tmp_path, metric, best):
+    study = open_study(tmp_path / "study.db", config_for(metric))
+    for score in (1.0, 2.0):
+        study.tell(study.ask(PLACES), score)
+    study.ask(PLACES)
+    again = open_study(tmp_path / "study.db", config_for(metric))
+    assert again.best_value == best
+    assert [trial.state for trial in again.trials] == [TrialState.COMPLETE, TrialState.COMPLETE, TrialState.FAIL]
+    assert len(ended(again)) == len(complete(again)) == 2
+
+
+def test_a_study_without_a_complete_trial_has_no_summary(tmp_path):
+    study = optuna.create_study()
+    trial = study.ask(PLACES)
+    trial.set_user_attr("problem", "killed by SIGKILL")
+    study.tell(trial, state=TrialState.PRUNED)
+    with pytest.raises(InputError, match="the first of 1 problems: killed by SIGKILL"):
+        summary(study, StudyFolder(tmp_path), config_for())
+    study.tell(study.ask(PLACES), 0.5)
+    found = summary(study, StudyFolder(tmp_path), config_for())
+    assert (found["trials"], found["complete"], found["pruned"], found["validation"]) == (2, 1, 1, 0.5)
+    write_trials(study, StudyFolder(tmp_path), config_for())
+    header, lost, kept = (tmp_path / "trials.csv").read_text().splitlines()
+    assert header == "trial,state,validation mae,epochs,seconds,lr,problem"
+    assert lost.startswith("0,pruned,,") and lost.endswith("killed by SIGKILL") and kept.startswith("1,complete,0.5,")
+
+
+def test_a_search_is_drawn_from_what_it_has(tmp_path):
+    """Without two different scores nothing can be said of importance."""
+    study = optuna.create_study()
+    folder = StudyFolder(tmp_path)
+    style = matplotlib.rcParams["axes.facecolor"]
+    for score, pictures in ((1.0, {"history.png"}), (2.0, {"history.png", "importance.png"})):
+        study.tell(study.ask(PLACES), score)
+        draw(study, folder, config_for())
+        assert {path.name for path in tmp_path.iterdir()} == pictures
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
+    assert matplotlib.rcParams["axes.facecolor"] == style

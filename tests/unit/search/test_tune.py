@@ -1,0 +1,346 @@
+"""The search itself, with trials whose scores are made up."""
+
+import csv
+import multiprocessing
+import signal
+import sqlite3
+import sys
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+
+from graphormer_sepnorm.config import Config, TrainConfig, read_config
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import find_recipe, slim, task_config
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.search import tune as module
+from graphormer_sepnorm.search.search_space import SearchSpace, values_of
+from graphormer_sepnorm.search.study import StudyFolder
+from graphormer_sepnorm.search.trial import Ended, Reached, Refused
+from graphormer_sepnorm.search.tune import Limits, tune, verdict
+from graphormer_sepnorm.system.signals import Interrupted
+from graphormer_sepnorm.tables.labels import TableOptions, table_task
+from graphormer_sepnorm.tables.prepared_table import TABLE
+
+EPOCHS = 5
+STOP = "stop"
+
+
+class Trials:
+    """Stands in for ``TrialProcess``: each trial says what ``script`` makes of its number and config.
+
+    A message None is silence, and at ``STOP`` the search is interrupted.
+    """
+
+    def __init__(self, script):
+        self.script, self.configs = script, []
+
+    def __call__(self, table, config, compute, threads):
+        self.configs.append(config)
+        return Scripted(iter(self.script(len(self.configs) - 1, config)))
+
+
+class Scripted:
+    def __init__(self, messages):
+        self.connection, self.theirs = multiprocessing.Pipe()
+        self.messages = messages
+        self.say_next()
+
+    def say_next(self):
+        message = next(self.messages)
+        if message is not None:
+            self.theirs.send(message)
+
+    def receive(self):
+        message = self.connection.recv()
+        if message == STOP:
+            raise Interrupted(signal.SIGINT)
+        return message
+
+    def answer(self, go_on):
+        if go_on:
+            self.say_next()
+        else:
+            self.theirs.send(Ended())
+
+    def kill(self):
+        self.connection.close()
+
+
+def reaching(value: float) -> list:
+    return [*(Reached(epoch, value) for epoch in range(1, EPOCHS + 1)), Ended()]
+
+
+def by_rate(number: int, config: Config) -> list:
+    """The nearer the rate is to 0.002, the better."""
+    return reaching(abs(config.train.lr - 0.002))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("table") / "mols.csv"
+    table = sample_table()[:60]
+    table.assign(big=table.smiles.str.len() > 35).to_csv(path, index=False)
+    return str(path)
+
+
+@pytest.fixture
+def search(path, tmp_path, monkeypatch):
+    """Searches with made-up trials, without pictures; gives the result."""
+    monkeypatch.setattr(module, "draw", lambda study, folder, config: None)
+
+    def run(script=by_rate, trials=6, processes=1, seconds=None, target="penalized_logp", seed=0, out="study", **more):
+        made_up = Trials(script)
+        monkeypatch.setattr(module, "TrialProcess", made_up)
+        kind = "regression" if target == "penalized_logp" else "classification"
+        options = TableOptions(path, (target,), kind, split="random")
+        train = TrainConfig(epochs=EPOCHS, seed=seed)
+        config = task_config(TABLE, "mol", table_task(options), train, architecture=slim)
+        limits = Limits(trials, processes, seconds)
+        run.configs = made_up.configs
+        run.recipe = config
+        return tune(options, config, tmp_path / out, limits, **{"compare": False, **more})
+
+    return run
+
+
+def lines(folder) -> list[dict]:
+    with open(folder / "trials.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_search_tries_the_recipe_first_and_keeps_the_best_as_a_recipe(search, tmp_path):
+    result = search(trials=8)
+    assert search.configs[0] == search.recipe and len(search.configs) == result["trials"] == 8
+    best = min(search.configs, key=lambda config: abs(config.train.lr - 0.002))
+    study = StudyFolder(tmp_path / "study")
+    assert read_config(study.best) == best and find_recipe(str(study.best)).train == best.train
+    assert result["validation"] == pytest.approx(abs(best.train.lr - 0.002))
+    assert result["parameters"] == values_of(best)
+    assert result["complete"] + result["pruned"] == 8
+    written = lines(study.path)
+    assert [line["state"] for line in written[:5]] == ["complete"] * 5, "there is no median yet"
+    assert [float(line["lr"]) for line in written] == [config.train.lr for config in search.configs]
+    assert not study.best_run.path.exists() and not list(study.path.glob("*.lock"))
+
+
+def test_the_same_seed_draws_the_same_and_another_does_not(search):
+    drawn = []
+    for out, seed in (("a", 0), ("b", 0), ("c", 1)):
+        search(out=out, seed=seed, trials=4)
+        drawn.append([values_of(config) for config in search.configs])
+    assert drawn[0] == drawn[1] and drawn[0][1:] != drawn[2][1:]
+
+
+def test_several_trials_at_a_time_draw_different_values(search):
+    result = search(trials=7, processes=3)
+    assert result["trials"] == len(search.configs) == 7
+    assert len({config.train.lr for config in search.configs}) == 7
+    assert search.configs[0] == search.recipe
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stopped_in", (0, 4, 12))
+def test_an_interrupted_search_goes_on_as_if_it_was_not(search, tmp_path, stopped_in):
+    """In trial 0, whose values are the recipe's, in random ones, and in those that are drawn from the earlier ones."""
+    search(trials=14, out="whole")
+    whole = [values_of(config) for config in search.configs]
+
+    def interrupted(number, config):
+        return [Reached(1, 0.0), STOP] if number == stopped_in else by_rate(number, config)
+
+    with pytest.raises(Interrupted) as stop:
+        search(interrupted, trials=14)
+    assert "--resume" in stop.value.advice
+    before = [values_of(config) for config in search.configs]
+    search(trials=14, resume=True)
+    assert before[:-1] + [values_of(config) for config in search.configs] == whole
+    kept = [line for line in lines(tmp_path / "study") if line["state"] != "fail"]
+    expected = lines(tmp_path / "whole")
+    assert [line["validation mae"] for line in kept] == [line["validation mae"] for line in expected]
+    assert read_config(tmp_path / "study" / "best.json") == read_config(tmp_path / "whole" / "best.json")
+
+
+def test_trials_below_the_median_are_pruned_by_their_epochs(search, tmp_path):
+    result = search(lambda number, config: reaching(float(number)), trials=8)
+    assert (result["complete"], result["pruned"], result["validation"]) == (5, 3, 0.0)
+    assert [line["epochs"] for line in lines(tmp_path / "study")] == ["5"] * 5 + ["1"] * 3
+
+
+def test_a_score_that_should_be_high_is_searched_for(search):
+    result = search(lambda number, config: reaching(number / 10), trials=7, target="big")
+    assert (result["metric"], result["complete"], result["validation"]) == ("rocauc", 7, 0.6)
+
+
+def test_the_best_epoch_of_a_trial_counts(search):
+    falling = [Reached(1, 3.0), Reached(2, 1.0), Reached(3, 2.0), Reached(4, 2.0), Reached(5, 2.0), Ended()]
+    assert search(lambda number, config: falling, trials=2)["validation"] == 1.0
+
+
+def test_a_trial_that_diverges_or_is_killed_is_lost_alone(search, tmp_path):
+    ends = {1: Ended("loss nan"), 2: Ended("killed by SIGKILL", by_signal=True)}
+    script = lambda number, config: [Reached(1, 0.5), ends[number]] if number in ends else by_rate(number, config)  # noqa: E731
+    result = search(script, trials=4)
+    assert (result["complete"], result["pruned"]) == (2, 2)
+    assert [line["problem"] for line in lines(tmp_path / "study")] == ["", "loss nan", "killed by SIGKILL", ""]
+
+
+def test_trials_that_are_killed_one_after_the_other_end_the_search(search, tmp_path):
+    def script(number, config):
+        return by_rate(number, config) if number < 2 else [Ended("killed by SIGKILL", by_signal=True)]
+
+    with pytest.raises(InputError, match=r"3 trials in a row were killed by SIGKILL: .*memory.*--resume"):
+        search(script, trials=20)
+    assert len(search.configs) == 5
+    assert search(trials=6, resume=True)["complete"] == 3
+
+
+def test_a_search_without_any_complete_trial_says_why(search, tmp_path):
+    with pytest.raises(InputError, match="no trial was complete; the first of 2 problems: loss nan"):
+        search(lambda number, config: [Ended("loss nan")], trials=2)
+    assert not (tmp_path / "study" / "best.json").exists()
+
+
+def test_a_trial_that_cannot_begin_ends_the_search(search):
+    with pytest.raises(InputError, match="no such thing"):
+        search(lambda number, config: [Refused("no such thing")])
+
+
+def test_the_time_limit_gives_up_what_is_running_and_it_is_begun_anew(search, tmp_path, monkeypatch):
+    """Time is over when the third trial runs, which never says a thing."""
+    late = []
+    monkeypatch.setattr(module, "WAKE_SECONDS", 0.01)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 100.0 if late else 0.0))
+
+    def silent(number, config):
+        late.extend([True] * (number == 2))
+        return [None] if number == 2 else by_rate(number, config)
+
+    assert search(silent, trials=4, seconds=10.0)["trials"] == 2
+    lost = search.configs[2]
+    assert search(trials=4, resume=True)["trials"] == 4
+    assert search.configs[0] == lost
+    assert [line["state"] for line in lines(tmp_path / "study")] == ["complete"] * 2 + ["fail"] + ["complete"] * 2
+
+
+def test_no_time_at_all_is_a_sentence(search):
+    with pytest.raises(InputError, match="no trial was complete"):
+        search(seconds=0.0)
+
+
+def test_a_folder_that_is_not_free_is_refused(search, tmp_path, path):
+    search(trials=2)
+    before = {file.name: file.read_bytes() for file in (tmp_path / "study").iterdir()}
+    with pytest.raises(InputError, match="already holds a search: continue it with --resume"):
+        search(trials=3)
+    with pytest.raises(InputError, match="a search with other options"):
+        search(trials=3, seed=1, resume=True)
+    with pytest.raises(InputError, match="a search with other options"):
+        search(trials=3, fixed=frozenset({"lr"}), resume=True)
+    assert {file.name: file.read_bytes() for file in (tmp_path / "study").iterdir()} == before
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="holds a run"):
+        search(out="run", resume=True)
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["config.json"]
+
+
+def test_a_study_that_is_damaged_or_of_another_version_is_a_sentence(search, tmp_path):
+    search(trials=2)
+    study = tmp_path / "study" / "study.db"
+    whole = study.read_bytes()
+    with sqlite3.connect(study) as database:
+        database.execute("UPDATE alembic_version SET version_num = 'v99'")
+    database.close()
+    with pytest.raises(InputError, match=r"study\.db: The runtime optuna version"):
+        search(trials=3, resume=True)
+    for damaged in (b"not a database, but long enough to be read as one", whole[: len(whole) // 2]):
+        study.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"cannot read or write .*study\.db: "):
+            search(trials=3, resume=True)
+
+
+def test_a_full_disk_is_a_sentence_and_the_search_goes_on_when_there_is_room(search, monkeypatch):
+    """SQLite itself says that the disk is full, for a file that may not grow."""
+    search(trials=2)
+    connect = sqlite3.connect
+
+    def on_full_disk(*arguments, **options):
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA max_page_count = 1")
+        return connection
+
+    with monkeypatch.context() as full:
+        full.setattr(sqlite3, "connect", on_full_disk)
+        with pytest.raises(InputError, match=r"cannot read or write .*study\.db: .*full"):
+            search(trials=60, resume=True)
+    assert search(trials=60, resume=True, seconds=0.0)["complete"] >= 2
+
+
+def test_a_folder_may_be_called_anything(search, tmp_path):
+    search(trials=2, out="a?b#%41 c&d=é")
+    assert (tmp_path / "a?b#%41 c&d=é" / "study.db").stat().st_size > 0
+    assert search(trials=3, out="a?b#%41 c&d=é", resume=True)["trials"] == 3
+
+
+def test_nothing_to_search_is_refused_before_anything_is_written(search, tmp_path):
+    with pytest.raises(InputError, match="nothing to search"):
+        search(fixed=frozenset(field.name for field in fields(SearchSpace)))
+    assert not (tmp_path / "study").exists()
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Runs that would have been trained for the comparison; their scores are those in ``scores``."""
+
+    def train_run(config, out, resume):
+        assert resume and (out / TABLE).exists()
+        train_run.runs.append((out.name, config))
+        result = {"value": train_run.scores[out.name]}
+        RunFolder(out).write_test(result)
+        return result
+
+    train_run.runs, train_run.scores = [], {"best": 0.5, "recipe": 0.25}
+    monkeypatch.setattr(module, "train_run", train_run)
+    return train_run
+
+
+def test_the_test_split_is_touched_once_at_the_end(search, trained, tmp_path):
+    result = search(trials=3, compare=True)
+    best = read_config(tmp_path / "study" / "best.json")
+    assert trained.runs == [("best", best), ("recipe", search.recipe)]
+    assert result["test"] == {"best": 0.5, "recipe": 0.25} and not result["better"]
+    assert search(trials=3, compare=True, resume=True) == result and len(trained.runs) == 2
+    assert search.configs == []
+    with pytest.raises(InputError, match="was compared on the test split after 3 trials"):
+        search(trials=4, compare=True, resume=True)
+
+
+def test_a_search_that_was_not_compared_goes_on(search, trained):
+    assert "test" not in search(trials=2)
+    assert trained.runs == []
+    assert search(trials=3, resume=True, compare=True)["test"] == {"best": 0.5, "recipe": 0.25}
+
+
+def test_the_verdict_says_so_when_the_search_found_nothing_better():
+    result = {"metric": "mae", "test": {"best": 0.5, "recipe": 0.25}, "better": False}
+    assert verdict(result, "slim") == (
+        "the search found nothing better than slim, keep that: test mae 0.5000 with best.json, 0.2500 with slim"
+    )
+    better = {"metric": "mae", "test": {"best": 0.2, "recipe": 0.25}, "better": True}
+    assert verdict(better, "slim").startswith("the search found a better recipe: test mae 0.2000")
+
+
+def test_torchrun_is_refused(search, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="without torchrun"):
+        search()
+
+
+def test_a_missing_optuna_is_a_sentence(search, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError, match=r"pip install 'graphormer_sepnorm\[tune\]'"):
+        search()

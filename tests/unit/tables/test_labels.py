@@ -1,0 +1,279 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables import labels
+from graphormer_sepnorm.tables.labels import (
+    LabelledRow,
+    LabelledTable,
+    TableOptions,
+    assign_splits,
+    check_splits,
+    read_folds,
+    read_labelled,
+    read_weights,
+    table_task,
+    task_of_table,
+    tolerances,
+)
+from graphormer_sepnorm.tables.splits import Duplicate, Sizes, Structures
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"targets": ()}, "--target-columns"),
+        ({"targets": ("y", "y")}, "named twice: y, y"),
+        ({"split": "column"}, "--split-column NAME go together"),
+        ({"split": "time"}, "--split-column NAME go together"),
+        ({"split_column": "fold"}, "--split-column NAME go together"),
+        (
+            {"split": "column", "split_column": "fold", "sizes": Sizes(0.5, 0.25, 0.25)},
+            "--split-sizes does not go with",
+        ),
+        ({"folds": 2, "sizes": Sizes(0.5, 0.25, 0.25)}, "--split-sizes does not go with --folds"),
+        (
+            {"folds": 2, "split": "time", "split_column": "year"},
+            "--folds goes with --split scaffold, .*; time makes one",
+        ),
+        ({"balance": True}, "--balance is for --task classification"),
+        ({"balance": True, "kind": "multiclass", "classes": ("a", "b")}, "--balance is for --task classification"),
+        ({"loss": "mse", "kind": "classification"}, "--loss is for --task regression"),
+        ({"metric": "rocauc"}, "'rocauc' does not score a regression: choose one of mae, rmse, r2"),
+        ({"metric": "mae", "kind": "classification"}, "choose one of rocauc, prauc, accuracy, logloss"),
+        ({"weights": (1.0, 2.0)}, "--target-weights has 2 numbers for 1 columns"),
+        ({"weights": (0.0,)}, "--target-weights are above 0"),
+        ({"weights": (1.0,), "kind": "multiclass", "classes": ("a", "b")}, "--target-weights is for several columns"),
+    ],
+)
+def test_options_that_do_not_fit_together(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        TableOptions("table.csv", **{"targets": ("y",), **options})
+
+
+def test_rows_that_cannot_be_used_are_skipped_with_their_number_and_reason(tmp_path):
+    smiles = ["C", "CC", "CCC", "CCCC", "CCCCC", "CO", "CCO", "CN", "CCN", "CF"]
+    rows = [
+        f"{text},{number},{'train' if number < 6 else 'val' if number < 8 else 'test'}"
+        for number, text in enumerate(smiles)
+    ]
+    rows += ["C(,1,train", "CCF,,train", "CCF,x,train", "CCF,1,fold3", "CCF"]
+    path = tmp_path / "table.csv"
+    path.write_text("smiles,y,fold\n" + "\n".join(rows) + "\n")
+    labelled = read_labelled(TableOptions(str(path), ("y",), split="column", split_column="fold"), "ogb")
+    assert [(row.number, row.smiles, row.labels, row.split) for row in labelled.rows] == [
+        (number + 1, text, [float(number)], "train" if number < 6 else "val" if number < 8 else "test")
+        for number, text in enumerate(smiles)
+    ]
+    reasons = {number: reason for number, _, reason in labelled.skipped}
+    assert sorted(reasons) == [11, 12, 13, 14, 15]
+    assert "not a valid SMILES" in reasons[11] and reasons[12] == "it has no label"
+    assert reasons[13] == "y is 'x', not a number" and reasons[14] == "its split is 'fold3', not train, val or test"
+    assert reasons[15] == "the row has 1 fields, the header has 3"
+
+
+def test_rows_by_time_and_rows_without_one(tmp_path):
+    path = tmp_path / "table.csv"
+    times = [2009, 2001, 2002, 2003, 2004, 2005, 2006, 2007, 2008, 2000]
+    rows = [f"{'C' * number},{number},{time}" for number, time in enumerate(times, 1)]
+    path.write_text("\n".join(["smiles,y,year", *rows, "CO,1,soon", "CO,1,"]) + "\n")
+    labelled = read_labelled(TableOptions(str(path), ("y",), split="time", split_column="year"), "ogb")
+    assert [row.split for row in labelled.rows] == ["test", *["train"] * 7, "val", "train"]
+    reasons = [reason for _, _, reason in labelled.skipped]
+    assert reasons == [
+        f"its time is {said}, neither a number nor a date such as 2024-05-31" for said in ("'soon'", "''")
+    ]
+
+
+def test_duplicates_are_found_among_the_rows_that_can_be_used(tmp_path):
+    path = tmp_path / "table.csv"
+    rows = [
+        ("CCO", 0),
+        ("C(", 0),
+        ("OCC", 1),
+        ("CN", 0),
+        ("NC", 4),
+        *(("C" * number, number % 5) for number in range(3, 9)),
+    ]
+    path.write_text("smiles,y\n" + "".join(f"{smiles},{label}\n" for smiles, label in rows))
+    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
+    assert labelled.duplicates == [
+        Duplicate("LFQSCWFLJHTTHZ-UHFFFAOYSA-N", (0, 1), (0,)),
+        Duplicate("BAVYZALUXZFZLV-UHFFFAOYSA-N", (2, 3), (0,)),
+    ]
+
+
+def table_of(tmp_path, columns: str, *labels: str) -> str:
+    rows = [f"{'C' * number},{label}" for number, label in enumerate(labels, 1)]
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join([f"smiles,{columns}", *rows]) + "\n")
+    return str(path)
+
+
+def test_bounds_are_no_labels_and_are_kept_as_text(tmp_path):
+    labels = ["1.5", "<5", ">= 10", '"<2,5"', "<", "6", "7", "8", "9", "10"]
+    path = table_of(tmp_path, "y", *labels)
+    labelled = read_labelled(TableOptions(path, ("y",), split="random"), "ogb")
+    found = {row.number: (row.labels[0], row.bounds) for row in labelled.rows}
+    assert found[1] == (1.5, {}) and math.isnan(found[2][0])
+    assert [found[number][1] for number in (2, 3, 4)] == [{0: "<5.0"}, {0: ">10.0"}, {0: "<2.5"}]
+    assert [(number, reason) for number, _, reason in labelled.skipped] == [(5, "y is '<', a bound without a number")]
+
+
+def test_commas_are_decimal_points_where_columns_are_not_divided_by_them(tmp_path):
+    path = tmp_path / "table.csv"
+    rows = [f"{'C' * number};{number},234" for number in range(1, 11)]
+    path.write_text("\n".join(["smiles;y", *rows]) + "\n")
+    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
+    assert [row.labels for row in labelled.rows[:2]] == [[1.234], [2.234]]
+    path.write_text(path.read_text().replace(",", ".").replace(";", ",").replace("9.234", '"9,234"'))
+    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
+    assert [reason for _, _, reason in labelled.skipped] == ["y is '9,234': write 9234 or 9.234"]
+
+
+def test_several_classes_are_a_column_each(tmp_path):
+    path = table_of(tmp_path, "y", "Low", "high", "mid", "", *["low", "high", "mid"] * 4)
+    guess = task_of_table(path, ("y",))
+    assert (guess.kind, guess.classes) == ("multiclass", ("high", "Low", "mid"))
+    options = TableOptions(path, ("y",), guess.kind, classes=guess.classes, split="random")
+    labelled = read_labelled(options, "ogb")
+    assert [row.labels for row in labelled.rows[:3]] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+    assert [(number, reason) for number, _, reason in labelled.skipped] == [(4, "it has no label")]
+    task = table_task(options)
+    assert (task.kind, task.targets, task.metric) == ("multiclass", ("y_high", "y_Low", "y_mid"), "rocauc")
+
+
+def test_a_task_has_the_metric_loss_and_weights_that_are_asked_for():
+    task = table_task(TableOptions("t.csv", ("a", "b"), metric="r2", loss="mse", weights=(1.0, 0.5)))
+    assert (task.metric, task.loss, task.weights) == ("r2", "mse", (1.0, 0.5))
+    assert table_task(TableOptions("t.csv", ("a",), "classification")).metric == "rocauc"
+
+
+def test_weights_are_numbers():
+    assert read_weights("1,2, 0.5") == (1.0, 2.0, 0.5) and read_weights(None) == ()
+    with pytest.raises(InputError, match=r"give a number for each column, such as 1,2,0\.5"):
+        read_weights("1;2")
+
+
+def test_a_task_that_is_asked_for_needs_no_look_at_the_table():
+    assert task_of_table("no such file", ("y",), "regression").kind == "regression"
+
+
+def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
+    path = tmp_path / "table.csv"
+    rows = ["CCO.[Na+],1", "OCC,2", *(f"{'C' * number}.Cl,{number}" for number in range(3, 12))]
+    path.write_text("\n".join(["smiles,y", *rows]) + "\n")
+    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "mol-without-salts")
+    assert [row.smiles for row in labelled.rows[:3]] == ["CCO", "OCC", "CCC"]
+    assert [duplicate.rows for duplicate in labelled.duplicates] == [(0, 1)]
+
+
+def table(path, *lines) -> str:
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_skipped_rows_are_in_their_order_whatever_was_wrong_with_them(tmp_path):
+    good = [f"{'C' * number},{number},train" for number in range(1, 4)]
+    path = table(tmp_path / "a.csv", "smiles,y,fold", "C(,1,train", *good, "CO,x,train", "CN,1,VALID", "CF,1, Test ")
+    found = read_labelled(TableOptions(path, ("y",), split="column", split_column="fold"), "ogb")
+    assert [number for number, _, _ in found.skipped] == [1, 5]
+    assert [row.split for row in found.rows] == ["train"] * 3 + ["val", "test"]
+
+
+def test_numbers_may_differ_by_half_a_standard_deviation_and_classes_not_at_all():
+    y = np.array([[0.0, 1.0], [4.0, np.nan], [np.nan, 1.0]])
+    assert tolerances("regression", y).tolist() == [1.0, 0.0]
+    assert tolerances("classification", np.array([[0.0], [1.0]])).tolist() == [0.0]
+
+
+def test_a_target_in_two_columns_is_refused(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y,y", "C,1,2")
+    with pytest.raises(InputError, match="has 2 columns 'y'"):
+        read_labelled(TableOptions(path, ("y",)), "ogb")
+
+
+def test_a_row_with_one_label_of_two_is_used(tmp_path):
+    lines = [f"{'C' * number},{number}," for number in range(1, 9)]
+    found = read_labelled(
+        TableOptions(table(tmp_path / "a.csv", "smiles,y,z", *lines), ("y", "z"), split="random"), "ogb"
+    )
+    assert len(found.rows) == 8 and math.isnan(found.rows[0].labels[1])
+
+
+def test_a_table_that_fills_the_memory_is_refused(tmp_path, monkeypatch):
+    path = table(tmp_path / "a.csv", "smiles,y", *(f"{'C' * number},{number}" for number in range(1, 11)))
+    monkeypatch.setattr(labels, "MAX_ROWS", 10)
+    assert len(read_labelled(TableOptions(path, ("y",), split="random"), "ogb").rows) == 10
+    monkeypatch.setattr(labels, "MAX_ROWS", 9)
+    with pytest.raises(InputError, match="more than 9 rows"):
+        read_labelled(TableOptions(path, ("y",), split="random"), "ogb")
+
+
+@pytest.mark.parametrize(("kind", "classes"), [("classification", [[1.0], [0.0]]), ("regression", None)])
+def test_a_splitter_gets_what_the_options_say(monkeypatch, kind, classes):
+    options = TableOptions("a.csv", ("y",), kind, split="random", sizes=Sizes(0.5, 0.25, 0.25), seed=7)
+    given = []
+    monkeypatch.setitem(labels.SPLITTERS, "random", lambda *arguments: given.extend(arguments) or ["train", "test"])
+    found = LabelledTable([LabelledRow(1, "C", [1.0]), LabelledRow(2, "N", [0.0])])
+    structures = Structures(["C", "N"], ["", ""], ["a", "b"])
+    assert assign_splits(options, found, structures) == ["train", "test"]
+    assert given[0] is structures and given[2:] == [options.sizes, 7]
+    assert (given[1] is None) == (classes is None) and (classes is None or given[1].tolist() == classes)
+
+
+def test_rows_of_one_molecule_have_one_time(tmp_path):
+    rows = [f"{'C' * number},{number},{2000 + number}" for number in range(1, 10)]
+    path = table(tmp_path / "a.csv", "smiles,y,year", *rows, "C,3,2030")
+    found = read_labelled(TableOptions(path, ("y",), split="time", split_column="year"), "ogb")
+    assert found.rows[0].split == found.rows[-1].split == "train"
+
+
+@pytest.mark.parametrize(
+    ("train", "val", "test", "problem"),
+    [
+        ((0, 0), (0, 1), (0, 1), "is 0 for every training molecule"),
+        ((0, 1), (1, 1), (0, 1), "validation split: ROC-AUC needs both classes"),
+        ((0, 1), (0, 1), (1, 1), "test split: ROC-AUC needs both classes"),
+    ],
+)
+def test_splits_that_cannot_be_learnt_or_scored_are_refused(train, val, test, problem):
+    rows = [
+        LabelledRow(1, "C", [float(label)], split)
+        for split, found in (("train", train), ("val", val), ("test", test))
+        for label in found
+    ]
+    options = TableOptions("a.csv", ("y",), "classification", balance=True)
+    with pytest.raises(InputError, match=problem):
+        check_splits(options, table_task(options), LabelledTable(rows))
+
+
+def test_tasks_of_tables():
+    task = table_task(TableOptions("a.csv", ("y",), "classification", balance=True))
+    assert (task.kind, task.metric, task.targets, task.balance) == ("classification", "rocauc", ("y",), True)
+    task = table_task(TableOptions("a.csv", ("y", "z")))
+    assert (task.kind, task.metric, task.targets, task.balance) == ("regression", "mae", ("y", "z"), False)
+
+
+CHAINS = ["C" * size for size in range(1, 31)]
+
+
+def test_folds_have_each_of_several_classes_by_the_same_shares(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y", *(f"{smiles},{'abc'[len(smiles) % 3]}" for smiles in CHAINS))
+    options = TableOptions(path, ("y",), "multiclass", split="random", classes=("a", "b", "c"), folds=5)
+    for fold in read_folds(options, "ogb"):
+        assert np.sum([row.labels for row in fold.of_split("test")], axis=0).tolist() == [2, 2, 2]
+
+
+def test_folds_need_no_division_without_them(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y", *(f"{smiles},{len(smiles)}" for smiles in CHAINS[:6]))
+    options = TableOptions(path, ("y",), split="random")
+    with pytest.raises(InputError, match="no molecule of 6 usable rows"):
+        read_labelled(options, "ogb")
+    folds = read_folds(replace(options, folds=2), "ogb")
+    assert [{split: len(fold.of_split(split)) for split in ("train", "val", "test")} for fold in folds] == [
+        {"train": 2, "val": 1, "test": 3}
+    ] * 2

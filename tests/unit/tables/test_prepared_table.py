@@ -1,0 +1,132 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.config import TrainConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import task_config
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, table_task
+from graphormer_sepnorm.tables.prepared_table import csv_bytes, rows_of_split, table_dataset, write_labelled
+from graphormer_sepnorm.tables.splits import Duplicate
+
+NAN, INF = float("nan"), float("inf")
+OPTIONS = TableOptions("table.csv", ("logp", "a, b"))
+ROWS = [
+    LabelledRow(1, "CCO", [1.5, float("nan")], "train"),
+    LabelledRow(3, "c1ccccc1", [float("nan"), -2.0], "val"),
+    LabelledRow(4, "CN", [0.1, 0.25], "train"),
+]
+LABELLED = LabelledTable(ROWS, [(2, "C(", "not a valid SMILES")], [Duplicate("KEY", (0, 2), (0, 1))])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path)
+    return tmp_path
+
+
+def write(folder, labelled=LABELLED, featurizer="ogb", options=OPTIONS):
+    config = task_config("table.csv", featurizer, table_task(options), TrainConfig())
+    write_labelled(folder, labelled, config, options)
+
+
+def test_fields_are_quoted_and_bytes_that_are_not_utf8_become_what_they_were():
+    assert csv_bytes([["a", "b,c"], [1, "caf\udce9"]]) == b'a,"b,c"\n1,caf\xe9\n'
+
+
+def test_the_files_by_hand(folder):
+    assert (folder / "table.csv").read_text() == (
+        'row,smiles,split,target logp,"target a, b"\n1,CCO,train,1.5,\n3,c1ccccc1,val,,-2.0\n4,CN,train,0.1,0.25\n'
+    )
+    assert (folder / "skipped.csv").read_text() == "row,smiles,error\n2,C(,not a valid SMILES\n"
+    assert (folder / "duplicates.csv").read_text() == (
+        'molecule,row,smiles,split,conflicting targets\nKEY,1,CCO,train,"logp; a, b"\nKEY,4,CN,train,"logp; a, b"\n'
+    )
+
+
+def test_what_is_written_is_read_again(folder):
+    dataset = table_dataset(folder / "table.csv")
+    assert (dataset.featurizer, dataset.task.targets) == ("ogb", ("logp", "a, b"))
+    train = dataset.read("train", folder)
+    np.testing.assert_array_equal(train.y, np.array([[1.5, np.nan], [0.1, 0.25]], np.float32))
+    assert len(dataset.read("val", folder)) == 1 and len(dataset.read("test", folder)) == 0
+
+
+def test_the_same_table_may_be_written_again_and_no_other(folder):
+    write(folder)
+    with pytest.raises(InputError, match="was begun with another table"):
+        write(folder, LabelledTable(ROWS[:2]))
+    assert "CN,train" in (folder / "table.csv").read_text()
+
+
+@pytest.mark.parametrize("other", [{"featurizer": "mol"}, {"options": replace(OPTIONS, metric="rmse", loss="mse")}])
+def test_a_table_for_another_task_or_features_is_refused_and_left_as_it_is(folder, other):
+    before = (folder / "table.json").read_bytes()
+    with pytest.raises(InputError, match="was begun for another task or with other features"):
+        write(folder, **other)
+    assert (folder / "table.json").read_bytes() == before
+    (folder / "table.json").write_text("{")
+    write(folder)
+    assert (folder / "table.json").read_bytes() == before
+
+
+def test_the_source_follows_the_content(folder):
+    dataset = table_dataset(folder / "table.csv")
+    before = dataset.source(folder)
+    (folder / "table.csv").write_text((folder / "table.csv").read_text().replace("0.25", "0.26"))
+    assert dataset.source(folder) != before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["", "{", '{"task": 1}', '{"task": {"kind": "regression", "metric": "mae", "targets": ["y"]}, "featurizer": []}'],
+)
+def test_a_damaged_description_is_a_sentence(folder, damage):
+    (folder / "table.json").write_text(damage)
+    with pytest.raises(InputError, match=r"table\.json is missing or damaged"):
+        table_dataset(folder / "table.csv")
+
+
+def test_a_damaged_table_is_a_sentence(folder):
+    dataset = table_dataset(folder / "table.csv")
+    (folder / "table.csv").write_text("smiles\nCCO\n")
+    with pytest.raises(InputError, match="is damaged: it is not the table that this run was trained on"):
+        dataset.read("train", folder)
+
+
+BOUNDED = LabelledTable(
+    [
+        LabelledRow(1, "CCO", [NAN, 2.0], "train", bounds={0: "<1.5"}),
+        LabelledRow(2, "CC", [0.5, NAN], "train"),
+        LabelledRow(5, "CN", [NAN, NAN], "val", bounds={0: ">3.0", 1: "<0.25"}),
+        LabelledRow(6, "CF", [1.0, 2.0], "test"),
+    ]
+)
+
+
+def test_bounds_are_written_and_read_again(tmp_path):
+    write(tmp_path, BOUNDED)
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    assert lines[1:4] == ["1,CCO,train,<1.5,2.0", "2,CC,train,0.5,", "5,CN,val,>3.0,<0.25"]
+    dataset = table_dataset(tmp_path / "table.csv")
+    train, val, test = (dataset.read(split, tmp_path) for split in ("train", "val", "test"))
+    np.testing.assert_array_equal(train.y, np.array([[NAN, 2.0], [0.5, NAN]], np.float32))
+    np.testing.assert_array_equal(train.bounds, np.array([[[-INF, 1.5], [-INF, INF]], [[-INF, INF]] * 2], np.float32))
+    np.testing.assert_array_equal(val.y, np.full((1, 2), NAN, np.float32))
+    np.testing.assert_array_equal(val.bounds, np.array([[[3.0, INF], [-INF, 0.25]]], np.float32))
+    assert test.bounds is None and test.y.tolist() == [[1.0, 2.0]]
+
+
+def test_rows_of_a_split_have_their_labels_as_they_are_written(tmp_path):
+    write(tmp_path, BOUNDED)
+    rows = rows_of_split(tmp_path / "table.csv", "train", ("logp", "a, b"))
+    assert [[str(part) for part in row] for row in rows] == [["1", "CCO", "<1.5", "2.0"], ["2", "CC", "0.5", ""]]
+
+
+def test_rows_of_an_older_table_are_counted(folder):
+    lines = (folder / "table.csv").read_text().splitlines()
+    older = "\n".join(line.split(",", 1)[1] for line in lines) + "\n"
+    (folder / "table.csv").write_text(older)
+    assert [row[:2] for row in rows_of_split(folder / "table.csv", "train", ("logp",))] == [[1, "CCO"], [3, "CN"]]
+    assert len(table_dataset(folder / "table.csv").read("train", folder)) == 2

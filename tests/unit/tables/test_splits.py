@@ -1,0 +1,298 @@
+"""How tables are divided: by hand, by properties that every splitter has, and against DeepChem's rule."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.chem.properties import molecule_key
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables import splits
+from graphormer_sepnorm.tables.splits import (
+    SPLITTERS,
+    Duplicate,
+    Sizes,
+    Structures,
+    balanced,
+    find_duplicates,
+    fold_numbers,
+    fold_splits,
+    largest_first,
+    merge_groups,
+    read_sizes,
+    read_times,
+    stratified,
+    time_split,
+)
+from tests.molecules import structures_of
+
+SHARES = [Sizes(), Sizes(0.6, 0.2, 0.2), Sizes(0.5, 0.2, 0.3)]
+NAMES = ("train", "val", "test")
+
+
+@pytest.fixture(scope="module")
+def structures() -> Structures:
+    """300 molecules of the sample, thirty of them twice."""
+    smiles = sample_table().smiles.tolist()[:300]
+    return structures_of([*smiles, *smiles[:30]])
+
+
+@pytest.fixture(scope="module")
+def classes(structures) -> np.ndarray:
+    """One positive in ten; the same for equal molecules."""
+    return np.array([[float(sum(map(ord, key)) % 10 == 0)] for key in structures.keys])
+
+
+def taken(found: Structures, order: np.ndarray) -> Structures:
+    return Structures(*([values[row] for row in order] for values in (found.smiles, found.scaffolds, found.keys)))
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+@pytest.mark.parametrize("sizes", SHARES, ids=str)
+def test_every_row_is_in_one_split_of_about_its_size_and_no_group_is_torn(name, sizes, structures, classes):
+    groups = SPLITTERS[name].groups(structures)
+    largest = max(Counter(groups).values())
+    found = SPLITTERS[name](structures, classes, sizes, 3)
+    assert len(found) == len(structures.smiles) and set(found) == set(NAMES)
+    for split, share in zip(NAMES, (sizes.train, sizes.val, sizes.test), strict=True):
+        over = found.count(split) - share * len(found)
+        assert -2 * largest < over < largest + 1
+    assert len(set(zip(groups, found, strict=True))) == len(set(groups))
+    assert len(set(zip(structures.keys, found, strict=True))) == len(set(structures.keys))
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_the_seed_decides(name, structures):
+    found = [SPLITTERS[name](structures, None, Sizes(), seed) for seed in (0, 0, 1)]
+    assert found[0] == found[1]
+    assert (found[0] == found[2]) == (name == "scaffold-deepchem")
+
+
+@pytest.mark.parametrize("name", [name for name in SPLITTERS if name != "scaffold-deepchem"])
+def test_the_order_of_the_rows_does_not_matter(name, structures, classes):
+    order = np.random.default_rng(5).permutation(len(structures.smiles))
+    found = np.array(SPLITTERS[name](structures, classes, Sizes(), 0))
+    assert SPLITTERS[name](taken(structures, order), classes[order], Sizes(), 0) == found[order].tolist()
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_few_rows_are_divided_too(name):
+    for rows in range(5):
+        found = structures_of(["CCO", "c1ccccc1", "CCN", "C1CC1"][:rows])
+        names = SPLITTERS[name](found, np.zeros((rows, 1)), Sizes(), 0)
+        assert len(names) == len(time_split(np.arange(rows), found.keys, Sizes())) == rows
+        assert set(names) <= set(NAMES)
+
+
+def test_large_groups_come_first_and_go_to_training():
+    groups = [*"a" * 30, *"b" * 25, *"c" * 20, *(f"single {number}" for number in range(25))]
+    for seed in range(5):
+        found = balanced(groups, None, Sizes(), seed)
+        assert set(found[:75]) == {"train"}
+        assert [found.count(split) for split in NAMES] == [80, 10, 10]
+
+
+def test_a_group_that_fits_nowhere_goes_where_most_room_is():
+    assert balanced([*"a" * 9, "b"], None, Sizes(), 0) == [*["train"] * 9, "val"]
+
+
+def test_deepchem_by_hand():
+    """Ten rows: of two groups of one size, the one that begins later is taken first, as sorting in reverse has it."""
+    groups = ["a", "b", "a", "b", "c", "d", "c", "e", "e", "e"]
+    # e, c (begins at 4), b (begins at 1) are 7 rows; a would make 9 of 8, so it is validation's if 9 <= 9; d is test's
+    expected = {"e": "train", "c": "train", "b": "train", "a": "val", "d": "train"}
+    assert largest_first(groups, None, Sizes(), 0) == [expected[group] for group in groups]
+
+
+def deepchem(groups: list[str], train: float, val: float, rows: int) -> tuple[list[int], list[int], list[int]]:
+    """What DeepChem's ScaffoldSplitter documents: sets sorted by (size, first row) descending, three lists filled."""
+    sets: dict[str, list[int]] = {}
+    for row, group in enumerate(groups):
+        sets.setdefault(group, []).append(row)
+    filled: tuple[list[int], list[int], list[int]] = ([], [], [])
+    for _, members in sorted(((len(rows), rows[0]), rows) for rows in sets.values())[::-1]:
+        if len(filled[0]) + len(members) <= train * rows:
+            filled[0].extend(members)
+        elif len(filled[0]) + len(filled[1]) + len(members) <= (train + val) * rows:
+            filled[1].extend(members)
+        else:
+            filled[2].extend(members)
+    return filled
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_deepchem_on_random_groups(seed):
+    groups = [str(number) for number in np.random.default_rng(seed).zipf(1.5, 137)]
+    found = np.array(largest_first(groups, None, Sizes(), 0))
+    for split, rows in zip(NAMES, deepchem(groups, 0.8, 0.1, 137), strict=True):
+        assert np.flatnonzero(found == split).tolist() == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    ("groups", "names"),
+    [
+        ("aaaaabbbcd", "ttttttttev"),  # five and three fill the eight of training
+        ("aaaaaaabbc", "tttttttvvt"),  # two do not fit into training, one does
+        ("aaaaaaabbb", "ttttttteee"),  # three fit neither into training nor into validation
+        ("abcdefghij", "evtttttttt"),  # of equal size, the last row goes first
+        ("jkaaaaaaaa", "evtttttttt"),  # the largest goes first, wherever it stands
+    ],
+)
+def test_scaffolds_of_deepchem_by_hand(groups, names):
+    found = largest_first(list(groups), None, Sizes(), 0)
+    assert "".join({"train": "t", "val": "v", "test": "e"}[name] for name in found) == names
+
+
+def test_deepchem_keeps_scaffolds_as_they_are_and_the_others_keep_tautomers_together():
+    found = structures_of(["c1ccc2[nH]ccc2c1", "c1ccc2c(c1)C=CN2", "Cc1c[nH]cn1", "Cc1cnc[nH]1"])
+    assert found.keys[2] == found.keys[3]
+    odd = Structures(["a", "b", "c"], ["x", "y", "z"], ["k", "l", "k"])
+    assert SPLITTERS["scaffold"].groups(odd) == ["x", "y", "x"]
+    assert SPLITTERS["scaffold-deepchem"].groups(odd) == ["x", "y", "z"]
+
+
+def test_each_class_is_divided_by_the_shares():
+    y = np.array([[1.0]] * 20 + [[0.0]] * 180)
+    found = np.array(stratified([str(row) for row in range(200)], y, Sizes(), 0))
+    assert [np.sum(found[:20] == split) for split in NAMES] == [16, 2, 2]
+    assert [np.sum(found[20:] == split) for split in NAMES] == [144, 18, 18]
+
+
+def test_rare_combinations_of_labels_do_not_all_go_to_training():
+    y = np.random.default_rng(0).normal(size=(200, 2))
+    found = stratified([str(row) for row in range(200)], y, Sizes(), 0)
+    assert [found.count(split) for split in NAMES] == [160, 20, 20]
+
+
+@pytest.mark.parametrize("rows", range(1, 60))
+def test_random_splits_have_the_rounded_sizes(rows):
+    found = stratified([str(row) for row in range(rows)], None, Sizes(), 0)
+    assert all(abs(found.count(split) - share * rows) < 1 for split, share in Sizes().shares().items())
+
+
+def test_clusters_hold_what_is_alike_and_part_what_is_not():
+    alike = [f"CC(C)Cc1ccc(cc1)C(C){'C' * n}C(=O)O" for n in range(3, 6)]
+    found = SPLITTERS["butina"].groups(structures_of([*alike, "O=C1CCCCC1Cl", "FC(F)(F)c1ccncc1"]))
+    assert len(set(found[:3])) == 1 and len(set(found)) == 3
+
+
+def test_too_many_molecules_are_not_clustered(structures, monkeypatch):
+    monkeypatch.setattr(splits, "MAX_CLUSTERED", 299)
+    with pytest.raises(InputError, match=r"300 molecules, at most 299 .* split by scaffold"):
+        SPLITTERS["butina"].groups(structures)
+
+
+def test_times_by_hand():
+    times = np.array([2005, 2001, 2002, 2003, 2004, 2010, 2009, 2006, 2007, 2008])
+    keys = [*"abcdefghij"]
+    assert time_split(times, keys, Sizes()) == [*["train"] * 5, "test", "val", *["train"] * 3]
+    keys[5] = "b"  # measured in 2001 and again in 2010: both count from 2001
+    assert time_split(times, keys, Sizes())[5] == "train"
+    assert time_split(times, keys, Sizes())[6] == "test"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_training_row_is_later_than_a_test_row_and_no_time_is_torn(seed):
+    times = np.random.default_rng(seed).integers(1990, 2030, 200).astype(float)
+    found = np.array(time_split(times, [str(row) for row in range(200)], Sizes()))
+    assert times[found == "train"].max() < times[found == "val"].min()
+    assert times[found == "val"].max() < times[found == "test"].min()
+
+
+def test_times_are_numbers_or_dates():
+    assert read_times(["2001", " 1999.5"]).tolist() == [2001, 1999.5]
+    assert read_times(["1970-01-02", "1970-01-01T01:00", "1970-01-01T01:00+01:00"]).tolist() == [86400, 3600, 0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [(["2001", "soon"], "'soon' is neither"), (["2001", "2001-05-03"], "numbers and dates"), (["nan"], "'nan'")],
+)
+def test_times_that_cannot_be_read(texts, message):
+    with pytest.raises(InputError, match=message):
+        read_times(texts)
+
+
+@pytest.mark.parametrize("text", ["80:10:10", "0.8,0.1,0.1", "80.0:10:10"])
+def test_sizes(text):
+    assert read_sizes(text) == Sizes(0.8, 0.1, 0.1)
+    assert read_sizes(text).counts(1128) == {"train": 902, "val": 113, "test": 113}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "80:20", "90:10:0", "80:10:20", "40:10:10", "a:b:c", "-80:90:90", "nan:1:1", "inf:1:1"]
+)
+def test_sizes_that_cannot_be(text):
+    with pytest.raises(InputError, match="three positive numbers"):
+        read_sizes(text)
+
+
+def test_rounded_shares_add_up():
+    assert Sizes(0.5, 0.5, 1e-17).counts(3) == {"train": 2, "val": 1, "test": 0}, "1.5 and 1.5 are rounded up"
+    assert Sizes(0.9, 0.1, 0.0).counts(5) == {"train": 4, "val": 1, "test": 0}, "what is left over is not tested on"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_large_group_goes_where_all_of_it_has_room(seed):
+    groups = ["a"] * 16 + ["b"] * 16 + [f"single {number}" for number in range(8)]
+    found = balanced(groups, None, Sizes(0.5, 0.1, 0.4), seed)
+    assert {found[0], found[16]} == {"train", "test"}, "4 rows of training are left for the second group of 16"
+    assert [found.count(name) for name in NAMES] == [20, 4, 16]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_fits_nowhere_is_not_trained_on_for_being_first(seed):
+    groups = ["a"] * 30 + [f"single {number}" for number in range(10)]
+    found = balanced(groups, None, Sizes(0.2, 0.2, 0.6), seed)
+    assert set(found[:30]) == {"test"}
+    assert [found.count(name) for name in NAMES] == [8, 2, 30]
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+@pytest.mark.parametrize("folds", [2, 5])
+def test_every_row_is_out_of_fold_once(name, folds, structures, classes):
+    found = fold_splits(SPLITTERS[name], structures, classes, folds, 0)
+    assert np.sum(np.array(found) == "test", axis=0).tolist() == [1] * len(structures.smiles)
+    groups = SPLITTERS[name].groups(structures)
+    for names in found:
+        assert set(names) == set(NAMES)
+        assert len(set(zip(groups, names, strict=True))) == len(set(groups))
+    assert found == fold_splits(SPLITTERS[name], structures, classes, folds, 0)
+    assert found != fold_splits(SPLITTERS[name], structures, classes, folds, 1)
+
+
+def test_folds_are_of_one_size_and_stratified():
+    y = np.array([[1.0]] * 20 + [[0.0]] * 80)
+    found = fold_numbers([f"{row:03}" for row in range(100)], y, 5, 0)
+    assert np.bincount(found).tolist() == [20] * 5 and np.bincount(found[:20]).tolist() == [4] * 5
+
+
+def test_a_class_of_fewer_rows_than_folds_is_no_obstacle():
+    y = np.array([[1.0]] * 2 + [[0.0]] * 18)
+    assert np.bincount(fold_numbers([str(row) for row in range(20)], y, 5, 0)).tolist() == [4] * 5
+
+
+@pytest.mark.parametrize("folds", [0, 1, 4])
+def test_folds_that_cannot_be(folds):
+    with pytest.raises(InputError, match="choose from 2 to 3"):
+        fold_numbers(["a", "b", "c", "c"], None, folds, 0)
+
+
+def test_groups_that_share_a_molecule_are_merged():
+    assert merge_groups(["c", "b", "a", "d", "a"], ["1", "2", "2", "1", "3"]) == ["c", "a", "a", "c", "a"]
+
+
+def test_one_key_for_all_spellings_and_none_for_others():
+    assert molecule_key("OCC") == molecule_key("C(O)C") == "LFQSCWFLJHTTHZ-UHFFFAOYSA-N"
+    assert molecule_key("C[C@H](N)C(=O)O") != molecule_key("C[C@@H](N)C(=O)O")
+    assert molecule_key("CC*") == molecule_key("*CC") != ""
+
+
+def test_duplicates_and_labels_that_contradict_each_other():
+    keys = ["x", "y", "x", "z", "y", "x"]
+    y = np.array([[1.0, 0], [2, 1], [1.2, np.nan], [9, 9], [2.05, 0], [np.nan, np.nan]])
+    assert find_duplicates(keys, y, np.array([0.1, 0.0])) == [
+        Duplicate("x", (0, 2, 5), (0,)),
+        Duplicate("y", (1, 4), (1,)),
+    ]

@@ -1,0 +1,87 @@
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.task_guess import Column, guess_task, read_columns
+
+
+def column(*labels: str, name: str = "y") -> Column:
+    found = Column(name)
+    for label in labels:
+        found.add(label)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "classes"),
+    [
+        (["0", "1", "", "1.0"], "classification", ()),
+        (["True", "FALSE"], "classification", ()),
+        (["yes", "No"], "classification", ()),
+        (["Active", "inactive", "NA"], "classification", ()),
+        (["1", "1"], "classification", ()),
+        (["0", "1", "2"], "regression", ()),
+        (["0.5", "<3", "high"], "regression", ()),
+        (["1,5", "2"], "regression", ()),
+        (["0", "1", "1", "unclear"], "multiclass", ("0", "1", "unclear")),
+        (["active", "inactive", "inconclusive"], "multiclass", ("active", "inactive", "inconclusive")),
+        (["toxic", "safe", "Safe"], "multiclass", ("safe", "toxic")),
+        (["B", "a", "C", "b"], "multiclass", ("a", "B", "C")),
+        (["3 mg", "4 mg", "5"], "multiclass", ("3 mg", "4 mg", "5")),
+    ],
+)
+def test_the_task_of_labels_by_hand(labels, kind, classes):
+    guess = guess_task([column(*labels)])
+    assert (guess.kind, guess.classes) == (kind, classes) and guess.sentence.startswith("y")
+
+
+def test_sentences_say_what_was_found_and_how_to_choose_otherwise():
+    assert guess_task([column("0", "1")]).sentence == (
+        "y: labels '0', '1', so the task is classification; otherwise say --task regression"
+    )
+    assert guess_task([column("0.5", "7", "x")]).sentence == (
+        "y: numbers (1 labels are none and are skipped), so the task is regression; otherwise say --task classification"
+    )
+    assert guess_task([column("b", "a", "c")]).sentence == (
+        "y has 3 classes ('a', 'b', 'c'), so each gets a probability of its own; for one probability give a column of "
+        "0 and 1"
+    )
+
+
+def test_what_is_asked_for_is_done_or_refused():
+    assert guess_task([column("0", "1")], "regression").kind == "regression"
+    assert guess_task([column("0", "1")], "classification").sentence == ""
+    guess = guess_task([column("0", "2.0", "1", "2")], "classification")
+    assert (guess.kind, guess.classes) == ("multiclass", ("0", "1", "2.0")) and "3 classes" in guess.sentence
+    numbers = [f"{number}.5" for number in range(60)]
+    with pytest.raises(InputError, match=r"y has more than 50 different labels .*--task regression"):
+        guess_task([column(*numbers)], "classification")
+    with pytest.raises(InputError, match="y has more than 50 different labels"):
+        guess_task([column(*(f"note {number}" for number in range(51)))])
+
+
+def test_several_columns_are_of_one_kind():
+    numbers, classes, words = column("0.5", name="a"), column("0", "1", name="b"), column("x", "y", "z", name="c")
+    assert guess_task([numbers, column("7", name="d")]).kind == "regression"
+    assert guess_task([classes, column("yes", name="e")]).kind == "classification"
+    assert guess_task([numbers, classes], "regression").kind == "regression"
+    with pytest.raises(InputError, match="a asks for regression, b asks for classification"):
+        guess_task([numbers, classes])
+    with pytest.raises(
+        InputError, match=r"column c has 3 classes .* predict it alone, or give a column of 0 and 1 for"
+    ):
+        guess_task([classes, words])
+
+
+def test_a_column_without_labels_is_named():
+    with pytest.raises(InputError, match="column y has no labels"):
+        guess_task([column("", "NA")])
+
+
+def test_columns_are_read_from_a_table_and_a_pipe_is_not(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("smiles,a,b\nC,1,x\nCC\nCCC,2.5,X\n")
+    a, b = read_columns(str(path), ("a", "b", "c"))
+    assert (a.labels, a.numbers, a.texts) == (2, 2, {"1": "1", "2.5": "2.5"})
+    assert (b.labels, b.numbers, b.texts) == (2, 0, {"x": "x"})
+    with pytest.raises(InputError, match="- can be read only once"):
+        read_columns("-", ("a",))
