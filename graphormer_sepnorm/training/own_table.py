@@ -35,14 +35,12 @@ class Plan:
         blend: whether that forest takes part in the predictions, by the weight that validation chooses; of several
             classes that exclude each other it never does, because its probabilities do not add up to 1.
         resume: go on from the last saved epoch.
-        processes: as ``train_run``.
     """
 
     members: int = 1
     baseline: bool = True
     blend: bool = True
     resume: bool = False
-    processes: int = 1
 
 
 def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) -> dict:
@@ -106,7 +104,6 @@ def check_beginning(config: Config, outs: list[Path], plan: Plan) -> None:
     for out in outs:
         for run in folders(RunFolder(out), plan):
             run.check_free(plan.resume)
-    distributed.check_replicas(plan.processes)
     find_optimizer(config.train.optimizer)
 
 
@@ -126,7 +123,7 @@ def train_labelled(
             if distributed.rank() == 0:
                 write_labelled(run.path, labelled, config, options)
             distributed.wait_for_all()
-            train_run(own, run.path, resume=plan.resume, alone=nullcontext(), processes=plan.processes)
+            train_run(own, run.path, resume=plan.resume, alone=nullcontext())
     distributed.wait_for_all()
     val, test = (score_runs([run.path for run in runs], split) for split in ("val", "test"))
     if distributed.rank() > 0:

@@ -23,8 +23,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.replicas import run_together
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import open_table
@@ -136,7 +134,6 @@ def pretrain(
     out: Path,
     smiles_column: str | None = None,
     resume: bool = False,
-    processes: int = 1,
 ) -> dict:
     """Trains a body on the descriptors of all molecules of some tables.
 
@@ -145,7 +142,6 @@ def pretrain(
         recipe: one of ``SIZES``, perhaps with another optimisation.
         out: run folder; must be new unless ``resume``.
         resume: go on from the last saved epoch of ``out``.
-        processes: as ``train_run``.
 
     Returns:
         ``molecules, validation, skipped, targets, epoch, metric, value``; the value is the mean absolute error on
@@ -156,7 +152,6 @@ def pretrain(
     """
     run = RunFolder(out)
     run.check_free(resume)
-    distributed.check_replicas(processes)
     find_optimizer(recipe.train.optimizer)
     with advising("what is computed is kept: go on with the same command and --resume"):
         smiles = read_sources(sources, smiles_column)
@@ -170,15 +165,11 @@ def pretrain(
             part.dataset(config, name)
             for part, name in zip(corpus.split(recipe.train.seed), ("train", "val"), strict=True)
         )
-
-        def train_body() -> dict:
-            recorder = Recorder(Trainer(config, train, val, verbose=True), run)
-            with training_alone(run, resume):
-                if resume:
-                    recorder.resume()
-                return recorder.train()
-
-        facts = run_together(processes, train_body)
+        recorder = Recorder(Trainer(config, train, val, verbose=True), run)
+        with training_alone(run, resume):
+            if resume:
+                recorder.resume()
+            facts = recorder.train()
     return {
         "molecules": len(train),
         "validation": len(val),

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from graphormer_sepnorm.training.device_step import DeviceStep
 from ours import FEATURIZER, read
 from plain import Plain, padded
 from run import call
@@ -30,7 +31,6 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.tasks import Task, fit_scale
-from graphormer_sepnorm.training.device_step import DeviceStep
 from graphormer_sepnorm.training.optimizers import make_optimizers
 
 TARGETS = {"paper": 40_000, "best": 20_000}

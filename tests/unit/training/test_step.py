@@ -1,4 +1,4 @@
-"""One update of a model on the host: what it gives, and what it changes."""
+"""One update of a model: what it gives, what it changes, and that it waits for nothing."""
 
 from dataclasses import replace
 
@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import parameters_to_vector
 
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system.device import autocast
-from graphormer_sepnorm.training.step import HostStep, find_loss, follow, labels
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from graphormer_sepnorm.training.step import find_loss, follow, labels, step_unless
 from graphormer_sepnorm.training.trainer import Trainer
-from tests.robustness.tiny_run import tiny_config
+from tests.robustness.tiny_run import tiny_config, update
 
 
 def trainer_of(config: Config) -> Trainer:
@@ -27,13 +30,12 @@ def without_dropout() -> Config:
 def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping():
     config = without_dropout()
     trainer = trainer_of(replace(config, train=replace(config.train, clip_norm=1e-3)))
-    assert isinstance(trainer.step, HostStep)
     trainer.model.train()
-    batch = trainer.step.batch(np.arange(8))
+    batch = trainer.train.batch(np.arange(8))
     loss = find_loss(trainer.model, trainer.task, "32-true", batch)
     learning = [parameter for parameter in trainer.model.parameters() if parameter.requires_grad]
     gradients = torch.autograd.grad(loss, learning)
-    found, norm = trainer.step(np.arange(8), 1e-3).tolist()
+    found, norm = update(trainer, np.arange(8)).tolist()
     assert found == pytest.approx(loss.item(), rel=1e-5)
     assert norm == pytest.approx(torch.nn.utils.get_total_norm(gradients).item(), rel=1e-4) and norm > 1e-3
 
@@ -41,27 +43,58 @@ def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping()
 def test_averages_are_the_weights_after_the_first_update_and_follow_them_from_then_on():
     trainer = trainer_of(without_dropout())
     trainer.model.train()
-    trainer.step(np.arange(8), 1e-3)
+    update(trainer, np.arange(8))
     first = trainer.model.cls.detach().clone()
     assert trainer.evaluated.cls.equal(first)
-    trainer.step(np.arange(8, 15), 1e-3)
+    update(trainer, np.arange(8, 15))
     torch.testing.assert_close(trainer.evaluated.cls.detach(), 0.9 * first + 0.1 * trainer.model.cls.detach())
 
 
+def learned(trainer: Trainer) -> list[torch.Tensor]:
+    """Copies of all weights, and of their averages."""
+    return [tensor.detach().clone() for model in (trainer.model, trainer.evaluated) for tensor in model.parameters()]
+
+
+@pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "sgd"])
 @pytest.mark.parametrize("bad", [torch.inf, torch.nan])
-def test_an_update_whose_loss_is_not_finite_changes_nothing_that_learns(bad, monkeypatch):
-    trainer = trainer_of(without_dropout())
+def test_an_update_whose_loss_is_not_finite_changes_no_weight_and_spoils_none_of_the_next(bad, optimizer, monkeypatch):
+    """Before any other update, and between two of them; the last is an optimizer that does not know ``found_inf``."""
+    monkeypatch.setitem(OPTIMIZERS, "sgd", lambda model, train: [torch.optim.SGD(model.parameters(), momentum=0.9)])
+    config = without_dropout()
+    trainer = trainer_of(replace(config, train=replace(config.train, optimizer=optimizer)))
     trainer.model.train()
-    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
-    monkeypatch.setattr(trainer.task, "loss", lambda output, y, bounds: output.sum() * bad)
-    assert not trainer.step(np.arange(8), 1e-3).isfinite().all()
-    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
-    assert not trainer.average.n_averaged and not any(optimizer.state for optimizer in trainer.optimizers)
+    loss = trainer.task.loss
+    for _ in range(2):
+        before = learned(trainer)
+        monkeypatch.setattr(trainer.task, "loss", lambda output, y, bounds: output.sum() * bad)
+        assert not update(trainer, np.arange(8)).isfinite().all()
+        assert all(torch.equal(*both) for both in zip(before, learned(trainer), strict=True))
+        monkeypatch.setattr(trainer.task, "loss", loss)
+        assert update(trainer, np.arange(8, 15)).isfinite().all()
+        assert not all(torch.equal(*both) for both in zip(before, learned(trainer), strict=True))
+    assert all(weight.isfinite().all() for weight in learned(trainer))
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_step_that_may_be_skipped_is_the_optimizers_own(optimizer):
+    """Bit for bit, where it is not."""
+    found = []
+    for step in (lambda o: o.step(), lambda o: step_unless(torch.tensor(0.0), o, 0.01)):
+        torch.manual_seed(0)
+        model = Network(tiny_config().model)
+        optimizers = OPTIMIZERS[optimizer](model, replace(TrainConfig(), lr=0.01))
+        for _ in range(2):
+            for parameter in model.parameters():
+                parameter.grad = torch.randn_like(parameter)
+            for one in optimizers:
+                step(one)
+        found.append(parameters_to_vector(model.parameters()))
+    assert found[0].equal(found[1])
 
 
 def test_the_loss_is_computed_in_the_precision_of_the_run():
     trainer = trainer_of(without_dropout())
-    batch = trainer.step.batch(np.arange(8))
+    batch = trainer.train.batch(np.arange(8))
     model = trainer.model.eval()
     losses = [find_loss(model, trainer.task, precision, batch) for precision in ("32-true", "bf16-mixed")]
     with autocast("bf16-mixed", torch.device("cpu")):
