@@ -1,5 +1,6 @@
 """One update of a model: what it gives, what it changes, and that it waits for nothing."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,41 @@ from torch.nn.utils import parameters_to_vector
 
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.inference.forward import batches_for
+from graphormer_sepnorm.kernels import KERNELS_VARIABLE
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.system.device import autocast
+from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.system.device import Compute, autocast, computing
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from graphormer_sepnorm.training.step import find_loss, follow, labels, step_unless
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config, update
+
+META = torch.device("meta")
+
+
+@pytest.fixture
+def on_meta(monkeypatch) -> None:
+    """A device that refuses to tell any value; the fused AdamW believes that it is a GPU."""
+
+    def fused(*lists: list[torch.Tensor], found_inf: torch.Tensor, **options: object) -> None:
+        assert {tensor.device for some in lists for tensor in some} | {found_inf.device} == {META}
+
+    adam = sys.modules["torch.optim.adam"]
+    monkeypatch.setattr(adam, "_device_dtype_check_for_fused", lambda *arguments, **options: None)
+    monkeypatch.setattr(torch, "_fused_adamw_", fused)
+    with computing(Compute(META)):
+        yield
+
+
+def config_of(recipe: str, precision: str = "32-true", optimizer: str | None = None) -> Config:
+    """A recipe of three narrow layers, on the tiny dataset."""
+    tiny, found = tiny_config(epochs=1), RECIPES[recipe]
+    shape = found.architecture(tiny.model.atom_sizes, tiny.model.bond_sizes, 2)
+    train = replace(tiny.train, optimizer=optimizer or found.train.optimizer, precision=precision)
+    attention = shape.attention_layers and 2
+    model = replace(shape, layers=3, width=32, ffn_width=32, heads=4, attention_layers=attention)
+    return replace(tiny, model=model, train=train)
 
 
 def trainer_of(config: Config) -> Trainer:
@@ -51,8 +81,8 @@ def test_averages_are_the_weights_after_the_first_update_and_follow_them_from_th
 
 
 def learned(trainer: Trainer) -> list[torch.Tensor]:
-    """Copies of all weights, and of their averages."""
-    return [tensor.detach().clone() for model in (trainer.model, trainer.evaluated) for tensor in model.parameters()]
+    """Copies of all weights."""
+    return [parameter.detach().clone() for parameter in trainer.model.parameters()]
 
 
 @pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "sgd"])
@@ -72,7 +102,7 @@ def test_an_update_whose_loss_is_not_finite_changes_no_weight_and_spoils_none_of
         monkeypatch.setattr(trainer.task, "loss", loss)
         assert update(trainer, np.arange(8, 15)).isfinite().all()
         assert not all(torch.equal(*both) for both in zip(before, learned(trainer), strict=True))
-    assert all(weight.isfinite().all() for weight in learned(trainer))
+    assert all(weight.isfinite().all() for weight in (*learned(trainer), *trainer.evaluated.parameters()))
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -113,3 +143,45 @@ def test_following_by_hand():
     assert average.weight.tolist() == [1.25, 3.5] and average.running_mean.tolist() == [7.0, 7.0]
     follow(average, model, 0.75, first=True)
     assert average.weight.tolist() == [2.0, 5.0]
+
+
+@pytest.mark.parametrize("wait", [lambda x: x.item(), lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: bool(x)])
+def test_the_device_of_these_tests_refuses_to_wait(wait):
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        wait(torch.zeros((), device=META))
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("recipe", ["paper", "best", "local", "slim"])
+def test_updates_of_padded_batches_are_those_of_the_compiled_kernels(monkeypatch, recipe, optimizer):
+    """Losses and norms of three updates of batches of two sizes, of which each depends on those before."""
+    config = config_of(recipe, optimizer=optimizer)
+    config = replace(config, model=replace(config.model, dropout=0.0, attention_dropout=0.0))
+    found = []
+    for mode in ("auto", "off"):
+        monkeypatch.setenv(KERNELS_VARIABLE, mode)
+        trainer = trainer_of(config)
+        trainer.model.train()
+        batches = [np.arange(8), np.arange(8, 15), np.arange(15, 23)]
+        found.append(torch.stack([update(trainer, batch).double() for batch in batches]))
+    torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, recipe):
+    """Nor do the batches from which statistics are estimated anew, and predictions until all of them are read."""
+    trainer = trainer_of(config_of(recipe))
+    trainer.model.train()
+    for molecules in (np.arange(8), np.arange(8, 15)):
+        found = update(trainer, molecules)
+        assert found.device == META and found.shape == (2,)
+    assert {p.grad.device for p in trainer.model.parameters() if p.grad is not None} == {META}
+    states = [value for o in trainer.optimizers for state in o.state.values() for value in state.values()]
+    assert {value.device for value in states} == {META}
+    with trainer.autocast():
+        for batch in trainer.reestimation_batches(1):
+            trainer.model.encode(batch)
+        model = trainer.evaluated.eval()
+        with torch.inference_mode():
+            for batch in trainer.val.batches(batches_for(model, trainer.val), META):
+                assert trainer.task.predict(model(batch).float()).device == model.encode_cls(batch).device == META
