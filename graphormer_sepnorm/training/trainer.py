@@ -105,6 +105,8 @@ class Trainer:
         self.model.to(self.device)
         self.optimizers = make_optimizers(self.model, config.train)
         self.average = AveragedModel(self.model) if config.train.averaging else None
+        if config.train.compile:
+            self.model.compile(dynamic=True)
         self.step = Step(self.model, self.task, train, self.config.train, self.optimizers, self.average)
         self.progress = Progress()
 

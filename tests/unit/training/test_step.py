@@ -167,6 +167,24 @@ def test_updates_of_padded_batches_are_those_of_the_compiled_kernels(monkeypatch
     torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
 
 
+@pytest.mark.slow
+def test_a_compiled_model_learns_the_same(monkeypatch):
+    """Losses and norms of padded updates of two sizes; without the compiler of machine code, which takes minutes."""
+    torch._dynamo.reset()
+    monkeypatch.setenv(KERNELS_VARIABLE, "off")
+    whole = nn.Module.compile
+    monkeypatch.setattr(Network, "compile", lambda model, **options: whole(model, backend="aot_eager", **options))
+    config = replace(without_dropout(), model=replace(without_dropout().model, layers=1))
+    found = []
+    for compiled in (False, True):
+        trainer = trainer_of(replace(config, train=replace(config.train, compile=compiled)))
+        assert (trainer.model._compiled_call_impl is not None) == compiled
+        trainer.model.train()
+        batches = [np.arange(8), np.arange(8, 15)]
+        found.append(torch.stack([update(trainer, batch) for batch in batches]))
+    torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, recipe):
     """Nor do the batches from which statistics are estimated anew, and predictions until all of them are read."""
