@@ -16,14 +16,15 @@ from graphormer_sepnorm.interfaces import cli
 from tests.robustness import processes
 from tests.tiny import save_tiny
 
-TRAIN = ["--set", "model.layers=1"]
+TUNE = ["tune", "--csv", "molecules.csv", "--target-columns", "logp", "--out", "study", "--set", "model.layers=1"]
 COMMANDS = {
     "predict": (["predict", "model", "molecules.csv", "-o", "out.csv"], ".out.csv.lock"),
     "embed": (["embed", "model", "molecules.csv", "-o", "out.npz"], ".out.npz.lock"),
     "library": (["predict", "model", "library/*.csv", "-o", "scores", "--workers", "1"], "scores/library.lock"),
-    "tune": (["tune", "--csv", "molecules.csv", "--target-columns", "logp", "--out", "study", *TRAIN], "study/run.lock"),
+    "tune": (TUNE, "study/run.lock"),
     "pretrain": (["pretrain", "--smiles", "molecules.csv", "--size", "mini", "--out", "body"], "body/run.lock"),
 }
+SLOW = {"tune", "pretrain"}
 
 
 def run(folder: Path, messages: Path, arguments: list[str]) -> None:
@@ -58,7 +59,9 @@ def is_held(lock: Path, process: int) -> bool:
     return lock.exists() and any(Path(file.path) == lock for file in psutil.Process(process).open_files())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in COMMANDS]
+)
 def test_the_second_process_is_refused_and_leaves_the_first_ones_files(tmp_path, name):
     arguments, lock = COMMANDS[name]
     save_tiny(tmp_path / "model")
