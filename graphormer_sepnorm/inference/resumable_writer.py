@@ -176,7 +176,7 @@ class PartialFile:
     def discard(self) -> None:
         """Removes what is left of the growing; the record last, without which the rest would be nobody's."""
         self.path.unlink(missing_ok=True)
-        remove_leftovers(self.record.parent, self.record.name)
+        remove_leftovers(self.record.parent, f"{self.record.name}.")
         self.record.unlink(missing_ok=True)
 
 
