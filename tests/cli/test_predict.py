@@ -391,6 +391,18 @@ def test_info(command, model):
     assert {"architecture", "parameters", "training_data", "metric", "vocabulary", "licence"} <= set(facts)
 
 
+def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE", str(tmp_path))
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE_GB", "1.5")
+    (tmp_path / "some-store").mkdir()
+    (tmp_path / "some-store" / "shard").write_bytes(b"12345")
+    code, facts, _ = command("info", "--cache")
+    assert code == 0 and facts["entries"] == 1 and facts["bytes"] >= 5 and facts["limit"] == 1_500_000_000
+    for wrong in (["info"], ["info", model, "--cache"]):
+        code, _, messages = command(*wrong)
+        assert code == 2 and "name a model, or give --cache" in messages
+
+
 @pytest.mark.parametrize(
     "arguments", [["info", "no-such-model"], ["predict", "no-such-model", "in.csv", "-o", "o.csv"]]
 )
