@@ -327,7 +327,7 @@ def test_a_workbook_is_predicted(command, model, tmp_path):
     assert code == 2 and "in.csv is a zip archive or a workbook: save the table as CSV" in messages
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_run_goes_on_and_gives_the_same_bytes(model, tmp_path):
     sample_table().to_csv(tmp_path / "in.csv", index=False)
     main = "from graphormer_sepnorm.interfaces.cli import main; main()"

@@ -13,6 +13,14 @@ REPOSITORY = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 PAGES = ["README.md", *sorted(str(page.relative_to(REPOSITORY)) for page in (REPOSITORY / "docs").glob("*.md"))]
+LONG = {  # they train for minutes
+    "README.md",
+    "docs/fine-tune.md",
+    "docs/getting-started.md",
+    "docs/own-table.md",
+    "docs/predict.md",
+    "docs/scikit-learn.md",
+}
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -27,7 +35,10 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.nightly) if page in LONG else page for page in PAGES if blocks(page)],
+)
 def test_the_examples_run(page, tmp_path):
     """Python blocks share one session, as a reader who goes through them would have; shell blocks run in between."""
     for name in ("data", "train.py", "evaluate.py"):

@@ -91,7 +91,7 @@ def test_the_score_is_the_correlation_of_ranks(example, monkeypatch):
     assert example.sts_score(None, (["x"] * 3, ["x", "y", "z"], [0.0, 1.0, 3.0])) == pytest.approx(-1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_tiny_run_from_the_command_line(tmp_path):
     write_sts(tmp_path / "sts")
     tiny = ("--sentences", "128", "--width", "8", "--layers", "1", "--seeds", "1", "--sts", tmp_path / "sts")
@@ -108,7 +108,7 @@ def test_a_tiny_run_from_the_command_line(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["--sts", "--model"])
+@pytest.mark.parametrize("option", ["--sts", pytest.param("--model", marks=pytest.mark.nightly)])
 def test_a_folder_of_something_else_is_refused(tmp_path, option):
     done = run_example("sentences", option, tmp_path, "--out", tmp_path / "out")
     assert done.returncode == 2
