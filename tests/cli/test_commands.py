@@ -130,11 +130,12 @@ def test_what_is_not_a_run_is_refused(command, tmp_path, kind):
     assert messages.startswith("error: ") and "run" in messages and "Traceback" not in messages
 
 
-def test_unknown_split_is_refused(tmp_path):
-    done = run("evaluate.py", tmp_path, "--split", "final")
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+def test_unknown_split_is_refused(command, tmp_path):
+    code, _, messages = command("evaluate", tmp_path, "--split", "final")
+    assert code == 2 and "Traceback" not in messages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
 def test_help_names_every_option(script):
     done = run(script, "--help")

@@ -22,6 +22,7 @@ def test_whole_sentences_are_found(example):
     assert example.sentences_in(text) == ["It was e.g. a long and dark night.", "Then dawn came over all the hills!"]
 
 
+@pytest.mark.slow
 def test_the_corpus_is_there_and_its_parts_differ(example):
     corpus = example.wikipedia()
     sizes = {part: len(sentences) for part, sentences in corpus.sentences.items()}

@@ -26,6 +26,7 @@ def test_kernels_match_their_references_with_other_lanes(lanes):
     assert result.returncode == 0, result.stdout[-5000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", WIDTHS)
 def test_lanes_are_those_that_the_environment_names(lanes):
     assert imported(str(lanes)).stdout.split() == [str(lanes)]

@@ -71,6 +71,7 @@ def test_the_first_compiled_operation_imports_the_compiler():
     assert python(f"{OPERATION}print({COMPILERS})").stdout.strip() == "['llvmlite', 'numba']"
 
 
+@pytest.mark.slow
 def test_no_compiler_is_imported_where_the_environment_switches_kernels_off():
     assert python(f"{OPERATION}print({COMPILERS})", mode="off").stdout.strip() == "[]"
 
@@ -88,6 +89,7 @@ def test_switched_off_operations_are_plain_pytorch():
     assert type(attend_to_two_atoms()).__name__ == "FusedAttention"
 
 
+@pytest.mark.slow
 def test_processes_started_later_take_over_the_choice():
     use_kernels("off")
     code = "import os; from graphormer_sepnorm.kernels.switch import kernels_run; print(kernels_run())"

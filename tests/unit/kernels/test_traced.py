@@ -98,6 +98,7 @@ def test_graph_holds_the_operators(model):
     assert seen == [OPERATORS]
 
 
+@pytest.mark.slow
 def test_switched_off_the_graph_holds_plain_pytorch(model, monkeypatch):
     monkeypatch.setenv(KERNELS_VARIABLE, "off")
     seen = set()
@@ -147,6 +148,7 @@ def test_operators_are_what_pytorch_expects_of_them():
         torch.library.opcheck(operator, arguments)
 
 
+@pytest.mark.slow
 def test_operators_compute_what_the_functions_of_autograd_compute():
     ptr, heads, d = torch.tensor([0, 3, 4, 24]), 2, 5
     rows = [torch.randn(27, 3 * heads * d), torch.randn(27, 3 * heads * d), torch.randn(27, 2 * heads * d)]
