@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rdkit import Chem
 
@@ -133,7 +133,6 @@ def test_rdkit_is_silent_inside_our_calls_only(capfd):
 @given(st.text(alphabet="CNOcn()[]=#123+-@HAlB .%/\\*>", max_size=30) | st.text(max_size=10))
 @example("C\t\x1f")
 @example("C \x1c ethane")
-@settings(max_examples=300, deadline=None)
 def test_any_text_is_a_molecule_or_an_input_error(text):
     try:
         mol = read_smiles(text)

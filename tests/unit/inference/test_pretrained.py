@@ -268,6 +268,7 @@ def test_shipped_weights_load_by_name_with_their_card(name):
     assert find_recipe(name).train == model.run_config.train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(name):
     model = Graphormer.from_pretrained(name)
