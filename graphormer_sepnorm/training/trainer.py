@@ -180,7 +180,7 @@ class Trainer:
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
             taken: list[tuple[np.ndarray, Tensor]] = []
             for step, molecules in enumerate(batches):
-                lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
+                lr = learning_rate(train, (epoch - 1) * len(batches) + step, train.epochs * len(batches))
                 taken.append((molecules, self.step(molecules, lr)))
                 if len(taken) < self.step.updates_per_reading and step + 1 < len(batches):
                     continue
