@@ -150,7 +150,8 @@ class TrainConfig:
         start_from: run folder, weights file or name of shipped weights, all but whose head training starts from; None:
             random weights.
         frozen_layers: first blocks of ``start_from`` that keep their weights, with the embeddings before them.
-        frozen_epochs: first epochs in which all weights of ``start_from`` are kept and the head alone learns.
+        frozen_epochs: first epochs in which all weights of ``start_from`` are kept and only the head learns; at most
+            half of the epochs.
         patience: epochs without a better validation metric after which training stops; 0: it never stops early.
     """
 

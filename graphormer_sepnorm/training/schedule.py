@@ -37,10 +37,15 @@ def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) ->
     return np.array_split(order, num_batches(num_molecules, batch_size))
 
 
-def with_enough_epochs(config: TrainConfig, num_molecules: int) -> TrainConfig:
-    """The optimisation with the epochs that ``min_updates`` takes on a split of so many molecules, if they are more."""
-    epochs = math.ceil(config.min_updates / num_batches(num_molecules, config.batch_size))
-    return replace(config, epochs=max(config.epochs, epochs))
+def fitted_epochs(config: TrainConfig, num_molecules: int) -> TrainConfig:
+    """The optimisation with the epochs that a training split of so many molecules takes.
+
+    There are more of them than the config says if ``min_updates`` asks for more. At most half of them are frozen, so
+    that the weights before the head learn in a short run too.
+    """
+    least = math.ceil(config.min_updates / num_batches(num_molecules, config.batch_size))
+    epochs = max(config.epochs, least)
+    return replace(config, epochs=epochs, frozen_epochs=min(config.frozen_epochs, epochs // 2))
 
 
 def num_batches(num_molecules: int, batch_size: int) -> int:

@@ -220,6 +220,32 @@ def test_the_learning_rate_changes_with_every_update(run_config, warmup):
     assert len(set(expected)) >= 7 and min(expected) > 0
 
 
+@pytest.mark.parametrize(("epochs", "frozen"), [(1, []), (2, [1]), (5, [1, 2])])
+def test_the_body_learns_in_half_of_the_epochs_at_least_however_few_they_are(run_config, tmp_path, epochs, frozen):
+    source = tmp_path / "source"
+    data = molecules(16, run_config)
+    list(recorder(replace(run_config, train=replace(run_config.train, epochs=1)), data, data, source).epochs())
+    train = replace(run_config.train, epochs=epochs, start_from=str(source), frozen_epochs=2, seed=3)
+    trainer = Trainer(replace(run_config, train=train), data, data)
+    seen = []
+    for epoch in trainer.epochs():
+        if not any(parameter.requires_grad for parameter in trainer.body):
+            seen.append(epoch.epoch)
+    assert seen == frozen
+    before = checkpoint.load_model(source)[0].state_dict()
+    assert not trainer.model.cls.equal(before["cls"])
+
+
+def test_patience_counts_from_the_first_epoch_in_which_the_body_learns(run_config, tmp_path, monkeypatch):
+    """Every epoch is worse than the one before it; of four frozen ones and patience 2, six are trained."""
+    data = molecules(16, run_config)
+    list(recorder(replace(run_config, train=replace(run_config.train, epochs=1)), data, data, tmp_path).epochs())
+    train = replace(run_config.train, epochs=10, start_from=str(tmp_path), frozen_epochs=4, patience=2)
+    trainer = Trainer(replace(run_config, train=train), data, data)
+    monkeypatch.setattr(Trainer, "evaluate", lambda self, epoch: float(epoch))
+    assert [epoch.val_metric for epoch in trainer.epochs()] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_gradients_are_clipped(run_config, optimizer):
     train = replace(run_config.train, clip_norm=1e-3, optimizer=optimizer)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate, num_batches, with_enough_epochs
+from graphormer_sepnorm.training.schedule import epoch_batches, fitted_epochs, learning_rate, num_batches
 
 TRAIN = TrainConfig(lr=0.5, warmup=0.2, cooldown=0.4)
 
@@ -68,4 +68,16 @@ def test_an_epoch_has_every_molecule_once_in_an_order_of_its_own():
 )
 def test_a_small_split_is_passed_over_until_there_are_enough_updates(epochs, min_updates, expected):
     config = TrainConfig(epochs=epochs, batch_size=4, min_updates=min_updates)
-    assert with_enough_epochs(config, num_molecules=10) == replace(config, epochs=expected)  # three batches
+    assert fitted_epochs(config, num_molecules=10) == replace(config, epochs=expected)  # three batches
+
+
+@pytest.mark.parametrize(
+    ("epochs", "min_updates", "frozen", "expected"),
+    [(1, 0, 2, 0), (2, 0, 2, 1), (3, 0, 2, 1), (4, 0, 2, 2), (8, 0, 2, 2), (2, 12, 2, 2), (8, 0, 8, 4), (8, 0, 0, 0)],
+)
+def test_at_most_half_of_the_epochs_are_frozen(epochs, min_updates, frozen, expected):
+    """Also of those that ``min_updates`` adds: twelve updates are four epochs of three batches."""
+    train = {"epochs": epochs, "batch_size": 4, "min_updates": min_updates}
+    config = TrainConfig(**train, start_from="foundation", frozen_epochs=frozen)
+    assert fitted_epochs(config, num_molecules=10).frozen_epochs == expected
+    assert fitted_epochs(fitted_epochs(config, 10), 10) == fitted_epochs(config, 10)
