@@ -121,9 +121,9 @@ class ModelConfig:
     def atoms_count_after(self, layer: int) -> bool:
         """Whether the atoms that leave a layer change the prediction.
 
-        Those of the last one do so if they are read out, or share batch statistics with the CLS.
+        Those of the last one do so if they are read out, or if the norm of the CLS sees them.
         """
-        return layer < self.layers - 1 or self.readout != "cls" or self.norm == "sharenorm-batchnorm"
+        return layer < self.layers - 1 or self.readout != "cls" or NORMS[self.norm](self.width).cls_sees_atoms
 
 
 @dataclass(frozen=True, config=STRICT)
