@@ -24,7 +24,7 @@ from graphormer_sepnorm.training.trainer import Epoch, Trainer
 from tests.robustness import processes, tiny_run
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
-LAST_RATE = learning_rate(tiny_run.tiny_config().train, 3 / 4)  # of the third of four epochs
+LAST_RATE = learning_rate(tiny_run.tiny_config().train, 14, 20)  # of the third of four epochs of five updates
 RANDOM_KILLS, KILLS_IN_WRITES = 30, 20
 
 
