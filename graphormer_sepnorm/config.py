@@ -121,9 +121,9 @@ class ModelConfig:
     def atoms_count_after(self, layer: int) -> bool:
         """Whether the atoms that leave a layer change the prediction.
 
-        Those of the last one do so if they are read out, or share batch statistics with the CLS.
+        Those of the last one do so if they are read out, or if the norm of the CLS sees them.
         """
-        return layer < self.layers - 1 or self.readout != "cls" or self.norm == "sharenorm-batchnorm"
+        return layer < self.layers - 1 or self.readout != "cls" or NORMS[self.norm](self.width).cls_sees_atoms
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -151,7 +151,8 @@ class TrainConfig:
         start_from: run folder, weights file or name of shipped weights, all but whose head training starts from; None:
             random weights.
         frozen_layers: first blocks of ``start_from`` that keep their weights, with the embeddings before them.
-        frozen_epochs: first epochs in which all weights of ``start_from`` are kept and the head alone learns.
+        frozen_epochs: first epochs in which all weights of ``start_from`` are kept and only the head learns; at most
+            half of the epochs.
         patience: epochs without a better validation metric after which training stops; 0: it never stops early.
     """
 

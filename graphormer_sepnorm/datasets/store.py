@@ -29,6 +29,7 @@ from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 from graphormer_sepnorm.system.ahead import ahead
+from graphormer_sepnorm.system.cache import lock_of, mark_used, prune
 from graphormer_sepnorm.system.files import write_atomically
 
 SHARD_MOLECULES = 8192
@@ -215,13 +216,15 @@ def open_or_write(
         if not is_intact(folder, key):
             remove(folder)
             write_store(folder, read(), encodings, key, description)
+            prune(kept=folder)
+        mark_used(folder)
         return open_store(folder)
 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Within it, no other process is in the same block for this folder; raises InputError if the cache is read-only."""
-    lock = FileLock(folder.parent / f".{folder.name}.lock")
+    lock = FileLock(lock_of(folder))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()

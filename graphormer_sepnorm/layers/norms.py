@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 
 NormLayer = Callable[[int], nn.Module]
+BY_ROW = (nn.LayerNorm, nn.RMSNorm, nn.Identity)
 
 
 def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
@@ -46,7 +47,12 @@ class SepNorm(nn.Module):
         hidden_size: width d.
         cls_norm: makes the norm of the CLS rows from the width; BatchNorm in the paper.
         tok_norm: makes the norm of the other rows from the width; LayerNorm in the paper.
+
+    Attributes:
+        cls_sees_atoms: whether the norm of a CLS row depends on the rows of the other tokens: never.
     """
+
+    cls_sees_atoms = False
 
     def __init__(self, hidden_size: int, cls_norm: NormLayer = nn.BatchNorm1d, tok_norm: NormLayer = nn.LayerNorm):
         super().__init__()
@@ -103,6 +109,11 @@ class ShareNorm(nn.Module):
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
         """As that of ``SepNorm``; ``num_cls`` is not needed, there is one norm for all."""
         return self.norm_layer(x)
+
+    @property
+    def cls_sees_atoms(self) -> bool:
+        """Whether the norm of a CLS row depends on the rows of the other tokens; of norms not known it is said to."""
+        return not isinstance(self.norm_layer, BY_ROW)
 
     @property
     def of_atoms(self) -> nn.Module:

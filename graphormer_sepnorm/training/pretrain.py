@@ -83,7 +83,7 @@ def read_graphs(smiles: Smiles) -> list[MoleculeGraph]:
 
 
 def digest(smiles: list[str], y: np.ndarray) -> str:
-    return hashlib.sha256("\n".join(smiles).encode() + y.tobytes()).hexdigest()
+    return hashlib.sha256("\n".join(smiles).encode(errors="surrogateescape") + y.tobytes()).hexdigest()
 
 
 def read_sources(sources: Sequence[str], smiles_column: str | None = None) -> list[str]:

@@ -28,9 +28,9 @@ from graphormer_sepnorm.training.finetune import learning_body, start_from
 from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.schedule import (
     epoch_batches,
+    fitted_epochs,
     learning_rate,
     smallest_batch_size,
-    with_enough_epochs,
 )
 from graphormer_sepnorm.training.step import Step, find_loss, labels
 
@@ -83,7 +83,7 @@ class Trainer:
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
         check_learnable(config.task, train.y)
-        optimisation = with_enough_epochs(config.train, len(train))
+        optimisation = fitted_epochs(config.train, len(train))
         self.config = replace(config, task=fit_scale(config.task, train.y), train=optimisation)
         check_scorable(self.config.task, val.y, "validation")
         smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
@@ -117,9 +117,9 @@ class Trainer:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether as many epochs as the config's patience brought nothing better."""
-        patience = self.config.train.patience
-        return 0 < patience <= self.progress.epoch - self.progress.best_epoch
+        """Whether as many epochs as the config's patience brought nothing better; frozen ones do not count."""
+        train = self.config.train
+        return 0 < train.patience <= self.progress.epoch - max(self.progress.best_epoch, train.frozen_epochs)
 
     def autocast(self) -> AbstractContextManager:
         """Within it the model computes in the precision of the run."""
@@ -172,7 +172,7 @@ class Trainer:
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
             taken: list[tuple[np.ndarray, Tensor]] = []
             for step, (molecules, share) in enumerate(zip(batches, self.step.shares(batches), strict=True)):
-                lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
+                lr = learning_rate(train, (epoch - 1) * len(batches) + step, train.epochs * len(batches))
                 taken.append((molecules, self.step(share, lr)))
                 if len(taken) < self.step.updates_per_reading and step + 1 < len(batches):
                     continue

@@ -54,6 +54,7 @@ def test_the_help_of_a_command_imports_what_typer_does(name):
     assert not sorted(modules & (HEAVY | NOT_FOR_PREDICTING) - {"pydantic"})  # recent releases of typer convert with it
 
 
+@pytest.mark.slow
 def test_predicting_imports_what_it_needs(tmp_path):
     (tmp_path / "two.csv").write_text("smiles\nCCO\nc1ccccc1\n")
     modules = modules_after("predict", save_tiny(tmp_path / "run"), tmp_path / "two.csv", "-o", tmp_path / "out.csv")

@@ -27,6 +27,7 @@ from graphormer_sepnorm.training.baseline import fit_forest
 from tests.cli.test_starting import NOT_FOR_PREDICTING, modules_after
 from tests.cli.test_train_csv import tiny
 
+pytestmark = pytest.mark.slow
 HOSTILE = '<script>alert("1")</script> & $\\frac{x}$'
 PEPTIDE = "NC(C)C(=O)" * 67
 STRANGE = {"[Na+]": "Na was never seen", "CC[Pt](Cl)Cl": "Pt was never seen", PEPTIDE: "heavy atoms: 335, seen"}
@@ -163,7 +164,6 @@ def test_a_forest_takes_part_by_its_weight(regression, predicted, command, tmp_p
     assert plain == Graphormer.from_pretrained(regression / "model-0").predict(["CCO"])
 
 
-@pytest.mark.slow
 def test_the_scores_before_and_after_calibration_are_those_of_what_is_written(classification, predicted, command):
     """Of the weights file alone, and of the run folder."""
     test, kept = rows_of(classification, "test"), result_of(classification)

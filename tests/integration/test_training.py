@@ -216,9 +216,35 @@ def test_the_learning_rate_changes_with_every_update(run_config, warmup):
     trainer = Trainer(replace(run_config, train=train), data, data)
     rates = at_each_step(trainer, lambda optimizer: [group["lr"] for group in optimizer.param_groups])
     list(trainer.epochs())
-    expected = [learning_rate(train, update / 8) for update in range(1, 9)]
+    expected = [learning_rate(train, update, 8) for update in range(8)]
     assert rates == [[pytest.approx(rate)] * 2 for rate in expected]
-    assert len(set(expected)) >= 7
+    assert len(set(expected)) >= 7 and min(expected) > 0
+
+
+@pytest.mark.parametrize(("epochs", "frozen"), [(1, []), (2, [1]), (5, [1, 2])])
+def test_the_body_learns_in_half_of_the_epochs_at_least_however_few_they_are(run_config, tmp_path, epochs, frozen):
+    source = tmp_path / "source"
+    data = molecules(16, run_config)
+    list(recorder(replace(run_config, train=replace(run_config.train, epochs=1)), data, data, source).epochs())
+    train = replace(run_config.train, epochs=epochs, start_from=str(source), frozen_epochs=2, seed=3)
+    trainer = Trainer(replace(run_config, train=train), data, data)
+    seen = []
+    for epoch in trainer.epochs():
+        if not any(parameter.requires_grad for parameter in trainer.body):
+            seen.append(epoch.epoch)
+    assert seen == frozen
+    before = checkpoint.load_model(source)[0].state_dict()
+    assert not trainer.model.cls.equal(before["cls"])
+
+
+def test_patience_counts_from_the_first_epoch_in_which_the_body_learns(run_config, tmp_path, monkeypatch):
+    """Every epoch is worse than the one before it; of four frozen ones and patience 2, six are trained."""
+    data = molecules(16, run_config)
+    list(recorder(replace(run_config, train=replace(run_config.train, epochs=1)), data, data, tmp_path).epochs())
+    train = replace(run_config.train, epochs=10, start_from=str(tmp_path), frozen_epochs=4, patience=2)
+    trainer = Trainer(replace(run_config, train=train), data, data)
+    monkeypatch.setattr(Trainer, "evaluate", lambda self, epoch: float(epoch))
+    assert [epoch.val_metric for epoch in trainer.epochs()] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -291,16 +317,14 @@ def test_epochs_visit_every_molecule_once_in_new_order_and_no_batch_has_one():
     assert np.array_equal(np.concatenate(batches), np.concatenate(epoch_batches(65, 64, seed=1, epoch=1)))
 
 
-def test_learning_rate_by_hand():
-    config = TrainConfig(lr=2.0, warmup=0.2)
-    assert [learning_rate(config, p) for p in (0.0, 0.1, 0.2, 0.6, 1.0)] == pytest.approx([0, 1, 2, 1, 0])
-    assert learning_rate(TrainConfig(lr=2.0, warmup=0.0), 0.0) == 2.0
-
-
-def test_linear_learning_rate_by_hand():
-    config = TrainConfig(lr=2.0, warmup=0.2, schedule="linear")
-    assert [learning_rate(config, p) for p in (0.0, 0.1, 0.2, 0.4, 0.6, 1.0)] == pytest.approx([0, 1, 2, 1.5, 1, 0])
-    assert learning_rate(TrainConfig(lr=2.0, warmup=1.0, schedule="linear"), 1.0) == 2.0
+def test_a_run_of_one_update_learns(run_config):
+    data = molecules(16, run_config)
+    config = replace(run_config, train=replace(run_config.train, epochs=1, batch_size=16, weight_decay=0.0))
+    trainer = Trainer(config, data, data)
+    before = {name: value.clone() for name, value in trainer.model.named_parameters()}
+    (epoch,) = trainer.epochs()
+    assert epoch.lr > 0
+    assert any(not value.equal(before[name]) for name, value in trainer.model.named_parameters())
 
 
 def test_only_weight_matrices_decay(run_config):

@@ -74,7 +74,7 @@ def batch_norm_of_a_share(rank: int, size: int, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_synchronized_batch_norm_is_that_of_all_rows(tmp_path, size):
     in_group(batch_norm_of_a_share, tmp_path, size)
 
@@ -156,7 +156,7 @@ def assert_same_run(two: Path, one: Path, together: dict, alone: dict) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("optimizer", ["adamw", pytest.param("muon", marks=pytest.mark.nightly)])
 def test_two_processes_train_as_one(tmp_path, optimizer):
     """Odd sizes, missing labels, and BatchNorm on the CLS; without dropout, whose masks differ between processes."""
     one, two = tmp_path / "one", tmp_path / "two"
@@ -218,7 +218,7 @@ def train_beside_a_slow_compilation(rank: int, size: int, folder: Path) -> None:
     assert np.isfinite(epoch.train_loss)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_slow_first_compilation_ends_no_run(tmp_path):
     in_group(train_beside_a_slow_compilation, tmp_path, 2)
 
