@@ -16,7 +16,7 @@ from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
-from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.training.objectives.base import Objective
 from graphormer_sepnorm.training.optimizers import Parted
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class HostStep:
         fabric: that set up what follows.
         forward: the model as Fabric wraps it.
         model: in training.
-        task: its numbers on the device.
+        objective: what it is trained for.
         train: the training split.
         config: batch size, precision, clipping and averaging.
         optimizers: of the model's parameters, as Fabric wraps them.
@@ -63,15 +63,15 @@ class HostStep:
     def __init__(
         self,
         fabric: "Fabric",
-        forward: nn.Module,
+        forward: Network,
         model: Network,
-        task: Task,
+        objective: Objective,
         train: MoleculeDataset,
         config: TrainConfig,
         optimizers: Sequence[Optimizer],
         average: AveragedModel | None,
     ):
-        self.fabric, self.forward, self.model, self.task = fabric, forward, model, task
+        self.fabric, self.forward, self.model, self.objective = fabric, forward, model, objective
         self.train, self.config, self.optimizers, self.average = train, config, optimizers, average
 
     def batch(self, molecules: np.ndarray) -> GraphBatch:
@@ -80,7 +80,7 @@ class HostStep:
     def __call__(self, molecules: np.ndarray, lr: float) -> Tensor:
         set_rate(self.optimizers, lr)
         batch = self.batch(molecules)
-        loss = find_loss(self.forward, self.task, self.config.precision, batch) * self.weight_of_share(molecules)
+        loss = find_loss(self.forward, self.objective, self.config.precision, batch) * self.weight_of_share(molecules)
         self.model.zero_grad()
         self.fabric.backward(loss)
         distributed.average_gradients(self.model)
@@ -94,7 +94,7 @@ class HostStep:
 
     def weight_of_share(self, molecules: np.ndarray) -> float:
         """What the loss of this process's share counts, for the mean over processes to be the mean over all labels."""
-        counts = self.task.counts(*self.train.labels(molecules)).numpy()
+        counts = self.objective.counts(molecules).numpy()
         return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
 
     def follow(self) -> None:
@@ -111,17 +111,10 @@ def set_rate(optimizers: Sequence[Optimizer] | Sequence[Parted], lr: float) -> N
             group["lr"] = lr
 
 
-def find_loss(model: nn.Module, task: Task, precision: str, batch: GraphBatch) -> Tensor:
-    """The loss [] of a model for a batch with labels, in a precision as ``autocast`` knows it."""
+def find_loss(model: Network, objective: Objective, precision: str, batch: GraphBatch) -> Tensor:
+    """The loss [] of a model for a batch of the training split, in a precision as ``autocast`` knows it."""
     with autocast(precision, batch.x.device):
-        output = model(batch)
-    return task.loss(output.float(), labels(batch), batch.bounds)
-
-
-def labels(batch: GraphBatch) -> Tensor:
-    """The targets [B, tasks] of a batch of a prepared split, which has them."""
-    assert batch.y is not None
-    return batch.y
+        return objective.loss(model, batch)
 
 
 def follow(average: nn.Module, model: nn.Module, decay: float, first: bool) -> None:

@@ -10,7 +10,8 @@ from torch import nn
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.system.device import autocast
-from graphormer_sepnorm.training.step import HostStep, find_loss, follow, labels
+from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.training.step import HostStep, find_loss, follow
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config
 
@@ -30,7 +31,7 @@ def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping()
     assert isinstance(trainer.step, HostStep)
     trainer.model.train()
     batch = trainer.step.batch(np.arange(8))
-    loss = find_loss(trainer.model, trainer.task, "32-true", batch)
+    loss = find_loss(trainer.model, trainer.objective, "32-true", batch)
     learning = [parameter for parameter in trainer.model.parameters() if parameter.requires_grad]
     gradients = torch.autograd.grad(loss, learning)
     found, norm = trainer.step(np.arange(8), 1e-3).tolist()
@@ -53,7 +54,7 @@ def test_an_update_whose_loss_is_not_finite_changes_nothing_that_learns(bad, mon
     trainer = trainer_of(without_dropout())
     trainer.model.train()
     before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
-    monkeypatch.setattr(trainer.task, "loss", lambda output, y, bounds: output.sum() * bad)
+    monkeypatch.setattr(trainer.objective, "loss", lambda network, batch: network(batch).sum() * bad)
     assert not trainer.step(np.arange(8), 1e-3).isfinite().all()
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
     assert not trainer.average.n_averaged and not any(optimizer.state for optimizer in trainer.optimizers)
@@ -63,10 +64,11 @@ def test_the_loss_is_computed_in_the_precision_of_the_run():
     trainer = trainer_of(without_dropout())
     batch = trainer.step.batch(np.arange(8))
     model = trainer.model.eval()
-    losses = [find_loss(model, trainer.task, precision, batch) for precision in ("32-true", "bf16-mixed")]
+    losses = [find_loss(model, trainer.objective, precision, batch) for precision in ("32-true", "bf16-mixed")]
     with autocast("bf16-mixed", torch.device("cpu")):
         output = model(batch)
-    assert losses[1] == trainer.task.loss(output.float(), labels(batch), batch.bounds) != losses[0]
+    task = Task(trainer.config.task)
+    assert losses[1] == task.loss(output.float(), batch.y, batch.bounds) != losses[0]
 
 
 def test_following_by_hand():
