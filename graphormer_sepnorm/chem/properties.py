@@ -72,11 +72,32 @@ def murcko_scaffold(mol_or_smiles: Chem.Mol | str) -> str:
     """
     mol = read_smiles(mol_or_smiles) if isinstance(mol_or_smiles, str) else mol_or_smiles
     with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
-        scaffold = Chem.MurckoDecompose(mol)
+        scaffold = Chem.MurckoDecompose(with_implied_hydrogens(mol))
         scaffold.ClearComputedProps()
         scaffold.UpdatePropertyCache(strict=False)
         Chem.GetSymmSSSR(scaffold)
         return Chem.MolToSmiles(scaffold, isomericSmiles=False)
+
+
+def with_implied_hydrogens(mol: Chem.Mol) -> Chem.Mol:
+    """A copy in which hydrogens are implied wherever SMILES can imply them, however the molecule was written.
+
+    An atom that a scaffold cuts from its neighbors gets the hydrogens that it misses only if its own are implied.
+    """
+    mol = Chem.Mol(mol)
+    valence = Chem.GetPeriodicTable().GetDefaultValence
+    for atom in mol.GetAtoms():
+        needs_brackets = (
+            atom.GetFormalCharge()
+            or atom.GetNumRadicalElectrons()
+            or atom.GetChiralTag() != Chem.ChiralType.CHI_UNSPECIFIED
+            or (atom.GetIsAromatic() and atom.GetAtomicNum() != 6)
+        )
+        if atom.GetNoImplicit() and not needs_brackets and atom.GetTotalValence() == valence(atom.GetAtomicNum()):
+            atom.SetNumExplicitHs(0)
+            atom.SetNoImplicit(False)
+    mol.UpdatePropertyCache(strict=False)
+    return mol
 
 
 def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:

@@ -217,21 +217,28 @@ class Comparer:
 
 
 class Embedder:
-    """A model in evaluation mode as a source of embeddings."""
+    """A model in evaluation mode as a source of embeddings.
+
+    Attributes:
+        width: of the embeddings.
+        settings: whatever they depend on beside the model.
+    """
+
+    settings: tuple[str, ...] = ()
 
     def __init__(self, model: Network, config: Config):
         self.model = model
+        self.width = model.config.width
         self.models = [(model, config)]
         self.featurizer = config.featurizer
         self.device = model.cls.device
 
     def compute(self, molecules: Molecules) -> Embeddings:
-        width = self.model.config.width
-        values = rows_of_smiles(molecules, self.model, width, lambda data: embed_dataset(self.model, data))
+        values = rows_of_smiles(molecules, self.model, self.width, lambda data: embed_dataset(self.model, data))
         return Embeddings(values, molecules.errors)
 
 
-def stripping_salts(reader: Predictor | Embedder) -> None:
+def stripping_salts(reader: Reader) -> None:
     """Lets a reader look at the largest organic part of each SMILES alone."""
     reader.featurizer = without_salts(reader.featurizer)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
+from huggingface_hub import PyTorchModelHubMixin, get_hf_file_metadata, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
 from graphormer_sepnorm.chem.features import read_molecules
@@ -24,6 +24,7 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tasks import Task
 
 MOLECULES_PER_CHUNK = 8192
+SECONDS_TO_CONNECT = 5
 CARD = """---
 {{ card_data }}
 ---
@@ -32,6 +33,21 @@ Graphormer with separate normalization of the CLS token, for molecular property 
     from graphormer_sepnorm import Graphormer
     Graphormer.from_pretrained("this folder or repository").predict(["CCO", "c1ccccc1O"])
 """
+
+
+def hub_answers(name: str, revision: str | None, token: str | bool | None) -> bool:
+    """Whether the Hugging Face hub can be reached for the weights of a repository; asked once, for some seconds.
+
+    Raises:
+        HfHubHTTPError, HFValidationError: its answer is that there are none.
+    """
+    try:
+        get_hf_file_metadata(hf_hub_url(name, WEIGHTS, revision=revision), token=token, timeout=SECONDS_TO_CONNECT)
+    except (HfHubHTTPError, HFValidationError):
+        raise
+    except Exception:  # of the HTTP library of huggingface_hub, which changes with its versions
+        return False
+    return True
 
 
 class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not read
@@ -86,19 +102,20 @@ class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not r
             if Path(name).parent.is_dir():
                 raise
             try:
-                downloaded = hf_hub_download(
-                    name,
-                    WEIGHTS,
-                    revision=revision,
-                    cache_dir=cache_dir,
-                    force_download=force_download,
-                    token=token,
-                    local_files_only=local_files_only,
+                path = Path(
+                    hf_hub_download(
+                        name,
+                        WEIGHTS,
+                        revision=revision,
+                        cache_dir=cache_dir,
+                        force_download=force_download,
+                        token=token,
+                        local_files_only=local_files_only or not hub_answers(name, revision, token),
+                    )
                 )
             except (OSError, HfHubHTTPError, HFValidationError) as failure:
                 reason = type(failure).__name__
                 raise InputError(f"{error}, nor a repository that could be downloaded ({reason})") from None
-            path = Path(downloaded)
         loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
         return loaded

@@ -13,15 +13,15 @@ from typing import Literal
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, read_sized
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
-from graphormer_sepnorm.chem.smiles import one_molecule, strip_salts
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles, strip_salts
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import SPLITS, SplitName
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import Row, Table, not_one_column, open_table
-from graphormer_sepnorm.tables.label_text import is_missing, read_bound, read_class, read_number, same_label
+from graphormer_sepnorm.tables.label_text import as_float, is_missing, read_bound, read_class, read_number, same_label
 from graphormer_sepnorm.tables.splits import (
     SPLITTERS,
     Duplicate,
@@ -240,7 +240,7 @@ def label_reader(options: TableOptions, table: Table) -> Callable[[int, Row], La
         if row.error:
             raise InputError(row.error)
         texts = {name: row.fields[places[name]] for name in options.targets}
-        labels, bounds = read_labels(texts, options, table.delimiter not in ("", ","))
+        labels, bounds = read_labels(texts, options, table.delimiter == ";")
         if all(map(math.isnan, labels)) and not bounds:
             raise InputError("it has no label")
         found = LabelledRow(number, row.smiles, labels, bounds=bounds)
@@ -306,7 +306,7 @@ def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str
     answers = []
     for text in smiles:
         try:
-            mol = read_sized(text)
+            mol = read_smiles(text)
             scaffold, key = murcko_scaffold(mol), molecule_key(mol)
             with one_molecule(text or ""):
                 FEATURIZERS[featurizer].features(mol)
@@ -371,7 +371,7 @@ def table_task(options: TableOptions) -> TaskConfig:
 def read_weights(text: str | None) -> tuple[float, ...]:
     """Weights of targets such as "1,2,0.5"; raises InputError for what are no numbers."""
     try:
-        return tuple(float(part) for part in (text or "").split(",") if text)
+        return tuple(as_float(part) for part in (text or "").split(",") if text)
     except ValueError:
         raise InputError(f"the target weights are {text!r}: give a number for each column, such as 1,2,0.5") from None
 

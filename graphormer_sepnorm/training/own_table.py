@@ -35,14 +35,12 @@ class Plan:
         blend: whether that forest takes part in the predictions, by the weight that validation chooses; of several
             classes that exclude each other it never does, because its probabilities do not add up to 1.
         resume: go on from the last saved epoch.
-        processes: as ``train_run``.
     """
 
     members: int = 1
     baseline: bool = True
     blend: bool = True
     resume: bool = False
-    processes: int = 1
 
 
 def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) -> dict:
@@ -111,7 +109,6 @@ def check_beginning(config: Config, outs: list[RunFolder], plan: Plan) -> None:
             whole.check_parts(Parts("model", plan.members))
         for run in folders(whole, plan):
             run.check_free(plan.resume)
-    distributed.check_replicas(plan.processes)
     find_optimizer(config.train.optimizer)
 
 
@@ -133,7 +130,7 @@ def train_labelled(
             if distributed.rank() == 0:
                 write_labelled(run.path, labelled, config, options)
             distributed.wait_for_all()
-            train_run(own, run.path, resume=plan.resume, alone=nullcontext(), processes=plan.processes)
+            train_run(own, run.path, resume=plan.resume, alone=nullcontext())
     distributed.wait_for_all()
     val, test = (score_runs([run.path for run in runs], split) for split in ("val", "test"))
     if distributed.rank() > 0:

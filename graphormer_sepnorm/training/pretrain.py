@@ -14,8 +14,6 @@ from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.replicas import run_together
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import open_table
@@ -59,7 +57,7 @@ def read_graphs(smiles: Smiles) -> list[MoleculeGraph]:
 
 
 def digest(smiles: list[str], y: np.ndarray) -> str:
-    return hashlib.sha256("\n".join(smiles).encode() + y.tobytes()).hexdigest()
+    return hashlib.sha256("\n".join(smiles).encode(errors="surrogateescape") + y.tobytes()).hexdigest()
 
 
 def read_sources(sources: Sequence[str], smiles_column: str | None = None) -> list[str]:
@@ -78,7 +76,6 @@ def pretrain(
     out: Path,
     smiles_column: str | None = None,
     resume: bool = False,
-    processes: int = 1,
 ) -> dict:
     """Trains a body on all molecules of some tables.
 
@@ -88,7 +85,6 @@ def pretrain(
         recipe: one of ``SIZES``, perhaps with another optimisation.
         out: run folder; must be new unless ``resume``.
         resume: go on from the last saved epoch of ``out``.
-        processes: as ``train_run``.
 
     Returns:
         ``molecules, validation, skipped, targets, epoch, metric, value``; the value is the score of the best epoch on
@@ -99,7 +95,6 @@ def pretrain(
     """
     run = RunFolder(out)
     run.check_free(resume)
-    distributed.check_replicas(processes)
     find_optimizer(recipe.train.optimizer)
     with advising("what is computed is kept: go on with the same command and --resume"):
         smiles = read_sources(sources, smiles_column)
@@ -111,15 +106,11 @@ def pretrain(
             prepared(part, config, name)
             for part, name in zip(split(corpus, recipe.train.seed), ("train", "val"), strict=True)
         )
-
-        def train_body() -> dict:
-            recorder = Recorder(Trainer(config, train, val, verbose=True, make_objective=objective.objective), run)
-            with training_alone(run, resume):
-                if resume:
-                    recorder.resume()
-                return recorder.train()
-
-        facts = run_together(processes, train_body)
+        recorder = Recorder(Trainer(config, train, val, verbose=True, make_objective=objective.objective), run)
+        with training_alone(run, resume):
+            if resume:
+                recorder.resume()
+            facts = recorder.train()
     return {
         "molecules": len(train),
         "validation": len(val),

@@ -1,4 +1,4 @@
-"""The training loop, on Lightning Fabric: it yields epochs and knows no files of the run."""
+"""The training loop: it yields epochs and knows no files of the run."""
 
 import math
 import time
@@ -14,28 +14,25 @@ from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.datasets.on_device import DeviceDataset
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.inference.forward import computes_on_device
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm, synchronize_batch_norms
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.device import autocast
-from graphormer_sepnorm.training.device_step import DeviceStep
+from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.training.finetune import learning_body, start_from
 from graphormer_sepnorm.training.objectives.base import Objectives
 from graphormer_sepnorm.training.objectives.labels import Labels
-from graphormer_sepnorm.training.optimizers import Parted, make_optimizers
+from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.schedule import (
     epoch_batches,
     fitted_epochs,
     learning_rate,
     smallest_batch_size,
 )
-from graphormer_sepnorm.training.step import HostStep, Step, find_loss
+from graphormer_sepnorm.training.step import Step, find_loss
 
 REESTIMATE_BATCHES = 16
 
@@ -76,8 +73,7 @@ class Trainer:
         model: in training.
         evaluated: the model that is evaluated and kept: the averaged one where there is one.
         optimizers: each of its own parameters of the model.
-        step: what updates the model: on a GPU, of one process, without waiting for it.
-        validated: the validation split, where it is read.
+        step: what updates the model.
         progress: how far it has come.
 
     Raises:
@@ -102,8 +98,9 @@ class Trainer:
                 "start fewer, or choose a larger batch"
             )
         self.train, self.val, self.verbose = train, val, verbose
-        self.fabric = distributed.make_fabric()
-        self.objective = make_objective(config.task, train, val, self.fabric.device)
+        distributed.join()
+        self.device = current().device
+        self.objective = make_objective(config.task, train, val, self.device)
         self.config = replace(config, task=self.objective.task, train=fitted_epochs(config.train, len(train)))
         torch.manual_seed(config.train.seed)
         self.model = Network(config.model)
@@ -111,26 +108,12 @@ class Trainer:
         if config.train.start_from is not None:
             start_from(self.model, resolve_model(config.train.start_from), config.train.frozen_layers)
         self.body = learning_body(self.model)
-        optimizers = make_optimizers(self.model, config.train)
-        forward, *self.optimizers = self.fabric.setup(self.model, *optimizers)
+        self.model.to(self.device)
+        self.optimizers = make_optimizers(self.model, config.train)
         self.average = AveragedModel(self.model) if config.train.averaging else None
-        self.step: Step
-        self.validated: MoleculeDataset | DeviceDataset = val
-        parted = [optimizer for optimizer in optimizers if isinstance(optimizer, Parted)]
-        if distributed.num_processes() == 1 and computes_on_device(self.model) and len(parted) == len(optimizers):
-            self.step = DeviceStep(self.model, self.objective, train, self.config.train, parted, self.average)
-            self.validated = DeviceDataset(val, self.fabric.device)
-        else:
-            self.step = HostStep(
-                self.fabric,
-                forward,
-                self.model,
-                self.objective,
-                train,
-                self.config.train,
-                self.optimizers,
-                self.average,
-            )
+        if config.train.compile:
+            self.model.compile(dynamic=True)
+        self.step = Step(self.model, self.objective, train, self.config.train, self.optimizers, self.average)
         self.progress = Progress()
 
     @property
@@ -146,11 +129,11 @@ class Trainer:
 
     def autocast(self) -> AbstractContextManager:
         """Within it the model computes in the precision of the run."""
-        return autocast(self.config.train.precision, self.fabric.device)
+        return autocast(self.config.train.precision, self.device)
 
     def epochs(self) -> Iterator[Epoch]:
         """Trains from where the run stands to the last epoch."""
-        if distributed.has_time_limit():
+        if distributed.num_processes() > 1:
             self.compile()
             distributed.wait_for_all()
         while self.progress.epoch < self.config.train.epochs and not self.out_of_patience:
@@ -158,8 +141,9 @@ class Trainer:
 
     def compile(self) -> None:
         """Computes a gradient and forgets it, so that whatever an update compiles is compiled."""
-        batch = self.step.batch(np.arange(min(len(self.train), self.config.train.batch_size)))
-        loss = find_loss(self.model.eval(), self.objective, self.config.train.precision, batch)
+        molecules = np.arange(min(len(self.train), self.config.train.batch_size))
+        (share,) = self.step.shares([molecules])
+        loss = find_loss(self.model.eval(), self.objective, self.config.train.precision, share.batch)
         learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         torch.autograd.grad(loss, learning, allow_unused=True)
 
@@ -193,9 +177,9 @@ class Trainer:
         hidden = None if self.verbose and distributed.rank() == 0 else True
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
             taken: list[tuple[np.ndarray, Tensor]] = []
-            for step, molecules in enumerate(batches):
+            for step, (molecules, share) in enumerate(zip(batches, self.step.shares(batches), strict=True)):
                 lr = learning_rate(train, (epoch - 1) * len(batches) + step, train.epochs * len(batches))
-                taken.append((molecules, self.step(molecules, lr)))
+                taken.append((molecules, self.step(share, lr)))
                 if len(taken) < self.step.updates_per_reading and step + 1 < len(batches):
                     continue
                 for number, loss in enumerate(self.losses(taken, epoch, step + 2 - len(taken))):
@@ -235,7 +219,7 @@ class Trainer:
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.reset_running_stats()
         self.model.eval()
-        batches = (self.train.batch([molecule]).to(self.fabric.device) for molecule in molecules)
+        batches = (self.train.batch([molecule]).to(self.device) for molecule in molecules)
         losses = [find_loss(self.model, self.objective, self.config.train.precision, batch) for batch in batches]
         wrong = ~torch.stack(losses).isfinite().cpu().numpy()
         return molecules[wrong] if wrong.any() else molecules
@@ -255,4 +239,4 @@ class Trainer:
     def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
         train = self.config.train
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
-        return (self.step.batch(molecules) for molecules in batches[:REESTIMATE_BATCHES])
+        return (share.batch for share in self.step.shares(batches[:REESTIMATE_BATCHES]))

@@ -65,6 +65,7 @@ def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tm
     assert code == 0 and facts["training_data"] == "RDKit's descriptors of a.csv, b.smi"
 
 
+@pytest.mark.slow
 def test_an_interrupted_pretraining_ends_as_if_it_had_not_been(start, monkeypatch, tmp_path):
     assert start("whole")[0] == 0
     run_epoch = Trainer.run_epoch

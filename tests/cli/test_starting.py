@@ -10,14 +10,15 @@ import typer
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.runs.zoo import shipped_models
 from graphormer_sepnorm.version import __version__
 from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
 HEAVY = {"torch", "numpy", "rdkit", "pydantic", "torch_geometric", "numba", "ogb", "scipy", "sklearn", "pandas", "tqdm"}
 NOT_FOR_PREDICTING = {
-    "torch_geometric", "sklearn", "pandas", "matplotlib", "lightning_fabric", "captum", "ogb.graphproppred", "ogb.lsc",
-    "huggingface_hub", "torch._dynamo", "scipy.sparse", "scipy.special",
+    "torch_geometric", "torch._dynamo", "transformers", "pandas", "ogb", "sklearn", "scipy.sparse", "scipy.special",
+    "scipy.stats", "matplotlib", "captum", "huggingface_hub", "requests",
 }  # fmt: skip
 LEFT_BEHIND = """
 import atexit, sys
@@ -53,6 +54,7 @@ def test_the_help_of_a_command_imports_what_typer_does(name):
     assert not sorted(modules & (HEAVY | NOT_FOR_PREDICTING) - {"pydantic"})  # recent releases of typer convert with it
 
 
+@pytest.mark.slow
 def test_predicting_imports_what_it_needs(tmp_path):
     (tmp_path / "two.csv").write_text("smiles\nCCO\nc1ccccc1\n")
     modules = modules_after("predict", save_tiny(tmp_path / "run"), tmp_path / "two.csv", "-o", tmp_path / "out.csv")
@@ -123,3 +125,12 @@ def test_the_module_is_the_command_where_no_script_is_on_the_path():
     module = [sys.executable, "-m", "graphormer_sepnorm"]
     shown = subprocess.run([*module, "--version"], capture_output=True, text=True, cwd=REPOSITORY)
     assert (shown.returncode, shown.stdout) == (0, f"{__version__}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", shipped_models())
+def test_a_shipped_model_imports_what_it_needs_to_predict(name):
+    """Numba looks for BLAS in SciPy; of SciPy nothing else is imported."""
+    modules = modules_after("predict", name, "CCO")
+    assert {"torch", "rdkit"} <= modules
+    assert not sorted(modules & NOT_FOR_PREDICTING)

@@ -22,9 +22,10 @@ from graphormer_sepnorm.tasks import Task, fit_scale
 from graphormer_sepnorm.training import trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
 from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
-from graphormer_sepnorm.training.step import HostStep
+from graphormer_sepnorm.training.step import Share, Step
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.recorded import recorder
+from tests.robustness.tiny_run import update as update_by
 
 
 @pytest.fixture
@@ -181,16 +182,16 @@ def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monke
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
     run = recorder(run_config, train, val, tmp_path)
     trainer = run.trainer
-    update, average = HostStep.__call__, {}
+    update, average = Step.__call__, {}
 
-    def recording(step: HostStep, batch: np.ndarray, lr: float) -> torch.Tensor:
-        done = update(step, batch, lr)
+    def recording(step: Step, share: Share, lr: float) -> torch.Tensor:
+        done = update(step, share, lr)
         for name, value in trainer.model.named_parameters():
             now = value.detach().clone()
             average[name] = 0.9 * average[name] + 0.1 * now if name in average else now
         return done
 
-    monkeypatch.setattr(HostStep, "__call__", recording)
+    monkeypatch.setattr(Step, "__call__", recording)
     next(run.epochs())
     kept, config, facts = checkpoint.load_model(tmp_path)
     for name, value in kept.named_parameters():
@@ -204,7 +205,7 @@ def at_each_step(trainer: Trainer, look) -> list:
     """What ``look(optimizer)`` gives right before each step of each optimizer, from now on."""
     seen = []
     for optimizer in trainer.optimizers:
-        optimizer.optimizer.register_step_pre_hook(lambda inner, *arguments: seen.append(look(inner)))
+        optimizer.register_step_pre_hook(lambda inner, *arguments: seen.append(look(inner)))
     return seen
 
 
@@ -257,7 +258,7 @@ def test_gradients_are_clipped(run_config, optimizer):
         return sum(float(gradient.double().square().sum()) for gradient in gradients if gradient is not None)
 
     seen = at_each_step(trainer, squared_norm)
-    trainer.step(np.arange(16), 1e-3)
+    update_by(trainer, np.arange(16))
     assert sum(seen) ** 0.5 == pytest.approx(1e-3, rel=1e-3)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Device, Processes, TrainingPrecision, with_given
+from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, with_given
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.training.objectives import OBJECTIVES
 
@@ -27,7 +27,6 @@ def pretrain(
     seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
-    processes: Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
 ) -> None:
     """Pre-train a Graphormer on molecules without labels, to be fine-tuned by train --from OUT.
@@ -45,7 +44,7 @@ def pretrain(
     train_config = in_precision(with_given(SIZES[size].train, {"epochs": epochs, "seed": seed}), precision)
     recipe = replace(SIZES[size], train=train_config)
     with computing(choose(device)):
-        result = pretrain(smiles, find_objective(objective), recipe, out, smiles_column, resume, processes)
+        result = pretrain(smiles, find_objective(objective), recipe, out, smiles_column, resume)
     if result["skipped"]:
         print(f"{result['skipped']} rows were skipped: they have no molecule that can be read", file=sys.stderr)
     print(json.dumps(result))

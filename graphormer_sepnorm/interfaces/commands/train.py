@@ -16,7 +16,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import (
     Balance,
     Device,
-    Processes,
     Root,
     Settings,
     SplitColumn,
@@ -103,7 +102,6 @@ def train(
     settings: Settings = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
-    processes: Processes = 1,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
     start: Annotated[
@@ -204,10 +202,10 @@ def train(
     started = time.perf_counter()
     with computing(compute):
         if csv is None:
-            result = train_run(config, folder, root, resume, processes=processes)
+            result = train_run(config, folder, root, resume)
         else:
             table = replace(table, seed=config.train.seed)
-            plan = Plan(ensemble or (MEMBERS if recipe == "foundation" else 1), baseline, blend, resume, processes)
+            plan = Plan(ensemble or (MEMBERS if recipe == "foundation" else 1), baseline, blend, resume)
             if folds is None:
                 result = train_table(table, config, folder, plan)
             else:

@@ -1,8 +1,11 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from ogb.utils.features import get_atom_feature_dims, get_bond_feature_dims
 from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
@@ -18,6 +21,7 @@ from graphormer_sepnorm.chem.features import (
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.labels import structures_or_errors
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
@@ -26,6 +30,23 @@ DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
 
 def all_smiles() -> list[str]:
     return [*sample_table().smiles, *pd.read_csv(DRUGS).smiles, *(text.strip() for text in ODDITIES.values())]
+
+
+def test_vocabularies_of_ogb_are_those_of_ogb():
+    assert FEATURIZERS["ogb"].atom_sizes == tuple(get_atom_feature_dims())
+    assert FEATURIZERS["ogb"].bond_sizes == tuple(get_bond_feature_dims())
+
+
+def test_importing_features_imports_nothing_of_ogb():
+    """OGB's import starts threads that look for updates."""
+    code = "import sys, graphormer_sepnorm.chem.features; print([name for name in sys.modules if name[:3] == 'ogb'])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("smiles", ["*", "[C-5]", "[C-6]", "[C+6]", "[FeH9]", "[U](F)(F)(F)(F)(F)F", "[Co@OH9]"])
+def test_ogb_features_of_odd_atoms_are_those_of_ogb(smiles):
+    graph, expected = FEATURIZERS["ogb"].graph(smiles), smiles2graph(smiles)
+    assert np.array_equal(graph.x, expected["node_feat"])
 
 
 def rows_as_sets(edge_index: np.ndarray, edge_attr: np.ndarray) -> list[tuple]:
@@ -58,7 +79,10 @@ def test_zinc_atoms_by_hand():
         "C[C@H](N)O": ["C", "C H1", "N", "O"],
         "C[NH3+]": ["C", "N H3 +"],
         "CC(=O)[O-]": ["C", "C", "O", "O -"],
-        "[PH3]": ["P"],  # ZINC has none with three hydrogens
+        "c1cc[nH]c1": ["C", "C", "C", "N", "C"],
+        "[CH3][13CH2][OH]": ["C", "C", "O"],
+        "[H]C([H])([H])N([H])[H]": ["C", "N"],
+        "[PH3]": ["P"],
     }
     for smiles, names in expected.items():
         assert [ZINC_ATOM_TYPES[row[0]] for row in FEATURIZERS["zinc"].graph(smiles).x] == names
@@ -74,7 +98,19 @@ def test_odd_molecules_are_read(smiles):
 
 @pytest.mark.parametrize(
     ("smiles", "message"),
-    [("[Na+]", "element Na is not"), ("[NH3]->[Cu]", "is not in this model's vocabulary"), ("C" * 1001, "1,001 atoms")],
+    [
+        ("[Na+]", "element Na is not"),
+        ("[NH3]->[Cu]", "is not in this model's vocabulary"),
+        ("C" * 1001, "1,001 atoms"),
+        ("[CH3]", r"the atom \[CH3\] with 1 unpaired electron is not in this model's vocabulary"),
+        ("[CH2]", r"\[CH2\] with 2 unpaired electrons is not"),
+        ("[C-5]", r"\[C-5\] is not"),
+        ("[C+10]", r"\[C\+10\] with 14 unpaired electrons is not"),
+        ("[O-2]", r"\[O-2\] is not"),
+        ("[N]=O", r"\[N\] with 1 unpaired electron is not"),
+        ("[NH4+]", r"\[NH4\+\] is not"),
+        ("[Cl-]", r"\[Cl-\] is not"),
+    ],
 )
 def test_molecules_outside_the_vocabulary_are_refused(smiles, message):
     with pytest.raises(InputError, match=message):
@@ -140,7 +176,7 @@ def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_k
         ("", "", error),
         ("", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", ""),
     ]
-    for module in (features, properties):
+    for module in (features, properties, labels):
         monkeypatch.setattr(module, "read_smiles", read)
     assert structures_or_errors(featurizer, smiles) == expected
     assert parsed == smiles

@@ -77,6 +77,7 @@ def test_a_grid_search_over_numpy_numbers():
     assert set(search.best_params_) == {"lr", "layers"}
 
 
+@pytest.mark.slow
 def test_training_learns():
     learned = GraphormerRegressor(**{**TINY, "epochs": 30, "width": 16}, lr=1e-2, batch_size=8).fit(SMILES, LENGTH)
     assert learned.score(SMILES, LENGTH) > 0.8

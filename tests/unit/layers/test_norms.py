@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from graphormer_sepnorm import SepNorm, ShareNorm
-from graphormer_sepnorm.layers.batch_norm import BatchNorm
 from graphormer_sepnorm.layers.norms import NORMS
 
 
@@ -25,12 +24,12 @@ def test_published_interface():
 
 
 KINDS = {
-    "sepnorm": [BatchNorm, nn.LayerNorm],
+    "sepnorm": [nn.BatchNorm1d, nn.LayerNorm],
     "sepnorm-layernorm": [nn.LayerNorm, nn.LayerNorm],
-    "sepnorm-batchnorm": [BatchNorm, BatchNorm],
-    "sepnorm-layernorm-batchnorm": [nn.LayerNorm, BatchNorm],
+    "sepnorm-batchnorm": [nn.BatchNorm1d, nn.BatchNorm1d],
+    "sepnorm-layernorm-batchnorm": [nn.LayerNorm, nn.BatchNorm1d],
     "sharenorm": [nn.LayerNorm],
-    "sharenorm-batchnorm": [BatchNorm],
+    "sharenorm-batchnorm": [nn.BatchNorm1d],
 }
 
 
