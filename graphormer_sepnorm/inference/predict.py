@@ -21,7 +21,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forest import Forest, blended, forest_arrays, forest_features, load_forest
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
-from graphormer_sepnorm.inference.trust import Trust, load_trust, trust_arrays
+from graphormer_sepnorm.inference.trust import Trust, load_trust, spread_of_models, trust_arrays
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.arrays import array_digest
@@ -159,7 +159,8 @@ class Predictor:
         by_model = np.stack([self.predict_with(model, config, molecules) for model, config in self.models])
         values = combined(by_model, molecules.smiles, self.forest, self.trust)
         warnings = self.trust.domain.warnings(molecules.smiles) if self.trust else [""] * len(molecules.errors)
-        return Predictions(values, by_model.std(axis=0), molecules.errors, warnings)
+        spread = spread_of_models(by_model).astype(np.float32)
+        return Predictions(values, spread, molecules.errors, warnings)
 
     def predict_with(self, model: Network, config: Config, molecules: Molecules) -> np.ndarray:
         task = Task(config.task, self.device)

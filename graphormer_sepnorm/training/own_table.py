@@ -11,7 +11,7 @@ import numpy as np
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS, cache_root
 from graphormer_sepnorm.inference.forest import Forest, blended, save_forest
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_folds, read_labelled
@@ -59,7 +59,7 @@ def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) ->
     Raises:
         InputError: as ``read_labelled`` and ``train_run``; nothing is written if the table cannot be used.
     """
-    check_beginning(config, [out], plan)
+    check_beginning(config, [RunFolder(out)], plan)
     labelled = read_labelled(options, config.featurizer)
     check_splits(options, config.task, labelled)
     return train_labelled(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
@@ -80,11 +80,14 @@ def train_folds(options: TableOptions, config: Config, out: Path, plan: Plan) ->
     Raises:
         InputError: as ``train_table`` and ``read_folds``.
     """
-    whole = RunFolder(out)
-    check_beginning(config, [whole.fold(number).path for number in range(options.folds)], plan)
+    whole, parts = RunFolder(out), Parts("fold", options.folds)
+    whole.check_parts(parts)
+    check_beginning(config, [whole.fold(number) for number in range(options.folds)], plan)
     tables = read_folds(options, config.featurizer)
     for labelled in tables:
         check_splits(options, config.task, labelled)
+    if distributed.rank() == 0:
+        whole.begin_parts(parts)
     results = [
         train_labelled(labelled, options, config, whole.fold(number), plan) for number, labelled in enumerate(tables)
     ]
@@ -99,10 +102,12 @@ def train_folds(options: TableOptions, config: Config, out: Path, plan: Plan) ->
     return result | numbers_of_rows(tables[0])
 
 
-def check_beginning(config: Config, outs: list[Path], plan: Plan) -> None:
+def check_beginning(config: Config, outs: list[RunFolder], plan: Plan) -> None:
     """Raises InputError for what is known to be wrong before the table is read."""
-    for out in outs:
-        for run in folders(RunFolder(out), plan):
+    for whole in outs:
+        if plan.members > 1:
+            whole.check_parts(Parts("model", plan.members))
+        for run in folders(whole, plan):
             run.check_free(plan.resume)
     find_optimizer(config.train.optimizer)
 
@@ -117,6 +122,8 @@ def train_labelled(
 ) -> dict:
     """As ``train_table``, on a table that is read and divided."""
     runs = folders(whole, plan)
+    if plan.members > 1 and distributed.rank() == 0:
+        whole.begin_parts(Parts("model", plan.members))
     for number, run in enumerate(runs):
         own = replace(config, train=replace(config.train, seed=config.train.seed + number))
         with training_alone(run, plan.resume):

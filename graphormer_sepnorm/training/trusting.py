@@ -28,6 +28,7 @@ from graphormer_sepnorm.inference.trust import (
     fit_calibration,
     fit_domain,
     fit_intervals,
+    spread_of_models,
 )
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
@@ -77,7 +78,7 @@ def fit_trust(first: FirstModel, val: Scores) -> Trust:
     if val.task.kind == "classification":
         return Trust(domain, calibration=fit_calibration(val.y, val.prediction))
     if val.task.kind == "regression" and not np.isnan(val.y).all(axis=0).any():
-        return Trust(domain, intervals=fit_intervals(val.y, val.prediction, val.by_network.std(axis=0)))
+        return Trust(domain, intervals=fit_intervals(val.y, val.prediction, spread_of_models(val.by_network)))
     return Trust(domain)
 
 
@@ -109,7 +110,7 @@ def measure(run: RunFolder, trust: Trust, test: Scores, final: Scores) -> dict:
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
     """The share of the labels in their interval and the mean width [T] each; NaN where there are no such intervals."""
     try:
-        half_widths = intervals.half_widths(confidence, test.by_network.std(axis=0))
+        half_widths = intervals.half_widths(confidence, spread_of_models(test.by_network))
     except InputError:  # too few molecules of calibration
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
     return coverage(test.y, test.prediction, half_widths), 2 * half_widths.mean(axis=0)
@@ -155,7 +156,7 @@ def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> 
 
     Several regressions are measured in standard deviations of their training labels, so that they can be averaged.
     """
-    errors = np.abs(y - prediction)
+    errors = np.abs(np.subtract(y, prediction, dtype=np.float64))
     if task.kind == "regression" and len(task.targets) > 1:
         errors = errors / np.array(task.std)
     labelled = ~np.isnan(errors)

@@ -53,6 +53,7 @@ REGISTRIES = {
     "datasets.benchmarks": "DATASETS",
     "recipes": "RECIPES",
     "training.optimizers": "OPTIMIZERS",
+    "training.objectives": "OBJECTIVES",
 }
 # Tested by what they do as a whole, from the shell or in whole trainings.
 ELSEWHERE = {
@@ -69,6 +70,7 @@ ELSEWHERE = {
     "interfaces.commands.sweep": "tests/cli/test_leaderboard.py",
     "interfaces.commands.train": "tests/cli/test_train_csv.py",
     "interfaces.commands.tune": "tests/cli/test_tune.py",
+    "training.objectives.base": "tests/unit/training/objectives/test_objectives.py",
     "training.trainer": "tests/integration/test_training.py",
 }
 # Of no module: the names of the package, its rooms, a registry as a whole, the generator in data/, and bfloat16 in
@@ -78,6 +80,7 @@ OF_NO_MODULE = {
     "test_layout.py",
     "encodings/test_encodings.py",
     "datasets/test_sample.py",
+    "training/objectives/test_objectives.py",
     "training/test_precision.py",
 }
 IMPORT_ALL = """
