@@ -44,7 +44,8 @@ def descriptors(smiles: Smiles) -> np.ndarray:
 def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
     """As ``descriptors``, from the file of these SMILES in ``folder``; written before if it is not there or damaged."""
     text = "\n".join([rdBase.rdkitVersion, *NAMES, *map(str, smiles)])
-    path = folder / f"{hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:32]}.npz"
+    digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    path = folder / f"{digest[:32]}.npz"
     try:
         return np.load(path)["values"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):

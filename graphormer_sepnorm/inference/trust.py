@@ -324,7 +324,9 @@ def fit_domain(smiles: list[str], embeddings: np.ndarray | None = None) -> Domai
         np.array([min(atoms), max(atoms)], np.int64),
         np.array([min(charges), max(charges)], np.int64),
         np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
-        np.frombuffer("\n".join(" ".join(smiles[row].split()) for row in kept).encode(errors="surrogateescape"), np.uint8),
+        np.frombuffer(
+            "\n".join(" ".join(smiles[row].split()) for row in kept).encode(errors="surrogateescape"), np.uint8
+        ),
     )
 
 

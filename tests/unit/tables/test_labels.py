@@ -134,6 +134,15 @@ def test_commas_are_decimal_points_where_columns_are_not_divided_by_them(tmp_pat
     assert [reason for _, _, reason in labelled.skipped] == ["y is '9,234': write 9234 or 9.234"]
 
 
+def test_a_comma_before_three_digits_is_not_guessed_at_between_tabs(tmp_path):
+    path = tmp_path / "table.tsv"
+    labels = ["1,234", *(f"{number},5" for number in range(2, 11))]
+    path.write_text("\n".join(["smiles\ty", *(f"{'C' * (row + 1)}\t{text}" for row, text in enumerate(labels))]))
+    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
+    assert [reason for _, _, reason in labelled.skipped] == ["y is '1,234': write 1234 or 1.234"]
+    assert labelled.rows[0].labels == [2.5]
+
+
 def test_several_classes_are_a_column_each(tmp_path):
     path = table_of(tmp_path, "y", "Low", "high", "mid", "", *["low", "high", "mid"] * 4)
     guess = task_of_table(path, ("y",))
@@ -154,6 +163,8 @@ def test_a_task_has_the_metric_loss_and_weights_that_are_asked_for():
 
 def test_weights_are_numbers():
     assert read_weights("1,2, 0.5") == (1.0, 2.0, 0.5) and read_weights(None) == ()
+    with pytest.raises(InputError, match="target weights are '1_0,2'"):
+        read_weights("1_0,2")
     with pytest.raises(InputError, match=r"give a number for each column, such as 1,2,0\.5"):
         read_weights("1;2")
 
