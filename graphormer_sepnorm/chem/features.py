@@ -5,6 +5,7 @@ Axis letters: T atoms and E directed bonds of all molecules.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -341,19 +342,26 @@ def without_salts(featurizer: str) -> str:
 
 @dataclass(frozen=True)
 class Molecules:
-    """What was read from some SMILES.
+    """What was read from some SMILES, once, for everything that looks at the molecules.
 
     Attributes:
         graphs: the molecules that could be read.
         rows: int64 [len(graphs)], the number of each one's SMILES.
         errors: one text per SMILES, why it could not be read; "" where it could.
         smiles: what was read, as ``looked_at`` gives it.
+        mols: one per SMILES, as ``read_smiles`` reads it and nobody changes it; None where there is an error.
     """
 
     graphs: Graphs
     rows: np.ndarray
     errors: list[str]
     smiles: Sequence[str | None]
+    mols: list[Chem.Mol | None]
+
+    @cached_property
+    def canonical(self) -> list[str]:
+        """The canonical SMILES, equal for all spellings of a molecule; "" where there is an error."""
+        return ["" if mol is None else Chem.MolToSmiles(mol) for mol in self.mols]
 
 
 def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
@@ -361,6 +369,27 @@ def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
     if not FEATURIZERS[featurizer].strips_salts:
         return smiles
     return [strip_salts(text) if isinstance(text, str) else text for text in smiles]
+
+
+def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 0) -> Graphs:
+    """The graphs of a whole table, for training; of the molecules nothing else is kept.
+
+    Args:
+        featurizer: name in ``FEATURIZERS``.
+        smiles: all of them readable.
+        first_row: number of the first SMILES, for the message.
+
+    Raises:
+        InputError: a SMILES cannot be read; the message names its row.
+    """
+    found = FEATURIZERS[featurizer]
+    graphs = []
+    for row, text in enumerate(looked_at(featurizer, smiles), first_row):
+        try:
+            graphs.append(found.graph(text))
+        except InputError as error:
+            raise InputError(f"row {row} (counted from 0): {error}") from None
+    return found.pack(graphs)
 
 
 def read_molecules(
@@ -379,13 +408,16 @@ def read_molecules(
     """
     found = FEATURIZERS[featurizer]
     texts = looked_at(featurizer, smiles)
-    graphs, rows, errors = [], [], [""] * len(texts)
+    graphs, rows, errors, mols = [], [], [""] * len(texts), [None] * len(texts)
     for row, text in enumerate(texts):
         try:
-            graphs.append(found.graph(text))
+            mol = found.molecule(text)
+            with one_molecule(text or ""):
+                graphs.append(found.features(mol))
+            mols[row] = mol
             rows.append(row)
         except InputError as error:
             if strict:
                 raise InputError(f"row {first_row + row} (counted from 0): {error}") from None
             errors[row] = str(error)
-    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts)
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols)
