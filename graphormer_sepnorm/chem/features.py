@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
 from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule, read_smiles, shortened, strip_salts
 from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.errors import InputError
@@ -29,18 +30,6 @@ BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
 BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
 MAX_CHARGE = 4
 LARGEST_RING = 8
-# OGB's features, whose vocabularies are written out because its import starts threads that look for updates.
-# Element (118 unknown), chiral tag, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization,
-# aromatic, in a ring; the last of each is for everything else.
-OGB_ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
-# Order (4 another), stereo, conjugated.
-OGB_BOND_SIZES = (5, 6, 2)
-OGB_CHIRAL_TAGS = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
-OGB_HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
-OGB_ORDERS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
-OGB_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
-OGB_MAX_CHARGE = 5
-
 Text = TypeVar("Text", str, str | None)
 
 
@@ -205,36 +194,6 @@ def zinc_bond_type(bond: Chem.Bond) -> list[int]:
     if index is None:
         raise InputError(f"bond type {bond.GetBondType().name.lower()} is not in this model's vocabulary")
     return [index]
-
-
-def ogb_atom(atom: Chem.Atom) -> list[int]:
-    """The nine features of OGB's ``atom_to_feature_vector``."""
-    number, charge = atom.GetAtomicNum(), atom.GetFormalCharge()
-    features = [
-        number - 1 if number else 118,
-        place(OGB_CHIRAL_TAGS, str(atom.GetChiralTag())),
-        atom.GetTotalDegree(),
-        charge + OGB_MAX_CHARGE if abs(charge) <= OGB_MAX_CHARGE else 2 * OGB_MAX_CHARGE + 1,
-        atom.GetTotalNumHs(),
-        atom.GetNumRadicalElectrons(),
-        place(OGB_HYBRIDIZATIONS, str(atom.GetHybridization())),
-        int(atom.GetIsAromatic()),
-        int(atom.IsInRing()),
-    ]
-    return [min(feature, size - 1) for feature, size in zip(features, OGB_ATOM_SIZES, strict=True)]
-
-
-def ogb_bond(bond: Chem.Bond) -> list[int]:
-    """The three features of OGB's ``bond_to_feature_vector``; raises InputError for stereo that it does not have."""
-    stereo = str(bond.GetStereo())
-    if stereo not in OGB_STEREO:
-        raise InputError(f"bond stereo {stereo.removeprefix('STEREO').lower()} is not in this model's vocabulary")
-    return [place(OGB_ORDERS, str(bond.GetBondType())), OGB_STEREO.index(stereo), int(bond.GetIsConjugated())]
-
-
-def place(vocabulary: tuple[str, ...], word: str) -> int:
-    """The place of a word, behind the last one if it is none of them."""
-    return vocabulary.index(word) if word in vocabulary else len(vocabulary)
 
 
 def smallest_ring(atom: Chem.Atom) -> int:

@@ -1,12 +1,9 @@
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from ogb.utils.features import get_atom_feature_dims, get_bond_feature_dims
 from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
@@ -31,23 +28,6 @@ DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
 
 def all_smiles() -> list[str]:
     return [*sample_table().smiles, *pd.read_csv(DRUGS).smiles, *(text.strip() for text in ODDITIES.values())]
-
-
-def test_vocabularies_of_ogb_are_those_of_ogb():
-    assert FEATURIZERS["ogb"].atom_sizes == tuple(get_atom_feature_dims())
-    assert FEATURIZERS["ogb"].bond_sizes == tuple(get_bond_feature_dims())
-
-
-def test_importing_features_imports_nothing_of_ogb():
-    """OGB's import starts threads that look for updates."""
-    code = "import sys, graphormer_sepnorm.chem.features; print([name for name in sys.modules if name[:3] == 'ogb'])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-@pytest.mark.parametrize("smiles", ["*", "[C-5]", "[C-6]", "[C+6]", "[FeH9]", "[U](F)(F)(F)(F)(F)F", "[Co@OH9]"])
-def test_ogb_features_of_odd_atoms_are_those_of_ogb(smiles):
-    graph, expected = FEATURIZERS["ogb"].graph(smiles), smiles2graph(smiles)
-    assert np.array_equal(graph.x, expected["node_feat"])
 
 
 def rows_as_sets(edge_index: np.ndarray, edge_attr: np.ndarray) -> list[tuple]:
