@@ -367,7 +367,8 @@ def read_molecules(
     """
     found = FEATURIZERS[featurizer]
     texts = looked_at(featurizer, smiles)
-    graphs, rows, errors, mols = [], [], [""] * len(texts), [None] * len(texts)
+    graphs, rows, errors = [], [], [""] * len(texts)
+    mols: list[Chem.Mol | None] = [None] * len(texts)
     for row, text in enumerate(texts):
         try:
             mol = found.molecule(text)
