@@ -89,9 +89,9 @@ def molecule_of(molecule: Molecule) -> Chem.Mol:
 
 
 def without_atom_maps(text: str) -> str:
-    """A SMILES without its atom maps; the name or the CXSMILES extension behind it stays as it is."""
-    smiles, space, rest = text.partition(" ")
-    return ATOM_MAP.sub(r"\1]", smiles) + space + rest
+    """A SMILES without its atom maps; in a CXSMILES extension they become a property that RDKit does not know."""
+    smiles, space, extension = text.partition(" ")
+    return ATOM_MAP.sub(r"\1]", smiles) + space + extension.replace("molAtomMapNumber", "map")
 
 
 def without_name(text: str) -> str:

@@ -335,8 +335,8 @@ def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None 
     y = labels_to_stratify(options, labelled)
     divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
     tables = [labelled.with_splits(splits) for splits in divisions]
-    for table in tables:
-        check_filled(options, table)
+    for labelled in tables:
+        check_filled(options, labelled)
     return tables
 
 

@@ -84,7 +84,16 @@ def test_sixty_mapped_benzenes_have_one_scaffold():
     assert len({molecule_key(text) for text in mapped}) == 1
 
 
-@pytest.mark.parametrize("smiles", ["[CH3:1][CH2:2][OH:3]", "[CH3:0]CO", "[H:7]OCC", "[C:1]([H:2])([H:3])([H:4])CO"])
+@pytest.mark.parametrize(
+    "smiles",
+    [
+        "[CH3:1][CH2:2][OH:3]",
+        "[CH3:0]CO",
+        "[H:7]OCC",
+        "[C:1]([H:2])([H:3])([H:4])CO",
+        "CCO |atomProp:0.molAtomMapNumber.5:2.molAtomMapNumber.7|",
+    ],
+)
 def test_atom_maps_are_no_structure(smiles):
     assert read_smiles(smiles).GetNumAtoms() == 3
     assert not any(atom.GetAtomMapNum() for atom in read_smiles(smiles).GetAtoms())
