@@ -101,6 +101,7 @@ for module in modules:
         entries[module] = list(vars(found)[registries[module]])
 for module, names in entries.items():
     assert list(vars(sys.modules[module])[registries[module]]) == names, f"{module} was added to by another module"
+assert "ogb" not in sys.modules, "OGB starts threads that look for updates: import it where it is used"
 after = surroundings()
 assert after == before, [name for name in before if before[name] != after[name]]
 print(sorted(entries))
