@@ -90,7 +90,7 @@ def test_the_forger_makes_readable_checkpoints(good, tmp_path):
     "path, value, sentence",
     [
         ("model.width", 1_000_000, "asks for"),
-        ("model.layers", 1000, "asks for"),
+        pytest.param("model.layers", 1000, "asks for", marks=pytest.mark.slow),
         ("model.layers", 10**9, "less than or equal"),
         ("model.atom_sizes", [10**6] * 100, "not those of the featurizer"),
         ("model.atom_sizes", [28] * 10**5, "at most 100 items"),
