@@ -203,6 +203,7 @@ def test_the_package_itself_imports_nothing_heavy():
     assert {name for name in loaded if name.startswith(PACKAGE.name)} == {PACKAGE.name, f"{PACKAGE.name}.version"}
 
 
+@pytest.mark.slow
 def test_importing_every_module_changes_nothing(tmp_path):
     """Rooms are imported upstream first, so what a later one did to a registry would be seen."""
     names = sorted(FILES, key=lambda name: (ROOMS.index(room(name)), name))
