@@ -78,6 +78,7 @@ OF_NO_MODULE = {
     "test_layout.py",
     "encodings/test_encodings.py",
     "datasets/test_sample.py",
+    "training/test_corpus.py",
     "training/test_precision.py",
 }
 IMPORT_ALL = """
