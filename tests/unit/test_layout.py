@@ -81,6 +81,7 @@ OF_NO_MODULE = {
     "encodings/test_encodings.py",
     "datasets/test_sample.py",
     "training/objectives/test_objectives.py",
+    "training/test_corpus.py",
     "training/test_precision.py",
 }
 IMPORT_ALL = """
