@@ -37,6 +37,7 @@ ROOMS = [
     "recipes",
     "inference",
     "training",
+    "table_model",
     "library",
     "search",
     "interfaces",
@@ -53,6 +54,7 @@ REGISTRIES = {
     "datasets.benchmarks": "DATASETS",
     "recipes": "RECIPES",
     "training.optimizers": "OPTIMIZERS",
+    "table_model.members": "MEMBERS",
 }
 # Tested by what they do as a whole, from the shell or in whole trainings.
 ELSEWHERE = {
