@@ -5,10 +5,35 @@ Axis letters: K members, M molecules, T targets.
 
 import numpy as np
 
-from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.tables.splits import SPLITTERS, Structures, fold_numbers
 
+FOLDS = 5
 PRIOR_ROWS = 30.0  # as many molecules count as much as the prior
 BINDING = 1e4  # how strongly weights are held to the sum 1
+
+
+def make_folds(structures: Structures, labels: Labels, split: str, seed: int) -> Folds:
+    """``FOLDS`` folds of the kind of a split: what that holds together stays together.
+
+    Where the split is by a column or by time, and where its groups are fewer than two, the rows of a molecule stay
+    together. A table of fewer molecules than folds has a fold for each.
+
+    Args:
+        structures: of the M molecules.
+        labels: of them; classes are stratified.
+        split: a name in ``SPLITTERS``, "column" or "time".
+        seed: of the order in which groups are taken.
+
+    Raises:
+        InputError: all rows are of one molecule.
+    """
+    splitter = SPLITTERS.get(split, SPLITTERS["random"])
+    groups = splitter.groups(structures)
+    if len(set(groups)) < 2:
+        groups = structures.keys
+    strata = labels.y if labels.is_classification else None
+    return Folds(fold_numbers(groups, strata, min(FOLDS, max(2, len(set(groups)))), seed))
 
 
 def stacking_weights(labels: Labels, out_of_fold: np.ndarray) -> np.ndarray:

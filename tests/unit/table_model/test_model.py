@@ -26,12 +26,14 @@ def test_it_is_the_weighted_mean_of_its_members(fitted, molecules, labels, folds
         np.testing.assert_array_equal(out_of_fold, MEMBERS[name].fit(molecules, labels, folds, 0).out_of_fold)
 
 
-def test_it_is_no_worse_than_its_members(fitted, labels):
+def test_its_error_is_at_most_the_weighted_mean_of_those_of_its_members(fitted, labels):
     def errors(prediction: np.ndarray) -> np.ndarray:
-        return np.sqrt(np.nanmean((prediction - labels.y) ** 2, axis=0))
+        return np.nanmean((prediction - labels.y) ** 2, axis=0)
 
     stacked = errors(combined(labels.task, fitted.out_of_fold, fitted.model.weights))
-    assert (stacked <= 1.02 * np.min([errors(each) for each in fitted.out_of_fold], axis=0)).all()
+    assert (
+        stacked <= (fitted.model.weights * np.stack([errors(each) for each in fitted.out_of_fold])).sum(axis=0)
+    ).all()
 
 
 def test_a_kept_model_predicts_the_same(fitted, others, tmp_path):

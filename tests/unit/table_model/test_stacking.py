@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model import stacking
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.stacking import stacking_weights, weighted_mean
+from graphormer_sepnorm.table_model.stacking import make_folds, stacking_weights, weighted_mean
+from tests.molecules import structures_of
 
 NAN = np.nan
+SMILES = ["Cc1ccccc1", "Clc1ccccc1", "Cc1ccncc1", "CC1CCNCC1", "CC1CCOCC1", "c1ccncc1C", "CCO", "OCC"]
 
 
 def labels(y: np.ndarray, kind: str = "regression") -> Labels:
@@ -67,3 +70,28 @@ def test_others_take_the_weight_of_a_member_without_a_prediction():
     found = weighted_mean(predictions, np.array([[0.75], [0.25]]))
     assert found[:2, 0].tolist() == [1.5, 3] and np.isnan(found[2, 0])
     assert np.isnan(weighted_mean(predictions, np.array([[1.0], [0.0]]))[1, 0])
+
+
+def folds_of(smiles: list[str], split: str, y: np.ndarray | None = None, kind: str = "regression") -> list[int]:
+    y = np.arange(len(smiles), dtype=float)[:, None] if y is None else y
+    return make_folds(structures_of(smiles), labels(y, kind), split, 0).numbers.tolist()
+
+
+def test_folds_hold_together_what_the_split_does():
+    by_scaffold, by_time = folds_of(SMILES, "scaffold"), folds_of(SMILES, "time")
+    assert by_scaffold[0] == by_scaffold[1] and by_scaffold[2] == by_scaffold[5]
+    assert by_time[6] == by_time[7] and len(set(by_time)) == 5
+
+
+def test_small_tables_have_fewer_folds():
+    assert set(folds_of(["CCO", "CCN", "CCN"], "random")) == {0, 1}
+    assert set(folds_of(["Cc1ccccc1", "Clc1ccccc1", "Brc1ccccc1"], "scaffold")) == {0, 1, 2}, "of one scaffold"
+    with pytest.raises(InputError, match="folds cannot be made"):
+        folds_of(["CCO", "OCC"], "random")
+
+
+def test_folds_have_their_share_of_each_class():
+    smiles = ["C" * n for n in range(1, 21)]
+    y = np.repeat([[1.0], [0.0]], 10, axis=0)
+    numbers = np.array(folds_of(smiles, "random", y, "classification"))
+    assert [y[numbers == fold].sum() for fold in range(5)] == [2] * 5
