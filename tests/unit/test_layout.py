@@ -37,6 +37,7 @@ ROOMS = [
     "recipes",
     "inference",
     "training",
+    "table_model",
     "library",
     "search",
     "interfaces",
@@ -54,6 +55,7 @@ REGISTRIES = {
     "recipes": "RECIPES",
     "training.optimizers": "OPTIMIZERS",
     "training.objectives": "OBJECTIVES",
+    "table_model.members": "MEMBERS",
 }
 # Tested by what they do as a whole, from the shell or in whole trainings.
 ELSEWHERE = {
