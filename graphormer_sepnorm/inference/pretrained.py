@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.features import read_graphs
 from graphormer_sepnorm.config import Config, ModelConfig, config_to_json
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
@@ -173,6 +173,6 @@ class Graphormer(Network):
         rows = np.empty((len(texts), width), np.float32)
         for start in range(0, len(texts), MOLECULES_PER_CHUNK):
             chunk = slice(start, start + MOLECULES_PER_CHUNK)
-            graphs = read_molecules(featurizer, texts[chunk], strict=True, first_row=start).graphs
+            graphs = read_graphs(featurizer, texts[chunk], start)
             rows[chunk] = compute(in_memory(graphs, self.config.encodings))
         return rows

@@ -17,7 +17,7 @@ from rdkit import Chem
 from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed, unpacked
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 
@@ -73,6 +73,11 @@ class Intervals:
         return quantile * unit(spread, self.offset)
 
 
+def spread_of_models(by_model: np.ndarray) -> np.ndarray:
+    """The standard deviation over models of what they predict [models, M, T]: float64 [M, T]."""
+    return by_model.std(axis=0, dtype=np.float64)
+
+
 def unit(spread: np.ndarray, offset: np.ndarray) -> np.ndarray:
     """What errors are measured in [M, T]: the spread plus the offset; 1 (NaN for NaN) for a target without offset."""
     return np.where(offset > 0, spread + offset, 1 + 0 * spread)
@@ -100,7 +105,7 @@ def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray) -> 
 def coverage(y: np.ndarray, prediction: np.ndarray, half_widths: np.ndarray) -> np.ndarray:
     """The share of the labels that lie in their interval [T]; NaN for a target without labels; arguments [M, T]."""
     labelled = ~np.isnan(y)
-    inside = np.abs(y - prediction) <= half_widths
+    inside = np.abs(np.subtract(y, prediction, dtype=np.float64)) <= half_widths
     counts = labelled.sum(axis=0)
     return np.where(counts > 0, (inside & labelled).sum(axis=0) / np.maximum(counts, 1), np.nan)
 
@@ -173,7 +178,7 @@ def calibration_error(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
         labelled = ~np.isnan(column)
         if labelled.any():
             bins = np.minimum((10 * predicted[labelled]).astype(int), 9)
-            excess = np.bincount(bins, predicted[labelled] - column[labelled])
+            excess = np.bincount(bins, np.subtract(predicted, column, dtype=np.float64)[labelled])
             errors[target] = np.abs(excess).sum() / labelled.sum()
     return errors
 
@@ -181,7 +186,7 @@ def calibration_error(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
 def brier_score(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
     """The mean squared error of probabilities [T]; arguments as ``calibration_error``."""
     labelled = ~np.isnan(y)
-    squares = np.where(labelled, (np.nan_to_num(y) - probability) ** 2, 0).sum(axis=0)
+    squares = np.where(labelled, np.subtract(np.nan_to_num(y), probability, dtype=np.float64) ** 2, 0).sum(axis=0)
     return np.where(labelled.any(axis=0), squares / np.maximum(labelled.sum(axis=0), 1), np.nan)
 
 
@@ -216,30 +221,30 @@ class Domain:
         """The fingerprints of the training molecules."""
         return [unpacked(row) for row in self.bits]
 
-    def nearest(self, smiles: Iterable[str | None]) -> tuple[np.ndarray, list[str]]:
+    def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
         """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.
 
-        NaN and "" for an unreadable SMILES; of equally similar ones the first.
+        NaN and "" for what cannot be read; of equally similar ones the first.
         """
-        similarity, molecules = [], []
-        for text in smiles:
+        similarity, nearest = [], []
+        for molecule in molecules:
             try:
-                compared = BulkTanimotoSimilarity(morgan_bits(read_smiles(text)), self.references)
+                compared = BulkTanimotoSimilarity(morgan_bits(molecule_of(molecule)), self.references)
             except InputError:
                 similarity.append(np.nan)
-                molecules.append("")
+                nearest.append("")
                 continue
             best = int(np.argmax(compared))
             similarity.append(compared[best])
-            molecules.append(self.smiles[best])
-        return np.array(similarity, np.float64), molecules
+            nearest.append(self.smiles[best])
+        return np.array(similarity, np.float64), nearest
 
-    def warnings(self, smiles: Iterable[str | None]) -> list[str]:
+    def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """What no training molecule has, as M texts; "" where there is nothing to warn of, or nothing can be read."""
         found = []
-        for text in smiles:
+        for molecule in molecules:
             try:
-                found.append("; ".join(self.strange(read_smiles(text))))
+                found.append("; ".join(self.strange(molecule_of(molecule))))
             except InputError:
                 found.append("")
         return found

@@ -15,7 +15,7 @@ from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
-from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.training.objectives.base import Objective
 
 
 class Share(NamedTuple):
@@ -35,7 +35,7 @@ class Step:
 
     Args:
         model: in training.
-        task: its numbers on the device.
+        objective: what it is trained for.
         train: the training split.
         config: precision, clipping and averaging.
         optimizers: of the model's parameters.
@@ -48,17 +48,16 @@ class Step:
     def __init__(
         self,
         model: Network,
-        task: Task,
+        objective: Objective,
         train: MoleculeDataset,
         config: TrainConfig,
         optimizers: Sequence[Optimizer],
         average: AveragedModel | None,
     ):
-        self.model, self.task, self.train, self.config = model, task, train, config
+        self.model, self.objective, self.train, self.config = model, objective, train, config
         self.optimizers, self.average = optimizers, average
         self.device = model.cls.device
         self.updates_per_reading = 1 if self.device.type == "cpu" else 100
-        self.counts = Task(task.config).counts  # of labels on the CPU
 
     def shares(self, batches: Sequence[np.ndarray]) -> Iterator[Share]:
         """This process's shares of batches of the training split, each named by the numbers of its molecules."""
@@ -69,7 +68,7 @@ class Step:
     def weight_of_share(self, molecules: np.ndarray) -> float:
         if distributed.num_processes() == 1:
             return 1.0
-        counts = self.counts(*self.train.labels(molecules)).numpy()
+        counts = self.objective.counts(molecules).numpy()
         return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
 
     def __call__(self, share: Share, lr: float) -> Tensor:
@@ -79,7 +78,7 @@ class Step:
             the loss and the norm of the gradient before clipping [2], over all processes; if one of them is not finite,
             no weight has changed.
         """
-        loss = find_loss(self.model, self.task, self.config.precision, share.batch) * share.weight
+        loss = find_loss(self.model, self.objective, self.config.precision, share.batch) * share.weight
         self.model.zero_grad()
         loss.backward()
         distributed.average_gradients(self.model)
@@ -110,17 +109,10 @@ def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
     del optimizer.found_inf  # type: ignore[attr-defined]
 
 
-def find_loss(model: nn.Module, task: Task, precision: str, batch: GraphBatch) -> Tensor:
-    """The loss [] of a model for a batch with labels, in a precision as ``autocast`` knows it."""
+def find_loss(model: Network, objective: Objective, precision: str, batch: GraphBatch) -> Tensor:
+    """The loss [] of a model for a batch of the training split, in a precision as ``autocast`` knows it."""
     with autocast(precision, batch.x.device):
-        output = model(batch)
-    return task.loss(output.float(), labels(batch), batch.bounds)
-
-
-def labels(batch: GraphBatch) -> Tensor:
-    """The targets [B, tasks] of a batch of a prepared split, which has them."""
-    assert batch.y is not None
-    return batch.y
+        return objective.loss(model, batch)
 
 
 def follow(average: nn.Module, model: nn.Module, decay: float, first: bool) -> None:

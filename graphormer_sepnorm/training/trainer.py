@@ -17,14 +17,14 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm, synchronize_batch_norms
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
-from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
 from graphormer_sepnorm.training.finetune import learning_body, start_from
+from graphormer_sepnorm.training.objectives.base import Objectives
+from graphormer_sepnorm.training.objectives.labels import Labels
 from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.schedule import (
     epoch_batches,
@@ -32,7 +32,7 @@ from graphormer_sepnorm.training.schedule import (
     learning_rate,
     smallest_batch_size,
 )
-from graphormer_sepnorm.training.step import Step, find_loss, labels
+from graphormer_sepnorm.training.step import Step, find_loss
 
 REESTIMATE_BATCHES = 16
 
@@ -62,12 +62,14 @@ class Trainer:
     """Trains one model.
 
     Args:
-        config: the run; the scale of its task and the number of epochs are fitted to the training split here.
+        config: the run; its task and the number of epochs are fitted to the training split here.
         train, val: prepared splits.
         verbose: show progress bars.
+        make_objective: from the task and the splits to what is trained for; by default, to predict their labels.
 
     Attributes:
-        config: the run, with the fitted scale and epochs.
+        config: the run, with the fitted task and epochs.
+        objective: what is trained for.
         model: in training.
         evaluated: the model that is evaluated and kept: the averaged one where there is one.
         optimizers: each of its own parameters of the model.
@@ -75,17 +77,20 @@ class Trainer:
         progress: how far it has come.
 
     Raises:
-        InputError: an unknown optimizer, fewer than two training molecules, an empty validation split, targets that
-            cannot be used, more processes than molecules in a batch, or a checkpoint to start from that does not fit.
+        InputError: an unknown optimizer, fewer than two training molecules, splits that the objective cannot use, more
+            processes than molecules in a batch, or a checkpoint to start from that does not fit.
     """
 
-    def __init__(self, config: Config, train: MoleculeDataset, val: MoleculeDataset, verbose: bool = False):
+    def __init__(
+        self,
+        config: Config,
+        train: MoleculeDataset,
+        val: MoleculeDataset,
+        verbose: bool = False,
+        make_objective: Objectives = Labels,
+    ):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
-        check_learnable(config.task, train.y)
-        optimisation = fitted_epochs(config.train, len(train))
-        self.config = replace(config, task=fit_scale(config.task, train.y), train=optimisation)
-        check_scorable(self.config.task, val.y, "validation")
         smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
         if smallest_batch < distributed.num_processes():
             raise InputError(
@@ -95,7 +100,8 @@ class Trainer:
         self.train, self.val, self.verbose = train, val, verbose
         distributed.join()
         self.device = current().device
-        self.task = Task(self.config.task, self.device)
+        self.objective = make_objective(config.task, train, val, self.device)
+        self.config = replace(config, task=self.objective.task, train=fitted_epochs(config.train, len(train)))
         torch.manual_seed(config.train.seed)
         self.model = Network(config.model)
         synchronize_batch_norms(self.model)
@@ -107,7 +113,7 @@ class Trainer:
         self.average = AveragedModel(self.model) if config.train.averaging else None
         if config.train.compile:
             self.model.compile(dynamic=True)
-        self.step = Step(self.model, self.task, train, self.config.train, self.optimizers, self.average)
+        self.step = Step(self.model, self.objective, train, self.config.train, self.optimizers, self.average)
         self.progress = Progress()
 
     @property
@@ -137,7 +143,7 @@ class Trainer:
         """Computes a gradient and forgets it, so that whatever an update compiles is compiled."""
         molecules = np.arange(min(len(self.train), self.config.train.batch_size))
         (share,) = self.step.shares([molecules])
-        loss = find_loss(self.model.eval(), self.task, self.config.train.precision, share.batch)
+        loss = find_loss(self.model.eval(), self.objective, self.config.train.precision, share.batch)
         learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         torch.autograd.grad(loss, learning, allow_unused=True)
 
@@ -151,7 +157,7 @@ class Trainer:
         trained = time.perf_counter()
         metric = self.evaluate(epoch)
         self.progress.epoch = epoch
-        if self.task.metric.improves(metric, self.progress.best_metric):
+        if self.objective.improves(metric, self.progress.best_metric):
             self.progress.best_metric, self.progress.best_epoch = metric, epoch
         speed = len(self.train) / (trained - started)
         return Epoch(epoch, loss, metric, lr, speed, time.perf_counter() - started)
@@ -212,26 +218,23 @@ class Trainer:
         for module in self.model.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.reset_running_stats()
-        batch = self.train.batch(molecules).to(self.device)
-        with self.autocast():
-            output = self.model.eval()(batch).float()
-        losses = [self.task.loss(*rows) for rows in zip(output.split(1), labels(batch).split(1), strict=True)]
-        wrong = ~(torch.stack(losses).isfinite() & output.isfinite().all(dim=1)).cpu().numpy()
+        self.model.eval()
+        batches = (self.train.batch([molecule]).to(self.device) for molecule in molecules)
+        losses = [find_loss(self.model, self.objective, self.config.train.precision, batch) for batch in batches]
+        wrong = ~torch.stack(losses).isfinite().cpu().numpy()
         return molecules[wrong] if wrong.any() else molecules
 
     def evaluate(self, epoch: int) -> float:
-        """The metric on the validation split, with BatchNorm statistics of today's weights."""
+        """The score on the validation split, with BatchNorm statistics of today's weights."""
         with self.autocast():
             reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
             self.evaluated.eval()
-            prediction = predict_together(self.evaluated, self.val, self.task)
-        wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
-        if len(wrong):
-            raise InputError(
-                f"in epoch {epoch} the predictions for validation molecules {wrong[:10].tolist()} are not finite: "
-                "lower the learning rate; the last checkpoint is intact"
-            )
-        return self.task.metric(self.val.y, prediction)
+            try:
+                return self.objective.score(self.evaluated)
+            except InputError as error:
+                raise InputError(
+                    f"in epoch {epoch} {error}: lower the learning rate; the last checkpoint is intact"
+                ) from None
 
     def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
         train = self.config.train

@@ -50,9 +50,9 @@ def test_both_precisions_predict_and_embed_what_the_cpu_does(recipe, precision, 
     trainer = trainer_of(config)
     model, data = trainer.model.eval(), trainer.val
     with autocast(precision, torch.device("cuda")):
-        found = predict_dataset(model, data, trainer.task), embed_dataset(model, data)
+        found = predict_dataset(model, data, trainer.objective.here), embed_dataset(model, data)
     model.cpu()
-    expected = predict_dataset(model, data, trainer.task), embed_dataset(model, data)
+    expected = predict_dataset(model, data, trainer.objective.here), embed_dataset(model, data)
     for a, b in zip(found, expected, strict=True):
         assert_near(torch.from_numpy(a), torch.from_numpy(b), tolerance)
 
@@ -121,7 +121,7 @@ def test_an_update_whose_loss_is_not_finite_changes_no_weight(optimizer, monkeyp
     trainer.model.train()
     update(trainer, BATCHES[0])
     before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
-    monkeypatch.setattr(trainer.task, "loss", lambda output, y, bounds: output.sum() * torch.inf)
+    monkeypatch.setattr(trainer.objective, "loss", lambda network, batch: network(batch).sum() * torch.inf)
     assert not update(trainer, BATCHES[1]).isfinite().all()
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
 

@@ -18,7 +18,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, STATE, WEIGHTS
-from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.tasks import Task, fit_scale
 from graphormer_sepnorm.training import trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
 from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
@@ -112,7 +112,7 @@ def test_predictions_do_not_depend_on_order_or_company(run_config):
     torch.manual_seed(0)
     model = trainer.Network(run_config.model).eval()
     data = molecules(60, run_config)
-    task = Task(trainer.fit_scale(run_config.task, data.y))
+    task = Task(fit_scale(run_config.task, data.y))
     together = predict_dataset(model, data, task)
     with torch.no_grad():
         alone = np.concatenate([task.predict(model(data.batch([i]))).numpy() for i in range(60)])

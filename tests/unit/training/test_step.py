@@ -16,8 +16,9 @@ from graphormer_sepnorm.kernels import KERNELS_VARIABLE
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.device import Compute, autocast, computing
+from graphormer_sepnorm.tasks import Task
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
-from graphormer_sepnorm.training.step import find_loss, follow, labels, step_unless
+from graphormer_sepnorm.training.step import find_loss, follow, step_unless
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config, update
 
@@ -62,7 +63,7 @@ def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping()
     trainer = trainer_of(replace(config, train=replace(config.train, clip_norm=1e-3)))
     trainer.model.train()
     batch = trainer.train.batch(np.arange(8))
-    loss = find_loss(trainer.model, trainer.task, "32-true", batch)
+    loss = find_loss(trainer.model, trainer.objective, "32-true", batch)
     learning = [parameter for parameter in trainer.model.parameters() if parameter.requires_grad]
     gradients = torch.autograd.grad(loss, learning)
     found, norm = update(trainer, np.arange(8)).tolist()
@@ -93,13 +94,13 @@ def test_an_update_whose_loss_is_not_finite_changes_no_weight_and_spoils_none_of
     config = without_dropout()
     trainer = trainer_of(replace(config, train=replace(config.train, optimizer=optimizer)))
     trainer.model.train()
-    loss = trainer.task.loss
+    loss = trainer.objective.loss
     for _ in range(2):
         before = learned(trainer)
-        monkeypatch.setattr(trainer.task, "loss", lambda output, y, bounds: output.sum() * bad)
+        monkeypatch.setattr(trainer.objective, "loss", lambda network, batch: network(batch).sum() * bad)
         assert not update(trainer, np.arange(8)).isfinite().all()
         assert all(torch.equal(*both) for both in zip(before, learned(trainer), strict=True))
-        monkeypatch.setattr(trainer.task, "loss", loss)
+        monkeypatch.setattr(trainer.objective, "loss", loss)
         assert update(trainer, np.arange(8, 15)).isfinite().all()
         assert not all(torch.equal(*both) for both in zip(before, learned(trainer), strict=True))
     assert all(weight.isfinite().all() for weight in (*learned(trainer), *trainer.evaluated.parameters()))
@@ -126,10 +127,11 @@ def test_the_loss_is_computed_in_the_precision_of_the_run():
     trainer = trainer_of(without_dropout())
     batch = trainer.train.batch(np.arange(8))
     model = trainer.model.eval()
-    losses = [find_loss(model, trainer.task, precision, batch) for precision in ("32-true", "bf16-mixed")]
+    losses = [find_loss(model, trainer.objective, precision, batch) for precision in ("32-true", "bf16-mixed")]
     with autocast("bf16-mixed", torch.device("cpu")):
         output = model(batch)
-    assert losses[1] == trainer.task.loss(output.float(), labels(batch), batch.bounds) != losses[0]
+    task = Task(trainer.config.task)
+    assert losses[1] == task.loss(output.float(), batch.y, batch.bounds) != losses[0]
 
 
 def test_following_by_hand():
@@ -202,4 +204,8 @@ def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, reci
         model = trainer.evaluated.eval()
         with torch.inference_mode():
             for batch in trainer.val.batches(batches_for(model, trainer.val), META):
-                assert trainer.task.predict(model(batch).float()).device == model.encode_cls(batch).device == META
+                assert (
+                    trainer.objective.here.predict(model(batch).float()).device
+                    == model.encode_cls(batch).device
+                    == META
+                )
