@@ -351,19 +351,12 @@ def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 
     return found.pack(graphs)
 
 
-def read_molecules(
-    featurizer: str, smiles: Sequence[str | None], strict: bool = False, first_row: int = 0
-) -> Molecules:
-    """Reads SMILES; one that cannot be read costs its row alone.
+def read_molecules(featurizer: str, smiles: Sequence[str | None]) -> Molecules:
+    """Reads SMILES; one that cannot be read costs its row only.
 
     Args:
         featurizer: name in ``FEATURIZERS``.
         smiles: what is no text cannot be read.
-        strict: let the first one that cannot be read be an error.
-        first_row: number of the first SMILES, for that error.
-
-    Raises:
-        InputError: a SMILES cannot be read, if ``strict``; the message names its row.
     """
     found = FEATURIZERS[featurizer]
     texts = looked_at(featurizer, smiles)
@@ -377,7 +370,5 @@ def read_molecules(
             mols[row] = mol
             rows.append(row)
         except InputError as error:
-            if strict:
-                raise InputError(f"row {first_row + row} (counted from 0): {error}") from None
             errors[row] = str(error)
     return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols)
