@@ -5,11 +5,13 @@ Axis letters: T atoms and E directed bonds of all molecules.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
 from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule, read_smiles, shortened, strip_salts
 from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.errors import InputError
@@ -28,18 +30,6 @@ BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
 BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
 MAX_CHARGE = 4
 LARGEST_RING = 8
-# OGB's features, whose vocabularies are written out because its import starts threads that look for updates.
-# Element (118 unknown), chiral tag, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization,
-# aromatic, in a ring; the last of each is for everything else.
-OGB_ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
-# Order (4 another), stereo, conjugated.
-OGB_BOND_SIZES = (5, 6, 2)
-OGB_CHIRAL_TAGS = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
-OGB_HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
-OGB_ORDERS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
-OGB_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
-OGB_MAX_CHARGE = 5
-
 Text = TypeVar("Text", str, str | None)
 
 
@@ -206,36 +196,6 @@ def zinc_bond_type(bond: Chem.Bond) -> list[int]:
     return [index]
 
 
-def ogb_atom(atom: Chem.Atom) -> list[int]:
-    """The nine features of OGB's ``atom_to_feature_vector``."""
-    number, charge = atom.GetAtomicNum(), atom.GetFormalCharge()
-    features = [
-        number - 1 if number else 118,
-        place(OGB_CHIRAL_TAGS, str(atom.GetChiralTag())),
-        atom.GetTotalDegree(),
-        charge + OGB_MAX_CHARGE if abs(charge) <= OGB_MAX_CHARGE else 2 * OGB_MAX_CHARGE + 1,
-        atom.GetTotalNumHs(),
-        atom.GetNumRadicalElectrons(),
-        place(OGB_HYBRIDIZATIONS, str(atom.GetHybridization())),
-        int(atom.GetIsAromatic()),
-        int(atom.IsInRing()),
-    ]
-    return [min(feature, size - 1) for feature, size in zip(features, OGB_ATOM_SIZES, strict=True)]
-
-
-def ogb_bond(bond: Chem.Bond) -> list[int]:
-    """The three features of OGB's ``bond_to_feature_vector``; raises InputError for stereo that it does not have."""
-    stereo = str(bond.GetStereo())
-    if stereo not in OGB_STEREO:
-        raise InputError(f"bond stereo {stereo.removeprefix('STEREO').lower()} is not in this model's vocabulary")
-    return [place(OGB_ORDERS, str(bond.GetBondType())), OGB_STEREO.index(stereo), int(bond.GetIsConjugated())]
-
-
-def place(vocabulary: tuple[str, ...], word: str) -> int:
-    """The place of a word, behind the last one if it is none of them."""
-    return vocabulary.index(word) if word in vocabulary else len(vocabulary)
-
-
 def smallest_ring(atom: Chem.Atom) -> int:
     """Size of the smallest ring through an atom, 0 for none."""
     return atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())
@@ -341,19 +301,26 @@ def without_salts(featurizer: str) -> str:
 
 @dataclass(frozen=True)
 class Molecules:
-    """What was read from some SMILES.
+    """What was read from some SMILES, once, for everything that looks at the molecules.
 
     Attributes:
         graphs: the molecules that could be read.
         rows: int64 [len(graphs)], the number of each one's SMILES.
         errors: one text per SMILES, why it could not be read; "" where it could.
         smiles: what was read, as ``looked_at`` gives it.
+        mols: one per SMILES, as ``read_smiles`` reads it and nobody changes it; None where there is an error.
     """
 
     graphs: Graphs
     rows: np.ndarray
     errors: list[str]
     smiles: Sequence[str | None]
+    mols: list[Chem.Mol | None]
+
+    @cached_property
+    def canonical(self) -> list[str]:
+        """The canonical SMILES, equal for all spellings of a molecule; "" where there is an error."""
+        return ["" if mol is None else Chem.MolToSmiles(mol) for mol in self.mols]
 
 
 def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
@@ -361,6 +328,27 @@ def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
     if not FEATURIZERS[featurizer].strips_salts:
         return smiles
     return [strip_salts(text) if isinstance(text, str) else text for text in smiles]
+
+
+def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 0) -> Graphs:
+    """The graphs of a whole table, for training; of the molecules nothing else is kept.
+
+    Args:
+        featurizer: name in ``FEATURIZERS``.
+        smiles: all of them readable.
+        first_row: number of the first SMILES, for the message.
+
+    Raises:
+        InputError: a SMILES cannot be read; the message names its row.
+    """
+    found = FEATURIZERS[featurizer]
+    graphs = []
+    for row, text in enumerate(looked_at(featurizer, smiles), first_row):
+        try:
+            graphs.append(found.graph(text))
+        except InputError as error:
+            raise InputError(f"row {row} (counted from 0): {error}") from None
+    return found.pack(graphs)
 
 
 def read_molecules(
@@ -380,12 +368,16 @@ def read_molecules(
     found = FEATURIZERS[featurizer]
     texts = looked_at(featurizer, smiles)
     graphs, rows, errors = [], [], [""] * len(texts)
+    mols: list[Chem.Mol | None] = [None] * len(texts)
     for row, text in enumerate(texts):
         try:
-            graphs.append(found.graph(text))
+            mol = found.molecule(text)
+            with one_molecule(text or ""):
+                graphs.append(found.features(mol))
+            mols[row] = mol
             rows.append(row)
         except InputError as error:
             if strict:
                 raise InputError(f"row {first_row + row} (counted from 0): {error}") from None
             errors[row] = str(error)
-    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts)
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols)

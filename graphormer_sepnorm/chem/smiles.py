@@ -13,6 +13,7 @@ MAX_ATOMS = 1000  # a SMILES of fewer characters has fewer atoms, and hardly so 
 MAX_RINGS = 500
 SPACE = "[ \t]+"  # what ends a SMILES; other white space is part of a text that is none
 ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
+Molecule = Chem.Mol | str | None  # read, or still to be read
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
 _KEEPING_HYDROGENS.removeHs = False  # type: ignore[assignment]  # RDKit's stubs take properties for classes
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
@@ -82,10 +83,15 @@ def read_smiles(smiles: str | None) -> Chem.Mol:
     return mol
 
 
+def molecule_of(molecule: Molecule) -> Chem.Mol:
+    """The molecule itself; one that is not read yet is read, and raises InputError as ``read_smiles``."""
+    return molecule if isinstance(molecule, Chem.Mol) else read_smiles(molecule)
+
+
 def without_atom_maps(text: str) -> str:
-    """A SMILES without its atom maps; the name or the CXSMILES extension behind it stays as it is."""
-    smiles, space, rest = text.partition(" ")
-    return ATOM_MAP.sub(r"\1]", smiles) + space + rest
+    """A SMILES without its atom maps; in a CXSMILES extension they become a property that RDKit does not know."""
+    smiles, space, extension = text.partition(" ")
+    return ATOM_MAP.sub(r"\1]", smiles) + space + extension.replace("molAtomMapNumber", "map")
 
 
 def without_name(text: str) -> str:
@@ -170,5 +176,5 @@ def _read_leniently(text: str, shown: str) -> Chem.Mol:
     mol.UpdatePropertyCache(strict=False)
     Chem.SanitizeMol(mol, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
     mol = Chem.RemoveHs(mol, sanitize=False)
-    Chem.AssignStereochemistry(mol, cleanIt=True, force=True)
+    Chem.AssignStereochemistry(mol, cleanIt=True, force=True, flagPossibleStereoCenters=True)
     return mol

@@ -13,7 +13,7 @@ import torch
 from captum.attr import IntegratedGradients
 from torch import Tensor
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, looked_at, read_molecules
+from graphormer_sepnorm.chem.features import FEATURIZERS, looked_at, read_graphs
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding
@@ -99,9 +99,7 @@ def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
 @functools.lru_cache(maxsize=4)
 def reference_molecules(featurizer: str, encodings: tuple[Encoding, ...]) -> GraphBatch:
     """The first molecules of the embedded sample."""
-    return prepare(
-        read_molecules(featurizer, sample_table().smiles[:REFERENCE_MOLECULES].tolist(), strict=True).graphs, encodings
-    )
+    return prepare(read_graphs(featurizer, sample_table().smiles[:REFERENCE_MOLECULES].tolist()), encodings)
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from rdkit import Chem
 from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed, unpacked
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 
@@ -221,30 +221,30 @@ class Domain:
         """The fingerprints of the training molecules."""
         return [unpacked(row) for row in self.bits]
 
-    def nearest(self, smiles: Iterable[str | None]) -> tuple[np.ndarray, list[str]]:
+    def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
         """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.
 
-        NaN and "" for an unreadable SMILES; of equally similar ones the first.
+        NaN and "" for what cannot be read; of equally similar ones the first.
         """
-        similarity, molecules = [], []
-        for text in smiles:
+        similarity, nearest = [], []
+        for molecule in molecules:
             try:
-                compared = BulkTanimotoSimilarity(morgan_bits(read_smiles(text)), self.references)
+                compared = BulkTanimotoSimilarity(morgan_bits(molecule_of(molecule)), self.references)
             except InputError:
                 similarity.append(np.nan)
-                molecules.append("")
+                nearest.append("")
                 continue
             best = int(np.argmax(compared))
             similarity.append(compared[best])
-            molecules.append(self.smiles[best])
-        return np.array(similarity, np.float64), molecules
+            nearest.append(self.smiles[best])
+        return np.array(similarity, np.float64), nearest
 
-    def warnings(self, smiles: Iterable[str | None]) -> list[str]:
+    def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """What no training molecule has, as M texts; "" where there is nothing to warn of, or nothing can be read."""
         found = []
-        for text in smiles:
+        for molecule in molecules:
             try:
-                found.append("; ".join(self.strange(read_smiles(text))))
+                found.append("; ".join(self.strange(molecule_of(molecule))))
             except InputError:
                 found.append("")
         return found

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from graphormer_sepnorm.graphs import Padding
-from graphormer_sepnorm.kernels import dense, traced
+from graphormer_sepnorm.kernels import dense
 from graphormer_sepnorm.kernels.switch import KERNELS_VARIABLE, kernels_run, use_kernels
 
 __all__ = [
@@ -71,6 +71,8 @@ def runs_compiled(tensor: Tensor) -> bool:
 
 def _compiled() -> Operations:
     if torch.compiler.is_compiling():
+        from graphormer_sepnorm.kernels import traced  # makes six operators, which takes a while
+
         return traced
     from graphormer_sepnorm.kernels import cpu  # imports Numba
 

@@ -14,6 +14,7 @@ from graphormer_sepnorm.inference.forest import Forest, blended, save_forest
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_folds, read_labelled
 from graphormer_sepnorm.tables.prepared_table import write_labelled
 from graphormer_sepnorm.tasks import METRICS, all_scores
@@ -43,7 +44,9 @@ class Plan:
     resume: bool = False
 
 
-def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) -> dict:
+def train_table(
+    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
+) -> dict:
     """Trains one model on a table, or an ensemble of models.
 
     Args:
@@ -51,6 +54,7 @@ def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) ->
         config: of the first run, with the task of ``table_task`` and the dataset ``TABLE``.
         out: run folder of one model; of an ensemble, the folder of the run folders ``model-0``, ``model-1``, ...
         plan: what is trained.
+        content: of the table, if it was read before.
 
     Returns:
         what ``finish_table`` returns, which ``test.json`` holds too, and the numbers of rows that were used and
@@ -60,18 +64,20 @@ def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) ->
         InputError: as ``read_labelled`` and ``train_run``; nothing is written if the table cannot be used.
     """
     check_beginning(config, [RunFolder(out)], plan)
-    labelled = read_labelled(options, config.featurizer)
+    labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
     return train_labelled(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
 
 
-def train_folds(options: TableOptions, config: Config, out: Path, plan: Plan) -> dict:
+def train_folds(
+    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
+) -> dict:
     """Trains as ``train_table`` once per fold, so that every molecule is predicted by models that did not see it.
 
     Args:
         out: folder of a folder ``fold-0``, ``fold-1``, ... for each fold, and of ``predictions.csv``, where ``split``
             is the fold in which a molecule was tested.
-        options, config, plan: as ``train_table``; ``options.folds`` says how many folds there are.
+        options, config, plan, content: as ``train_table``; ``options.folds`` says how many folds there are.
 
     Returns:
         ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same of the
@@ -83,7 +89,7 @@ def train_folds(options: TableOptions, config: Config, out: Path, plan: Plan) ->
     whole, parts = RunFolder(out), Parts("fold", options.folds)
     whole.check_parts(parts)
     check_beginning(config, [whole.fold(number) for number in range(options.folds)], plan)
-    tables = read_folds(options, config.featurizer)
+    tables = read_folds(options, config.featurizer, content)
     for labelled in tables:
         check_splits(options, config.task, labelled)
     if distributed.rank() == 0:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
@@ -141,14 +142,15 @@ class Looked:
 def look_at_test(first: FirstModel, domain: Domain, final: Scores) -> Looked:
     """Looks at the test molecules, of which ``final`` has the predictions."""
     smiles = first.smiles("test")
+    mols = [read_smiles(text) for text in smiles]
     compared = evenly(len(smiles), MOST_COMPARED)
     similarity, distance = np.full(len(smiles), np.nan), np.full(len(smiles), np.nan)
-    similarity[compared], molecules = domain.nearest(smiles[row] for row in compared)
+    similarity[compared], molecules = domain.nearest(mols[row] for row in compared)
     nearest = dict(zip(compared.tolist(), molecules, strict=True))
     distance[compared] = domain.distance(first.embeddings("test")[compared])
     errors = molecule_errors(final.task, final.y, final.prediction)
     nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
-    return Looked(smiles, nearness, domain.warnings(smiles), errors)
+    return Looked(smiles, nearness, domain.warnings(mols), errors)
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:

@@ -39,7 +39,8 @@ def start(command, monkeypatch, tmp_path):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     smiles = sample_table().smiles[:60]
     smiles[:30].to_frame("SMILES").to_csv(tmp_path / "a.csv", index=False)
-    (tmp_path / "b.smi").write_text("".join(f"{text} x\n" for text in [*smiles[30:], "C(C", "C" * 1001]))
+    lines = "".join(f"{text} x\n" for text in [*smiles[30:], "C(C", "C" * 1001])
+    (tmp_path / "b.smi").write_bytes(lines.encode() + b"C\xe9 x\n")
     tables = ["--smiles", tmp_path / "a.csv", "--smiles", tmp_path / "b.smi"]
     return lambda out, *arguments: command("pretrain", *tables, "--out", tmp_path / out, *arguments)
 
@@ -48,8 +49,8 @@ def start(command, monkeypatch, tmp_path):
 def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tmp_path):
     code, result, errors = start("body")
     assert code == 0
-    assert (result["molecules"], result["validation"], result["skipped"]) == (59, 1, 2)
-    assert 150 < result["targets"] < len(NAMES) and "2 rows were skipped" in errors
+    assert (result["molecules"], result["validation"], result["skipped"]) == (59, 1, 3)
+    assert 150 < result["targets"] < len(NAMES) and "3 rows were skipped" in errors
     lines = [json.loads(line) for line in (tmp_path / "body" / "metrics.jsonl").read_text().splitlines()]
     assert len(lines) == 4 and lines[-1]["train_loss"] < lines[0]["train_loss"]
     _, config, _ = load_model(tmp_path / "body")

@@ -23,15 +23,22 @@ NOT_FOR_PREDICTING = {
 LEFT_BEHIND = """
 import atexit, sys
 atexit.register(lambda: print("modules", *sys.modules))
+"""
+COMMAND = """
 from graphormer_sepnorm.interfaces.cli import main
 main()
 """
+IN_PYTHON = """
+from graphormer_sepnorm import Graphormer
+model = Graphormer.from_pretrained(sys.argv[1])
+model.predict(["CCO"]), model.embed(["CCO"])
+"""
 
 
-def modules_after(*arguments: object) -> set[str]:
-    """The modules that a command has imported when it ends."""
+def modules_after(*arguments: object, code: str = COMMAND) -> set[str]:
+    """The modules that a command, or other code, has imported when it ends."""
     done = subprocess.run(
-        [sys.executable, "-c", LEFT_BEHIND, *map(str, arguments)],
+        [sys.executable, "-c", LEFT_BEHIND + code, *map(str, arguments)],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -58,6 +65,12 @@ def test_the_help_of_a_command_imports_what_typer_does(name):
 def test_predicting_imports_what_it_needs(tmp_path):
     (tmp_path / "two.csv").write_text("smiles\nCCO\nc1ccccc1\n")
     modules = modules_after("predict", save_tiny(tmp_path / "run"), tmp_path / "two.csv", "-o", tmp_path / "out.csv")
+    assert {"torch", "rdkit"} <= modules
+    assert not sorted(modules & NOT_FOR_PREDICTING)
+
+
+def test_predicting_in_python_imports_what_it_needs(tmp_path):
+    modules = modules_after(save_tiny(tmp_path / "run"), code=IN_PYTHON)
     assert {"torch", "rdkit"} <= modules
     assert not sorted(modules & NOT_FOR_PREDICTING)
 

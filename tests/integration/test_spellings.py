@@ -79,14 +79,21 @@ def test_forests_scaffolds_and_keys_are_the_same_in_every_spelling(smiles):
 
 
 def test_sixty_mapped_benzenes_have_one_scaffold():
-    mapped = {
-        f"[CH3:1][CH2:{n}][c:3]1[cH:{n + 1}][cH:5][c:6]([CH2:7][CH3:8])[cH:9][cH:10]1" for n in range(100, 160)
-    }
+    mapped = {f"[CH3:1][CH2:{n}][c:3]1[cH:{n + 1}][cH:5][c:6]([CH2:7][CH3:8])[cH:9][cH:10]1" for n in range(100, 160)}
     assert {murcko_scaffold(text) for text in mapped} == {"c1ccccc1"}
     assert len({molecule_key(text) for text in mapped}) == 1
 
 
-@pytest.mark.parametrize("smiles", ["[CH3:1][CH2:2][OH:3]", "[CH3:0]CO", "[H:7]OCC", "[C:1]([H:2])([H:3])([H:4])CO"])
+@pytest.mark.parametrize(
+    "smiles",
+    [
+        "[CH3:1][CH2:2][OH:3]",
+        "[CH3:0]CO",
+        "[H:7]OCC",
+        "[C:1]([H:2])([H:3])([H:4])CO",
+        "CCO |atomProp:0.molAtomMapNumber.5:2.molAtomMapNumber.7|",
+    ],
+)
 def test_atom_maps_are_no_structure(smiles):
     assert read_smiles(smiles).GetNumAtoms() == 3
     assert not any(atom.GetAtomMapNum() for atom in read_smiles(smiles).GetAtoms())

@@ -245,6 +245,7 @@ def open_tiny(cache: Path) -> None:
         load_split("tiny", split, tiny_run.tiny_config().model.encodings)
 
 
+@pytest.mark.slow
 def test_processes_that_start_on_one_cache_build_it_once(tmp_path):
     started = [processes.start(open_tiny, tmp_path) for _ in range(4)]
     for process in started:

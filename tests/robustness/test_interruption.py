@@ -244,6 +244,7 @@ def resume_one_epoch(run: Path, cache: Path) -> None:
     tiny_run.run(run, cache, resume=True, epochs=100_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ["{}", '{"model_type": "bert"}', "not JSON"])
 def test_a_config_that_is_no_runs_is_not_overwritten(tmp_path, content):
     run = tmp_path / "run"

@@ -76,7 +76,9 @@ def test_dropout_acts_on_what_each_sublayer_adds_in_training_alone(config, norm_
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-12)])
-@pytest.mark.parametrize("norm", ["sepnorm", "sepnorm-layernorm", "sharenorm"])
+@pytest.mark.parametrize(
+    "norm", ["sepnorm", *(pytest.param(norm, marks=pytest.mark.slow) for norm in ("sepnorm-layernorm", "sharenorm"))]
+)
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize(
     "further",

@@ -50,6 +50,7 @@ RowNumber = Annotated[int, Query(ge=0)]
 PROBLEMS: dict[int | str, dict] = {
     status: {"description": words, "content": {"application/json": {"schema": Problem.model_json_schema()}}}
     for status, words in {
+        400: "the request cannot be read",
         401: "the token is missing",
         403: "the request comes from another page",
         404: "there is no such table or row",
@@ -165,7 +166,7 @@ def add_json(app: FastAPI, queue: JobQueue) -> None:
     """The addresses below ``/api``."""
 
     @app.get("/api/model", tags=["model"])
-    def model() -> ModelFacts:
+    async def model() -> ModelFacts:
         """What is known of the models."""
         return queue.facts
 

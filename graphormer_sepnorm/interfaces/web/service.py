@@ -9,12 +9,12 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem.Draw import rdMolDraw2D
 
-from graphormer_sepnorm.chem.features import looked_at
+from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import explain_rows
 from graphormer_sepnorm.inference.pictures import draw
-from graphormer_sepnorm.inference.predict import Predictor, compute_chunks, load_predictor
+from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web.schemas import (
@@ -30,6 +30,7 @@ from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.info import describe_model, words
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
+from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.tables.formats import open_table
 
 WIDTH, HEIGHT = 200, 140
@@ -112,8 +113,9 @@ class PredictionService:
 
     def predict(self, smiles: list[str]) -> list[MoleculePrediction]:
         """An answer for each SMILES; one that cannot be read costs its own row alone."""
-        with computing(self.compute):
-            ((_, found),) = compute_chunks(self.predictor, [smiles], lambda chunk: chunk)
+        with computing(self.compute), one_thread():
+            molecules = read_molecules(self.predictor.featurizer, smiles)
+            found = self.predictor.compute(molecules)
         rows = zip(found.errors, found.values, found.spread, found.warnings, strict=True)
         answers = [
             MoleculePrediction(error=error)
@@ -124,7 +126,7 @@ class PredictionService:
         if self.trust and self.trust.intervals:
             self.add_intervals(answers, found.spread)
         if self.trust:
-            similarity, nearest = self.trust.domain.nearest(looked_at(self.predictor.featurizer, smiles))
+            similarity, nearest = self.trust.domain.nearest(molecules.mols)
             for answer, number, molecule in zip(answers, similarity.tolist(), nearest, strict=True):
                 if not answer.error:
                     answer.similarity, answer.nearest = number, molecule

@@ -17,6 +17,7 @@ from graphormer_sepnorm.tables.formats.opening import (
 from graphormer_sepnorm.tables.formats.table import (
     Row,
     Table,
+    WholeTable,
     find_column,
     free_name,
     not_one_column,
@@ -33,6 +34,7 @@ __all__ = [
     "TABLE_KINDS",
     "Row",
     "Table",
+    "WholeTable",
     "find_column",
     "free_name",
     "is_file",

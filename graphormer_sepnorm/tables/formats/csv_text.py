@@ -51,9 +51,7 @@ def split(header: str, delimiter: str) -> list[str]:
         return []
 
 
-def csv_records(
-    lines: Iterator[str], source: str, delimiter: str, lines_before: int = 0
-) -> Iterator[list[str]]:
+def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before: int = 0) -> Iterator[list[str]]:
     """The fields of each record, a ``BrokenLine`` for one line with stray quotes.
 
     Args:
@@ -90,8 +88,8 @@ def csv_records(
         except csv.Error as error:
             if len(record) > 1:
                 raise InputError(
-                    f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error}): close its quotes, or "
-                    "double those inside a quoted field"
+                    f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error}): close "
+                    "its quotes, or double those inside a quoted field"
                 ) from None
             fields = BrokenLine(without_quotes(record, delimiter), f"the line cannot be split into columns ({error})")
         yield fields

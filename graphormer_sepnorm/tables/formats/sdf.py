@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.smiles import MAX_ATOMS, check_size, one_molecule
+from graphormer_sepnorm.chem.smiles import MAX_ATOMS, check_size, one_molecule, too_large
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import text
 from graphormer_sepnorm.tables.formats.table import Row, Table, free_name
@@ -86,8 +86,11 @@ def smiles_of_block(lines: list[str]) -> str:
     Characters beyond ASCII, which it can have in its title and its comment alone, do not reach RDKit.
     """
     block = "\n".join(lines).encode("ascii", "replace").decode()
+    atoms = num_heavy_atoms(lines)
+    if atoms > MAX_ATOMS:
+        raise InputError(too_large(atoms))
     with one_molecule():
-        if len(lines) > MAX_ATOMS and (unsanitized := Chem.MolFromMolBlock(block, sanitize=False)) is not None:
+        if atoms and (unsanitized := Chem.MolFromMolBlock(block, sanitize=False)) is not None:
             check_size(unsanitized)
         mol = Chem.MolFromMolBlock(block)
         if mol is None:
@@ -96,3 +99,19 @@ def smiles_of_block(lines: list[str]) -> str:
     if mol is None:
         raise InputError("the record has no readable structure")
     return smiles
+
+
+def num_heavy_atoms(lines: list[str]) -> int:
+    """The atoms of a V3000 molfile but for hydrogens, counted in its text; 0 for V2000, which has at most 999 atoms.
+
+    RDKit takes a time that grows with their square to read many.
+    """
+    count, inside = 0, False
+    for line in lines:
+        if line.startswith("M  V30"):
+            fields = line.split(None, 5)[2:]
+            if fields[1:2] == ["ATOM"]:
+                inside = fields[0] == "BEGIN"
+            else:
+                count += inside and fields[1:2] not in (["H"], ["D"], ["T"])
+    return count

@@ -44,6 +44,15 @@ class Table:
             yield chunk
 
 
+@dataclass(frozen=True)
+class WholeTable:
+    """A table in memory, read once for everything that looks at it; attributes as ``Table``."""
+
+    columns: list[str]
+    rows: list[Row]
+    delimiter: str = ""
+
+
 class BrokenLine(list):
     """What could be made out of the fields of a line, and the reason why they are not to be trusted."""
 

@@ -50,7 +50,7 @@ def compression_of(path: str | Path) -> str:
 
 
 @contextlib.contextmanager
-def open_binary(path: str | Path) -> Iterator[BinaryIO | io.BufferedIOBase]:
+def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     """The bytes of a file, unpacked, or of standard input."""
     suffix = compression_of(path)
     if str(path) == STANDARD_INPUT:
@@ -71,7 +71,7 @@ def readable(path: str | Path) -> Iterator[None]:
     try:
         yield
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None or not packed:
+        if (isinstance(error, OSError) and error.errno is not None) or not packed:
             raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
         raise InputError(f"{path} is not a whole {COMPRESSIONS[packed][0]} file: {error}") from None
 
@@ -79,7 +79,7 @@ def readable(path: str | Path) -> Iterator[None]:
 def text_lines(path: str | Path) -> Generator[str, None, None]:
     """The lines of a text file or of standard input with their ends; raises InputError as ``open_table`` says."""
     with readable(path), open_binary(path) as binary:
-        text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")  # type: ignore[arg-type]
+        text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")
         number = 0
         while line := text.readline(MAX_RECORD + 1):
             number += 1

@@ -1,27 +1,25 @@
-import subprocess
-import sys
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from ogb.utils.features import get_atom_feature_dims, get_bond_feature_dims
 from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
-from graphormer_sepnorm.chem import features, properties
+from graphormer_sepnorm.chem.descriptors import descriptors
 from graphormer_sepnorm.chem.features import (
     FEATURIZERS,
     ZINC_ATOM_TYPES,
     Featurizer,
     looked_at,
+    read_graphs,
     read_molecules,
     without_salts,
 )
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.labels import structures_or_errors
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
@@ -30,23 +28,6 @@ DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
 
 def all_smiles() -> list[str]:
     return [*sample_table().smiles, *pd.read_csv(DRUGS).smiles, *(text.strip() for text in ODDITIES.values())]
-
-
-def test_vocabularies_of_ogb_are_those_of_ogb():
-    assert FEATURIZERS["ogb"].atom_sizes == tuple(get_atom_feature_dims())
-    assert FEATURIZERS["ogb"].bond_sizes == tuple(get_bond_feature_dims())
-
-
-def test_importing_features_imports_nothing_of_ogb():
-    """OGB's import starts threads that look for updates."""
-    code = "import sys, graphormer_sepnorm.chem.features; print([name for name in sys.modules if name[:3] == 'ogb'])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-@pytest.mark.parametrize("smiles", ["*", "[C-5]", "[C-6]", "[C+6]", "[FeH9]", "[U](F)(F)(F)(F)(F)F", "[Co@OH9]"])
-def test_ogb_features_of_odd_atoms_are_those_of_ogb(smiles):
-    graph, expected = FEATURIZERS["ogb"].graph(smiles), smiles2graph(smiles)
-    assert np.array_equal(graph.x, expected["node_feat"])
 
 
 def rows_as_sets(edge_index: np.ndarray, edge_attr: np.ndarray) -> list[tuple]:
@@ -157,17 +138,17 @@ def test_nothing_packs_into_no_molecules():
 
 def test_strict_reading_names_the_first_row_that_cannot_be_read():
     with pytest.raises(InputError, match=r"row 12 \(counted from 0\): 'C\(' is not a valid SMILES"):
-        read_molecules("ogb", ["CC", "C", "C(", ""], strict=True, first_row=10)
-    assert len(read_molecules("ogb", ["CC", "C"], strict=True).graphs) == 2
+        read_graphs("ogb", ["CC", "C", "C(", ""], first_row=10)
+    assert len(read_graphs("ogb", ["CC", "C"])) == 2
 
 
-@pytest.mark.parametrize("featurizer", FEATURIZERS)
+@pytest.mark.parametrize("featurizer", ["ogb", "mol"])
 def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_key(featurizer, monkeypatch):
-    parsed = []
+    parsed, parse = [], Chem.MolFromSmiles
 
-    def read(smiles):
-        parsed.append(smiles)
-        return read_smiles(smiles)
+    def parsing(text, *arguments, **options):
+        parsed.append(text)
+        return parse(text, *arguments, **options)
 
     smiles = ["c1ccccc1C", "C(", "CCO"]
     error = read_molecules(featurizer, smiles).errors[1]
@@ -176,10 +157,25 @@ def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_k
         ("", "", error),
         ("", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", ""),
     ]
-    for module in (features, properties, labels):
-        monkeypatch.setattr(module, "read_smiles", read)
+    monkeypatch.setattr(Chem, "MolFromSmiles", parsing)
     assert structures_or_errors(featurizer, smiles) == expected
-    assert parsed == smiles
+    assert [text for text in parsed if text != "C("] == ["c1ccccc1C", "CCO"]
+
+
+@pytest.mark.parametrize("featurizer", FEATURIZERS)
+def test_features_leave_the_molecule_as_it_was_read(featurizer):
+    text = "C[C@H](F)c1cc[nH]c1"
+    (mol,) = read_molecules(featurizer, [text]).mols
+    assert mol.ToBinary(int(Chem.PropertyPickleOptions.AllProps)) == read_smiles(text).ToBinary(
+        int(Chem.PropertyPickleOptions.AllProps)
+    )
+
+
+def test_molecules_know_what_was_read_also_in_another_process():
+    smiles = ["OCC", "C(", "[CH3:1][CH2:2]O", *REFUSED_BY_STRICT_RDKIT]
+    molecules = pickle.loads(pickle.dumps(read_molecules("ogb", smiles)))
+    assert molecules.canonical[:3] == ["CCO", "", "CCO"] and molecules.mols[1] is None
+    np.testing.assert_array_equal(descriptors(molecules.mols), descriptors(smiles))
 
 
 @pytest.mark.parametrize("featurizer", ["zinc", "ogb", "mol"])

@@ -63,7 +63,7 @@ def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: s
     return model.eval()
 
 
-@pytest.mark.parametrize("norm_position", ["post", "pre"])
+@pytest.mark.parametrize("norm_position", ["post", pytest.param("pre", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("further", [{}, FURTHER, LOCAL], ids=["paper", "further", "local"])
 def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position, further):

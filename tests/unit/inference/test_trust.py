@@ -286,3 +286,8 @@ def test_arrays_that_do_not_fit_are_refused(domain, tmp_path, name, values):
     save_arrays(path, {**arrays, name: values}, facts)
     with pytest.raises(InputError, match=r"damaged|is not what it should be"):
         load_trust(path)
+
+
+def test_a_name_behind_a_training_molecule_may_have_any_bytes():
+    domain = fit_domain(["CCO caf\udce9", "CC"])
+    assert domain.nearest(["CCO"])[0].tolist() == [1.0]

@@ -58,11 +58,14 @@ class NumericEmbedder(NumericInput, GraphormerEmbedder):
 FLOAT32 = {"check_regressor_multioutput": "predictions are float32, as the model computes them"}
 
 
-@parametrize_with_checks(
-    [NumericRegressor(**TINY), NumericClassifier(**TINY), NumericEmbedder(estimator=NumericRegressor(**TINY))],
-    expected_failed_checks=lambda estimator: FLOAT32 if isinstance(estimator, NumericRegressor) else {},
-)
-def test_scikit_learns_checks(estimator, check):
+@parametrize_with_checks([NumericRegressor(**TINY)], expected_failed_checks=lambda estimator: FLOAT32)
+def test_scikit_learns_checks_of_the_regressor(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([NumericClassifier(**TINY), NumericEmbedder(estimator=NumericRegressor(**TINY))])
+def test_scikit_learns_checks_of_the_others(estimator, check):
     check(estimator)
 
 

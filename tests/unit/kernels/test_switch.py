@@ -67,6 +67,7 @@ def test_importing_imports_no_compiler():
     assert python(code).stdout.split() == ["[]", "False"]
 
 
+@pytest.mark.slow
 def test_the_first_compiled_operation_imports_the_compiler():
     assert python(f"{OPERATION}print({COMPILERS})").stdout.strip() == "['llvmlite', 'numba']"
 

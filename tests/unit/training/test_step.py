@@ -204,4 +204,8 @@ def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, reci
         model = trainer.evaluated.eval()
         with torch.inference_mode():
             for batch in trainer.val.batches(batches_for(model, trainer.val), META):
-                assert trainer.objective.here.predict(model(batch).float()).device == model.encode_cls(batch).device == META
+                assert (
+                    trainer.objective.here.predict(model(batch).float()).device
+                    == model.encode_cls(batch).device
+                    == META
+                )

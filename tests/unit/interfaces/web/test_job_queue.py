@@ -120,6 +120,7 @@ def test_other_files_are_refused_before_they_are_written(held, suffix):
         held.submit(io.BytesIO(b"smiles\nC"), suffix, "it")
 
 
+@pytest.mark.slow
 def test_a_bad_molecule_costs_its_own_row(tmp_path):
     """One that takes too long, one that crashes the process and one that meets a bug, among good ones."""
     smiles = ["C", "CC", "SLEEP", "CCC", "CRASH", "BUG", "X", "CCCC"]

@@ -102,7 +102,7 @@ def test_the_delimiter_is_the_one_that_leaves_a_column_of_smiles(tmp_path, heade
 def test_the_delimiter_is_the_one_that_leaves_the_column_that_is_named(tmp_path):
     path = write(tmp_path, "a.csv", "mol,IC50 (a; b; c; d)\nC,1\n")
     assert read(path, "mol")[0] == ["mol", "IC50 (a; b; c; d)"]
-    with pytest.raises(InputError, match="name one with --smiles-column, or the character .* with --delimiter$"):
+    with pytest.raises(InputError, match=r"name one with --smiles-column, or the character .* with --delimiter$"):
         read(path)
 
 

@@ -3,8 +3,7 @@ import gzip
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import kind_of
-from graphormer_sepnorm.tables.formats import text
+from graphormer_sepnorm.tables.formats import kind_of, text
 from tests.tables import read, write
 
 

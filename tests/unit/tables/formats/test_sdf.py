@@ -4,7 +4,8 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import sdf
+from graphormer_sepnorm.tables.formats import Row, sdf
+from graphormer_sepnorm.tables.formats.sdf import num_heavy_atoms
 from tests.tables import read, write
 
 
@@ -73,12 +74,18 @@ def test_a_title_may_begin_like_a_data_item(tmp_path, title):
     assert columns == ["smiles", "name", "y"] and rows == [Row(["CCO", title, "1"], "CCO")]
 
 
+def test_a_small_molecule_of_version_3000_is_read(tmp_path):
+    block = Chem.MolToV3KMolBlock(Chem.AddHs(Chem.MolFromSmiles("c1ccccc1C")))
+    assert num_heavy_atoms(block.splitlines()) == 7
+    assert read(write(tmp_path, "a.sdf", f"{block}$$$$\n"))[1] == [Row(["Cc1ccccc1", ""], "Cc1ccccc1")]
+
+
 def test_a_ring_of_many_atoms_is_refused_before_rdkit_looks_for_it(tmp_path):
-    atoms = 5000
+    atoms = 20_000
     lines = ["", "", "", "  0  0  0     0  0            999 V3000", "M  V30 BEGIN CTAB"]
     lines += [f"M  V30 COUNTS {atoms} {atoms} 0 0 0", "M  V30 BEGIN ATOM"]
     lines += [f"M  V30 {n} C 0 0 0 0" for n in range(1, atoms + 1)] + ["M  V30 END ATOM", "M  V30 BEGIN BOND"]
     lines += [f"M  V30 {n} 1 {n} {n % atoms + 1}" for n in range(1, atoms + 1)]
     lines += ["M  V30 END BOND", "M  V30 END CTAB", "M  END", "$$$$", ""]
     (row,) = read(write(tmp_path, "a.sdf", "\n".join(lines)))[1]
-    assert row.smiles == "" and row.error == "The molecule has 5,000 atoms; at most 1,000 are read."
+    assert row.smiles == "" and row.error == "The molecule has 20,000 atoms; at most 1,000 are read."

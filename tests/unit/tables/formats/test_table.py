@@ -1,4 +1,11 @@
-from graphormer_sepnorm.tables.formats import Row, free_name, not_one_column, open_table, table_of_smiles, with_free_names
+from graphormer_sepnorm.tables.formats import (
+    Row,
+    free_name,
+    not_one_column,
+    open_table,
+    table_of_smiles,
+    with_free_names,
+)
 from tests.tables import write
 
 
