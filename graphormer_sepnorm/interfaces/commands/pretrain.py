@@ -10,7 +10,6 @@ import typer
 
 from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, with_given
 from graphormer_sepnorm.system.signals import leaving_at_once
-from graphormer_sepnorm.training.objectives import OBJECTIVES
 
 
 def pretrain(
@@ -21,7 +20,7 @@ def pretrain(
         Literal["mini", "small", "base"], typer.Option(help="About 0.2, 1 or 3 million parameters.")
     ] = "small",
     objective: Annotated[
-        str, typer.Option(help=f"What it learns to predict: {', '.join(OBJECTIVES)}.")
+        str, typer.Option(help="What the body learns to predict, such as descriptors.")
     ] = "descriptors",
     teacher: Annotated[
         Path | None, typer.Option(help="Embeddings to learn in place of --objective: an .npz of the command embed.")
