@@ -59,8 +59,8 @@ def read_smiles(smiles: str | None) -> Chem.Mol:
     Raises:
         InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with a space or with characters that are
             not printable ASCII, a reaction, not a SMILES, a SMILES of an impossible molecule, of one with more than
-            ``MAX_ATOMS`` atoms or with too many rings (see ``check_size``), or one that RDKit fails on; the message says
-            which.
+            ``MAX_ATOMS`` atoms or with too many rings (see ``check_size``), or one that RDKit fails on; the message
+            says which.
     """
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
