@@ -60,6 +60,8 @@ def test_zinc_atoms_by_hand():
         "C[C@H](N)O": ["C", "C H1", "N", "O"],
         "C[NH3+]": ["C", "N H3 +"],
         "CC(=O)[O-]": ["C", "C", "O", "O -"],
+        "[O-]C(=O)C": ["O -", "C", "O", "C"],
+        "N[C@@H](O)C": ["N", "C H1", "O", "C"],
         "c1cc[nH]c1": ["C", "C", "C", "N", "C"],
         "[CH3][13CH2][OH]": ["C", "C", "O"],
         "[H]C([H])([H])N([H])[H]": ["C", "N"],
