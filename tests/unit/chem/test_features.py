@@ -122,10 +122,10 @@ def test_molecules_that_cannot_be_read_cost_their_row_alone():
 def test_a_molecule_that_rdkit_fails_on_costs_its_row_alone(monkeypatch, featurizer, failure):
     features = Featurizer.features
 
-    def failing(self, mol):
+    def failing(self, mol, written):
         if mol.GetNumAtoms() == 2:
             raise failure
-        return features(self, mol)
+        return features(self, mol, written)
 
     monkeypatch.setattr(Featurizer, "features", failing)
     molecules = read_molecules(featurizer, ["C", "CC", "CCC"])
