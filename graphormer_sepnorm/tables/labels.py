@@ -87,6 +87,9 @@ class TableOptions:
             raise InputError("name the columns to predict with --target-columns")
         if len(set(self.targets)) < len(self.targets):
             raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
+        for name in self.names:
+            if any("\udc80" <= character <= "\udcff" for character in name):
+                raise InputError(f"{name!r} has bytes that are not UTF-8: save the table as UTF-8")
         if (self.split in ("column", "time")) != (self.split_column is not None):
             raise InputError("--split column or time and --split-column NAME go together")
         if self.split == "column" and self.sizes != Sizes():
