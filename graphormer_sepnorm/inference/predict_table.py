@@ -15,6 +15,7 @@ from graphormer_sepnorm.inference.resumable_writer import as_csv, is_standard_ou
 from graphormer_sepnorm.inference.trust import Intervals
 from graphormer_sepnorm.runs.zoo import shipped_models
 from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name, with_free_names
+from graphormer_sepnorm.tasks import TASKS
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -62,7 +63,7 @@ def predict_table(
 
 def known_intervals(predictor: Predictor) -> Intervals:
     """The intervals of a predictor; raises InputError if it has none."""
-    if predictor.kind != "regression":
+    if TASKS[predictor.kind].predicts_probabilities:
         raise InputError("--interval is for models of numbers; the probabilities of two classes are calibrated instead")
     if predictor.trust is None:
         raise InputError(f"--interval: {NO_TRUST}")

@@ -20,6 +20,7 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.stacking import stacking_weights, weighted_mean
+from graphormer_sepnorm.tasks import TASKS
 
 STACK = "stack.safetensors"
 FORMAT = 1
@@ -133,7 +134,7 @@ def fit_table(
 def combined(task: TaskConfig, predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The prediction of members [K, M, T] with weights [K, T]: float64 [M, T]; probabilities of classes add up to 1."""
     values = weighted_mean(predictions, weights)
-    return values / values.sum(axis=1, keepdims=True) if task.kind == "multiclass" else values
+    return values / values.sum(axis=1, keepdims=True) if TASKS[task.kind].adds_up else values
 
 
 def read_task(known: object, path: Path) -> TaskConfig:

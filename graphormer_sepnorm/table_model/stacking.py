@@ -7,6 +7,7 @@ import numpy as np
 
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Structures, fold_numbers
+from graphormer_sepnorm.tasks import TASKS
 
 FOLDS = 5
 PRIOR_ROWS = 30.0  # as many molecules count as much as the prior
@@ -47,7 +48,7 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray) -> np.ndarray:
         out_of_fold: [K, M, T], by members that did not see the molecule; NaN where there is none.
     """
     errors = labels.y - out_of_fold
-    if labels.task.kind == "multiclass":
+    if TASKS[labels.task.kind].adds_up:
         shared = simplex_weights(errors.reshape(len(errors), -1))
         return np.repeat(shared[:, None], labels.y.shape[1], axis=1)
     return np.stack([simplex_weights(errors[:, :, target]) for target in range(labels.y.shape[1])], axis=1)

@@ -26,7 +26,7 @@ from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import STATE
 from graphormer_sepnorm.runs.zoo import resolve_model
-from graphormer_sepnorm.tasks import Task, fit_scale
+from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run
 from tests.robustness.test_interruption import assert_complete, losses
@@ -87,7 +87,7 @@ def predict_share(rank: int, size: int, folder: Path) -> None:
     model = Graphormer(config.model).eval()
     seen = []
     model.embedding.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
-    prediction = predict_together(model, data, Task(fit_scale(config.task, data.y)))
+    prediction = predict_together(model, data, make_task(make_task(config.task).fitted(data.y)))
     np.savez(folder / f"{size}-{rank}.npz", prediction=prediction, atoms=sum(seen))
 
 

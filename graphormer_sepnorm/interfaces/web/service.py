@@ -32,6 +32,7 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tasks import TASKS
 
 WIDTH, HEIGHT = 200, 140
 MOST_ATOMS_DRAWN = 200
@@ -77,7 +78,7 @@ class PredictionService:
         return ModelFacts(
             model=self.name,
             targets=list(self.predictor.targets),
-            is_probability=self.predictor.kind != "regression",
+            is_probability=TASKS[self.predictor.kind].predicts_probabilities,
             models=len(self.predictor.models),
             is_combined=self.predictor.is_combined,
             confidence=self.confidence if self.trust and self.trust.intervals else None,
