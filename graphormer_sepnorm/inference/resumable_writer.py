@@ -27,7 +27,14 @@ from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Reader, Results, compute_chunks
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.system.files import behind_link, check_output, remove_leftovers, rename_durably, replace_content
+from graphormer_sepnorm.system.files import (
+    behind_link,
+    check_output,
+    locked,
+    remove_leftovers,
+    rename_durably,
+    replace_content,
+)
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import CHUNK
 from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, smiles_of_rows, table_of_smiles
@@ -103,10 +110,10 @@ class PartialFile:
     Args:
         out: the file to be.
         job: digest of everything that its content depends on.
-        resume: go on with the parts that are there.
+        resume: go on with the parts that are there; without a record, begin.
 
     Raises:
-        InputError: ``resume`` and the parts are missing or of another job.
+        InputError: ``resume`` and the parts are of another job, or the record is damaged.
         OSError: the folder cannot be written.
     """
 
@@ -114,7 +121,7 @@ class PartialFile:
         self.out = out
         self.path = out.with_name(f"{out.name}.partial")
         self.record = out.with_name(f"{out.name}.partial.json")
-        if resume:
+        if resume and self.record.exists():
             self.progress = self.read_progress(job)
         else:
             self.progress = Progress(job)
@@ -123,8 +130,6 @@ class PartialFile:
     def read_progress(self, job: str) -> Progress:
         try:
             progress = Progress(**json.loads(self.record.read_bytes()))
-        except FileNotFoundError:
-            raise InputError(f"there is nothing to resume: {self.record} does not exist") from None
         except (ValueError, TypeError):
             raise InputError(f"{self.record} is damaged: start again without --resume") from None
         size = self.path.stat().st_size if self.path.exists() else 0
@@ -169,7 +174,7 @@ class PartialFile:
     def discard(self) -> None:
         """Removes what is left of the growing; the record last, without which the rest would be nobody's."""
         self.path.unlink(missing_ok=True)
-        remove_leftovers(self.record.parent, self.record.name)
+        remove_leftovers(self.record.parent, f"{self.record.name}.")
         self.record.unlink(missing_ok=True)
 
 
@@ -201,7 +206,7 @@ def write_table(
 
     Raises:
         InputError: an unusable table or an unreadable row if ``strict``, nothing is left then; an output that cannot be
-            written, what is done is kept then; or nothing that fits to resume.
+            written, what is done is kept then; one that another process is writing; or nothing that fits to resume.
     """
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
@@ -225,13 +230,21 @@ def write_table(
                 output = StandardOutput()
                 errors = fill(output, reader, laid_out, table, strict)
                 return outcome(output.progress, out, errors)
-            partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
-            with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):
-                errors = Counter() if partial.is_named else fill(partial, reader, laid_out, table, strict)
-                partial.finish(laid_out.complete)
+            with output_locked(out):
+                partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
+                with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):
+                    errors = Counter() if partial.is_named else fill(partial, reader, laid_out, table, strict)
+                    partial.finish(laid_out.complete)
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror}") from None
     return outcome(partial.progress, out, errors)
+
+
+def output_locked(out: Path) -> contextlib.AbstractContextManager[None]:
+    """Within it, no other process writes this output; raises InputError as ``files.locked``."""
+    file = behind_link(out)
+    busy = f"another process is writing {out}: wait for it, or choose another output"
+    return locked(file.with_name(f".{file.name}.lock"), busy)
 
 
 def is_standard_output(out: Path) -> bool:

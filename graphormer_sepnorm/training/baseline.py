@@ -29,7 +29,12 @@ def table_features(smiles: Smiles, folder: Path) -> np.ndarray:
 
 
 def fit_forest(
-    features: np.ndarray, y: np.ndarray, kind: Literal["regression", "classification"], seed: int, trees: int = TREES
+    features: np.ndarray,
+    y: np.ndarray,
+    kind: Literal["regression", "classification"],
+    seed: int,
+    trees: int = TREES,
+    weight: np.ndarray | None = None,
 ) -> Forest:
     """Grows a forest per target on the molecules that have its label, on all cores.
 
@@ -39,6 +44,7 @@ def fit_forest(
         kind: of the task.
         seed: of the samples and of the features that splits look at; the number of cores does not matter.
         trees: per target.
+        weight: [M], how much each molecule counts; None: all the same.
 
     Raises:
         InputError: a target without any label.
@@ -57,7 +63,7 @@ def fit_forest(
             forest = RandomForestClassifier(trees, **common)
         else:
             forest = RandomForestRegressor(trees, max_features=REGRESSION_FEATURES, **common)
-        forest.fit(features[rows], column[rows])
+        forest.fit(features[rows], column[rows], None if weight is None else weight[rows])
         classes = forest.classes_ if kind == "classification" else np.ones(1)
         grown += [as_arrays(tree.tree_, classes) for tree in forest.estimators_]
     sizes = np.array([len(feature) for feature, _, _ in grown])

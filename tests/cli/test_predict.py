@@ -136,7 +136,6 @@ def test_columns_of_the_input_keep_their_names(command, model, tmp_path):
     [
         (["--strict"], "row 2 (counted from 1) cannot be read: 'C[C' is not a valid SMILES"),
         (["--smiles-column", "mol"], "no column 'mol' (its columns: smiles, x)"),
-        (["--resume"], "nothing to resume"),
     ],
 )
 def test_errors_are_one_sentence_and_leave_nothing(command, model, tmp_path, arguments, message):
@@ -392,6 +391,18 @@ def test_info(command, model):
     assert code == 0
     assert facts["targets"] == ["logp"] and facts["epoch"] == 3 and facts["validation"] == 0.5
     assert {"architecture", "parameters", "training_data", "metric", "vocabulary", "licence"} <= set(facts)
+
+
+def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE", str(tmp_path))
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE_GB", "1.5")
+    (tmp_path / "some-store").mkdir()
+    (tmp_path / "some-store" / "shard").write_bytes(b"12345")
+    code, facts, _ = command("info", "--cache")
+    assert code == 0 and facts["entries"] == 1 and facts["bytes"] >= 5 and facts["limit"] == 1_500_000_000
+    for wrong in (["info"], ["info", model, "--cache"]):
+        code, _, messages = command(*wrong)
+        assert code == 2 and "name a model, or give --cache" in messages
 
 
 @pytest.mark.parametrize(

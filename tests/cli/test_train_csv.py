@@ -96,7 +96,8 @@ def test_classification_ensemble_with_balance(train, command, molecules, tmp_pat
     assert code == 0, messages
     assert set(result["scores"]) == {"rocauc", "prauc", "accuracy"}
     run = tmp_path / "run"
-    assert names(run) == {"model-0", "model-1", "test.json", "roc.png", "predictions.csv"} | WHOLE_FILES
+    files = {"model-0", "model-1", "parts.json", "test.json", "roc.png", "predictions.csv"}
+    assert names(run) == files | WHOLE_FILES
     assert names(run / "model-1") == MODEL_FILES | TABLE_FILES | {"roc.png"}
     configs = [load_model(run / f"model-{member}")[1] for member in range(2)]
     assert [config.train.seed for config in configs] == [4, 5]

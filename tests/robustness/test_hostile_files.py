@@ -289,6 +289,8 @@ def complete_graph(atoms: int) -> str:
         complete_graph(50),
         "C1" * 9_000,
         "C" * 20_000,
+        "C1" + "C" * 19_900 + "1",
+        "C=C" * 6_600,
         "CC\x00O",
         "C\x1b[31mC",
         "C\nC",

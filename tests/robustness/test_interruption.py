@@ -11,7 +11,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -20,12 +19,12 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.training import run_writer
 from graphormer_sepnorm.training.schedule import learning_rate
-from graphormer_sepnorm.training.step import HostStep
+from graphormer_sepnorm.training.step import Share, Step
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
 from tests.robustness import processes, tiny_run
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
-LAST_RATE = learning_rate(tiny_run.tiny_config().train, 3 / 4)  # of the third of four epochs
+LAST_RATE = learning_rate(tiny_run.tiny_config().train, 14, 20)  # of the third of four epochs of five updates
 RANDOM_KILLS, KILLS_IN_WRITES = 30, 20
 
 
@@ -151,15 +150,15 @@ def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole, number)
 
 def train_as_on_a_gpu(run: Path, cache: Path, number: int) -> None:
     """A run whose epochs are too short to be written each, which gets a signal in the last one's first update."""
-    run_writer.computes_on_device = lambda model: True
-    update = HostStep.__call__
+    run_writer.on_gpu = lambda model: True
+    update = Step.__call__
 
-    def stopped(step: HostStep, molecules: np.ndarray, lr: float) -> torch.Tensor:
+    def stopped(step: Step, share: Share, lr: float) -> torch.Tensor:
         if (run / METRICS_FILE).exists() and lr < LAST_RATE:
             os.kill(os.getpid(), number)
-        return update(step, molecules, lr)
+        return update(step, share, lr)
 
-    HostStep.__call__ = stopped
+    Step.__call__ = stopped
     tiny_run.run(run, cache)
 
 

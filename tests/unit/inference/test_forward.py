@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.inference import forward
 from graphormer_sepnorm.inference.forward import (
     DEVICE_PAIRS,
     device_batches,
@@ -18,14 +19,16 @@ from graphormer_sepnorm.tasks import Task
 from tests.tiny import tiny_model
 
 
-def test_batches_by_hand():
-    batches = list(size_sorted_batches(np.array([5, 1, 3, 1]), atoms_per_batch=4))
+def test_batches_by_hand(monkeypatch):
+    monkeypatch.setattr(forward, "ATOMS_PER_BATCH", 4)
+    batches = list(size_sorted_batches(np.array([5, 1, 3, 1])))
     assert [batch.tolist() for batch in batches] == [[1, 3], [2], [0]]
 
 
-def test_each_molecule_is_in_one_batch_beside_others_of_its_size():
+def test_each_molecule_is_in_one_batch_beside_others_of_its_size(monkeypatch):
+    monkeypatch.setattr(forward, "ATOMS_PER_BATCH", 200)
     sizes = np.random.default_rng(0).integers(1, 60, 500)
-    batches = list(size_sorted_batches(sizes, atoms_per_batch=200))
+    batches = list(size_sorted_batches(sizes))
     assert sorted(np.concatenate(batches).tolist()) == list(range(500))
     assert all(sizes[one].max() <= sizes[other].min() for one, other in pairwise(batches))
     assert max(sizes[batch].sum() for batch in batches) < 200 + 60

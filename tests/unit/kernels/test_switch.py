@@ -84,7 +84,7 @@ def attend_to_two_atoms() -> kernels.Attention:
 def test_switched_off_operations_are_plain_pytorch():
     use_kernels("off")
     assert not compiles()
-    assert isinstance(attend_to_two_atoms(), dense.DenseAttention)
+    assert isinstance(attend_to_two_atoms(), dense.PaddedAttention)
     use_kernels("auto")
     assert compiles()
     assert type(attend_to_two_atoms()).__name__ == "FusedAttention"

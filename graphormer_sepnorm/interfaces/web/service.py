@@ -1,0 +1,216 @@
+"""What the worker computes: tables, predictions, and pictures. Runs in a process of its own."""
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from rdkit import Chem
+from rdkit.Chem.Draw import rdMolDraw2D
+
+from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.explain import explain_rows
+from graphormer_sepnorm.inference.pictures import draw
+from graphormer_sepnorm.inference.predict import Predictor, load_predictor
+from graphormer_sepnorm.inference.pretrained import Graphormer
+from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.interfaces.web.schemas import (
+    Atom,
+    AtomContributions,
+    ModelFacts,
+    MoleculePrediction,
+    TableRow,
+    TableRows,
+    TargetPrediction,
+)
+from graphormer_sepnorm.runs.folder import member_paths
+from graphormer_sepnorm.runs.info import describe_model, words
+from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.system.device import Compute, choose, computing, current
+from graphormer_sepnorm.system.workers import one_thread
+from graphormer_sepnorm.tables.formats import open_table
+
+WIDTH, HEIGHT = 200, 140
+MOST_ATOMS_DRAWN = 200
+LOOK = {"clearBackground": False, "fixedBondLength": 26}
+SHOWN_OF_MODEL = (
+    "architecture",
+    "parameters",
+    "training_data",
+    "metric",
+    "validation",
+    "test",
+    "vocabulary",
+    "licence",
+)
+
+
+@dataclass(frozen=True)
+class PredictionService:
+    """The models of a page.
+
+    Attributes:
+        predictor: all of them.
+        explained: the one whose atom pictures are drawn.
+        confidence: of the intervals.
+        compute: where and how precisely to compute.
+        name: what the page calls them.
+        about: facts for people.
+    """
+
+    predictor: Predictor
+    explained: Graphormer
+    confidence: float
+    compute: Compute
+    name: str
+    about: dict[str, str]
+
+    @property
+    def trust(self) -> Trust | None:
+        """What is known of the predictions' errors and of the training molecules."""
+        return self.predictor.trust
+
+    def facts(self) -> ModelFacts:
+        return ModelFacts(
+            model=self.name,
+            targets=list(self.predictor.targets),
+            is_probability=self.predictor.kind != "regression",
+            models=len(self.predictor.models),
+            is_combined=self.predictor.is_combined,
+            confidence=self.confidence if self.trust and self.trust.intervals else None,
+            knows_domain=self.trust is not None,
+            about=self.about,
+        )
+
+    def read(self, path: Path, shown: str, most_rows: int) -> TableRows:
+        """The table in a file.
+
+        Args:
+            path: as ``open_table``.
+            shown: what messages call it.
+            most_rows: that a table may have.
+
+        Raises:
+            InputError: an unusable table, one without rows, or with more than ``most_rows``.
+        """
+        try:
+            with open_table(path) as table:
+                rows = [TableRow(row.fields, row.smiles, row.error) for row in islice(table.rows, most_rows + 1)]
+                columns = table.columns
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), shown)) from None
+        if len(rows) > most_rows:
+            raise InputError(
+                f"{shown} has more than {most_rows:,} molecules, which is the most for this page: "
+                "use graphormer-sepnorm predict for it, or a part of the table"
+            )
+        if not rows:
+            raise InputError(f"{shown} has no molecules")
+        return TableRows(columns, rows)
+
+    def predict(self, smiles: list[str]) -> list[MoleculePrediction]:
+        """An answer for each SMILES; one that cannot be read costs its own row alone."""
+        with computing(self.compute), one_thread():
+            molecules = read_molecules(self.predictor.featurizer, smiles)
+            found = self.predictor.compute(molecules)
+        rows = zip(found.errors, found.values, found.spread, found.warnings, strict=True)
+        answers = [
+            MoleculePrediction(error=error)
+            if error
+            else MoleculePrediction(predictions=self.by_target(values, spread), warning=warning)
+            for error, values, spread, warning in rows
+        ]
+        if self.trust and self.trust.intervals:
+            self.add_intervals(answers, found.spread)
+        if self.trust:
+            similarity, nearest = self.trust.domain.nearest(molecules.mols)
+            for answer, number, molecule in zip(answers, similarity.tolist(), nearest, strict=True):
+                if not answer.error:
+                    answer.similarity, answer.nearest = number, molecule
+        return answers
+
+    def by_target(self, values: np.ndarray, spread: np.ndarray) -> dict[str, TargetPrediction]:
+        several = len(self.predictor.models) > 1
+        return {
+            target: TargetPrediction(value=value, spread=deviation if several else None)
+            for target, value, deviation in zip(self.predictor.targets, values.tolist(), spread.tolist(), strict=True)
+        }
+
+    def add_intervals(self, answers: list[MoleculePrediction], spread: np.ndarray) -> None:
+        assert self.trust and self.trust.intervals
+        half_widths = self.trust.intervals.half_widths(self.confidence, spread)
+        for answer, widths in zip(answers, half_widths.tolist(), strict=True):
+            for prediction, half_width in zip(answer.predictions.values(), widths, strict=False):
+                prediction.low, prediction.high = prediction.value - half_width, prediction.value + half_width
+
+    def structure(self, smiles: str) -> str:
+        """A small picture as SVG; raises InputError for what cannot be read or drawn."""
+        mol = read_small(smiles)
+        with one_molecule(smiles):
+            canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
+            options = canvas.drawOptions()
+            for name, value in LOOK.items():
+                setattr(options, name, value)
+            rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
+            canvas.FinishDrawing()
+            return canvas.GetDrawingText()
+
+    def atoms(self, smiles: str, target: str) -> AtomContributions:
+        """Contributions by integrated gradients, as ``inference.explain``; raises InputError as that."""
+        read_small(smiles)
+        with computing(self.compute), current().arithmetic():
+            explanation = explain_rows(self.explained, [smiles], target=target)[0]
+        if isinstance(explanation, InputError):
+            raise explanation
+        mol = read_small(explanation.smiles)
+        return AtomContributions(
+            caption=explanation.caption,
+            meaning=explanation.meaning,
+            baseline=explanation.baseline,
+            atoms=[
+                Atom(symbol=atom.GetSymbol(), contribution=value)
+                for atom, value in zip(mol.GetAtoms(), explanation.contributions.tolist(), strict=True)
+            ],
+            picture=draw([explanation], ".svg").decode(),
+        )
+
+
+def read_small(smiles: str) -> Chem.Mol:
+    """A molecule that can be drawn; raises InputError for another."""
+    mol = read_smiles(smiles)
+    if mol.GetNumAtoms() > MOST_ATOMS_DRAWN:
+        raise InputError(f"the molecule has {mol.GetNumAtoms():,} atoms; at most {MOST_ATOMS_DRAWN} are drawn")
+    return mol
+
+
+def load_service(
+    names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
+) -> PredictionService:
+    """Loads the models.
+
+    Args:
+        names: as ``load_predictor``; atom pictures are those of the first model.
+        confidence: of the intervals, where a model has them.
+        device, precision: as ``choose``.
+
+    Raises:
+        InputError: as ``load_predictor`` and ``choose``, or a confidence that cannot be had.
+    """
+    compute = choose(device, precision)
+    first = member_paths(resolve_model(names[0]))[0]
+    with computing(compute):
+        predictor = load_predictor(names)
+        explained = Graphormer.from_pretrained(first).to(compute.device)
+    if predictor.trust and predictor.trust.intervals:
+        predictor.trust.intervals.half_widths(confidence, np.zeros((1, len(predictor.targets))))
+    described = describe_model(first)
+    about = {
+        name.replace("_", " "): words(name, described[name]) for name in SHOWN_OF_MODEL if described[name] is not None
+    }
+    name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
+    models = PredictionService(predictor, explained, confidence, compute, name, about)
+    models.predict(["C"])  # what is compiled at the first molecule is not to count against a user's time
+    return models

@@ -1,0 +1,96 @@
+"""What members learn: labels of molecules, and how they are divided into folds.
+
+Axis letters: M molecules, T targets.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphormer_sepnorm.config import TaskConfig
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of the molecules that a table model learns from.
+
+    Attributes:
+        task: what is predicted, and how it is scored.
+        y: float64 [M, T], NaN where a label is missing or not known exactly.
+        bounds: float64 [M, T, 2], the least and the largest value that a label may have; None: nothing but ``y`` is
+            known.
+        weight: float64 [M], how much a molecule counts; None: all the same.
+    """
+
+    task: TaskConfig
+    y: np.ndarray
+    bounds: np.ndarray | None = None
+    weight: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def is_classification(self) -> bool:
+        return self.task.kind != "regression"
+
+    def take(self, rows: np.ndarray) -> "Labels":
+        """The labels of the molecules with these numbers."""
+        bounds, weight = (None if part is None else part[rows] for part in (self.bounds, self.weight))
+        return Labels(self.task, self.y[rows], bounds, weight)
+
+    def target(self, place: int) -> "Target":
+        """The column of one target."""
+        bounds = None if self.bounds is None else self.bounds[:, place]
+        weight = np.ones(len(self)) if self.weight is None else self.weight
+        return Target(self.y[:, place], bounds, weight)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The labels of one target.
+
+    Attributes:
+        y: float64 [M], NaN where a label is missing or not known exactly.
+        bounds: float64 [M, 2] as in ``Labels``, or None.
+        weight: float64 [M].
+    """
+
+    y: np.ndarray
+    bounds: np.ndarray | None
+    weight: np.ndarray
+
+    @property
+    def known(self) -> np.ndarray:
+        """The numbers of the molecules of which anything is known."""
+        bounded = False if self.bounds is None else np.isfinite(self.bounds).any(axis=1)
+        return np.flatnonzero(~np.isnan(self.y) | bounded)
+
+    def filled(self, prediction: np.ndarray | float) -> np.ndarray:
+        """The labels [M]; where only bounds are known, the value between them that is nearest to a prediction."""
+        if self.bounds is None:
+            return self.y
+        return np.where(np.isnan(self.y), np.clip(prediction, self.bounds[:, 0], self.bounds[:, 1]), self.y)
+
+    def take(self, rows: np.ndarray) -> "Target":
+        return Target(self.y[rows], None if self.bounds is None else self.bounds[rows], self.weight[rows])
+
+
+@dataclass(frozen=True)
+class Folds:
+    """A division of molecules into folds.
+
+    Attributes:
+        numbers: int64 [M], the fold in which each molecule is predicted, from 0 on.
+    """
+
+    numbers: np.ndarray
+
+    def __len__(self) -> int:
+        return int(self.numbers.max(initial=-1)) + 1
+
+    def parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each fold the numbers of the molecules outside it, to learn from, and of those in it, to predict."""
+        return [
+            (np.flatnonzero(self.numbers != fold), np.flatnonzero(self.numbers == fold)) for fold in range(len(self))
+        ]

@@ -1,0 +1,7 @@
+"""The members of a table model, one file each."""
+
+from graphormer_sepnorm.table_model.members.base import Member
+from graphormer_sepnorm.table_model.members.forest import ForestMember
+from graphormer_sepnorm.table_model.members.kernel import KernelMember
+
+MEMBERS: dict[str, type[Member]] = {"kernel": KernelMember, "forest": ForestMember}

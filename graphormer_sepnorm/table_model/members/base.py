@@ -1,0 +1,54 @@
+"""What every member of a table model is: fitted out of fold and on all rows, saved and loaded without pickle.
+
+Axis letters: M molecules, T targets.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+import numpy as np
+
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+
+
+class Member(Protocol):
+    """A model of a table that takes part in a table model."""
+
+    @classmethod
+    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, seed: int) -> "Fitted":
+        """Fits to molecules fold by fold, and then as it will predict others.
+
+        Args:
+            molecules: that are learnt from; what is computed of them is kept there for other members.
+            labels: of them.
+            folds: in which each of them is predicted without having been seen.
+            seed: of all that is drawn.
+
+        Raises:
+            InputError: the molecules cannot be learnt from by this kind of member.
+        """
+
+    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
+        """Values, or probabilities: float64 [M, T]; NaN for a molecule that it cannot predict."""
+
+    def save(self, folder: Path) -> None:
+        """Writes what was learnt into a folder; raises InputError if it cannot be written."""
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads what ``save`` wrote; raises InputError for what is missing or damaged."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A member, and what members of its kind predict for molecules that they did not see.
+
+    Attributes:
+        member: fitted as it will predict others.
+        out_of_fold: float64 [M, T].
+    """
+
+    member: Member
+    out_of_fold: np.ndarray

@@ -1,0 +1,83 @@
+"""How members are weighed: by their predictions for molecules that they did not see.
+
+Axis letters: K members, M molecules, T targets.
+"""
+
+import numpy as np
+
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.tables.splits import SPLITTERS, Structures, fold_numbers
+
+FOLDS = 5
+PRIOR_ROWS = 30.0  # as many molecules count as much as the prior
+BINDING = 1e4  # how strongly weights are held to the sum 1
+
+
+def make_folds(structures: Structures, labels: Labels, split: str, seed: int) -> Folds:
+    """``FOLDS`` folds of the kind of a split: what that holds together stays together.
+
+    Where the split is by a column or by time, and where its groups are fewer than two, the rows of a molecule stay
+    together. A table of fewer molecules than folds has a fold for each.
+
+    Args:
+        structures: of the M molecules.
+        labels: of them; classes are stratified.
+        split: a name in ``SPLITTERS``, "column" or "time".
+        seed: of the order in which groups are taken.
+
+    Raises:
+        InputError: all rows are of one molecule.
+    """
+    splitter = SPLITTERS.get(split, SPLITTERS["random"])
+    groups = splitter.groups(structures)
+    if len(set(groups)) < 2:
+        groups = structures.keys
+    strata = labels.y if labels.is_classification else None
+    return Folds(fold_numbers(groups, strata, min(FOLDS, max(2, len(set(groups)))), seed))
+
+
+def stacking_weights(labels: Labels, out_of_fold: np.ndarray) -> np.ndarray:
+    """The weights of the members for each target: float64 [K, T], at least 0 and with the sum 1.
+
+    They make the squared error of the weighted prediction small, of a classification that of the probabilities. They
+    are drawn towards equal weights, so that a few molecules do not decide. The classes of a multiclass task share them.
+
+    Args:
+        labels: M molecules; those without an exact label do not count.
+        out_of_fold: [K, M, T], by members that did not see the molecule; NaN where there is none.
+    """
+    errors = labels.y - out_of_fold
+    if labels.task.kind == "multiclass":
+        shared = simplex_weights(errors.reshape(len(errors), -1))
+        return np.repeat(shared[:, None], labels.y.shape[1], axis=1)
+    return np.stack([simplex_weights(errors[:, :, target]) for target in range(labels.y.shape[1])], axis=1)
+
+
+def simplex_weights(errors: np.ndarray) -> np.ndarray:
+    """Weights [K] with the sum 1 that make the weighted sum of errors [K, M] small; equal ones where all is NaN."""
+    from scipy.optimize import nnls  # its import takes a while
+
+    members = len(errors)
+    prior = np.full(members, 1 / members)
+    rows = errors[:, ~np.isnan(errors).any(axis=0)].T
+    scale = np.sqrt((rows**2).mean()) if rows.size else 0.0
+    if scale == 0:
+        return prior
+    pull = np.sqrt(PRIOR_ROWS)
+    system = np.vstack([rows / scale, pull * np.eye(members), np.full((1, members), BINDING)])
+    weights, _ = nnls(system, np.concatenate([np.zeros(len(rows)), pull * prior, [BINDING]]))
+    return weights / weights.sum()
+
+
+def weighted_mean(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The weighted mean of members' predictions: float64 [M, T].
+
+    Args:
+        predictions: [K, M, T]; where one is NaN the others share its weight, and where all with a weight are NaN, so is
+            the mean.
+        weights: [K, T].
+    """
+    present = np.where(np.isnan(predictions), 0.0, weights[:, None])
+    total = present.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (present * np.nan_to_num(predictions)).sum(axis=0) / np.where(total > 0, total, np.nan)

@@ -1,0 +1,81 @@
+"""The table model on published tables, beside published numbers: one JSON line per table.
+
+    python tests/benchmarks/tables.py FOLDER [--tables activity/CHEMBL2034_Ki ...] [--members kernel forest] [--test]
+
+FOLDER, or the environment variable GRAPHORMER_SEPNORM_TABLES, holds tables with a column "split" and ``reference.csv``.
+Choices are made by the scores out of fold, on the training rows. Test rows are scored with --test, once, at the end.
+"""
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.model import FittedTable, combined, fit_table
+from graphormer_sepnorm.table_model.stacking import make_folds
+from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tasks import METRICS
+
+FOLDER_VARIABLE = "GRAPHORMER_SEPNORM_TABLES"
+RMSE = METRICS["rmse"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=os.environ.get(FOLDER_VARIABLE))
+    parser.add_argument("--tables", nargs="+", help="names in reference.csv; by default all")
+    parser.add_argument("--members", nargs="+", default=list(MEMBERS), choices=list(MEMBERS))
+    parser.add_argument("--test", action="store_true", help="score the test rows")
+    options = parser.parse_args()
+    if options.folder is None:
+        parser.error(f"name the folder of the tables, or set {FOLDER_VARIABLE}")
+    reference = pd.read_csv(Path(options.folder) / "reference.csv").set_index("table")
+    for name in options.tables or reference.index:
+        published = reference.loc[name].dropna().to_dict()
+        row = measure(Path(options.folder) / f"{name}.csv", published.pop("target"), options.members, options.test)
+        print(json.dumps({"table": name, **row, "published on test": published}), flush=True)
+
+
+def measure(path: Path, target: str, members: list[str], test: bool) -> dict:
+    """Scores of the table model and of each member, out of fold or on the test rows."""
+    table = pd.read_csv(path).dropna(subset=[target])
+    learnt, held_back = table[table.split == "train"], table[table.split == "test"]
+    started = time.perf_counter()
+    fitted = fit(learnt, target, members)
+    seconds = round(time.perf_counter() - started, 1)
+    molecules, y = (held_back, held_back[[target]]) if test else (learnt, learnt[[target]])
+    predictions = fitted.out_of_fold
+    if test:
+        predictions = fitted.model.by_member(MoleculeFeatures(molecules.smiles.tolist()))
+    scores = dict(zip(fitted.model.members, (RMSE(y.to_numpy(), each) for each in predictions), strict=True))
+    stacked = combined(fitted.model.task, predictions, fitted.model.weights)
+    weights = dict(zip(fitted.model.members, fitted.model.weights[:, 0].round(3).tolist(), strict=True))
+    return {
+        "rows": len(y),
+        "scored": "test" if test else "out of fold",
+        "rmse": RMSE(y.to_numpy(), stacked),
+        **scores,
+        "weights": weights,
+        "seconds": seconds,
+    }
+
+
+def fit(table: pd.DataFrame, target: str, members: list[str]) -> FittedTable:
+    smiles = table.smiles.tolist()
+    scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
+    labels = Labels(TaskConfig("regression", "rmse", (target,)), np.array(table[[target]], np.float64))
+    folds = make_folds(Structures(smiles, scaffolds, keys), labels, "column", 0)
+    return fit_table(MoleculeFeatures(smiles), labels, folds, "mol", members=members)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The contract of members: what each of them must do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import Folds
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.members.base import Fitted
+from tests.unit.table_model.conftest import LEARNT
+
+
+@pytest.fixture(scope="session", params=MEMBERS)
+def fitted(request, molecules, labels, folds) -> Fitted:
+    return MEMBERS[request.param].fit(molecules, labels, folds, 0)
+
+
+@pytest.fixture(scope="session", params=MEMBERS)
+def classifier(request, molecules, classes, folds) -> Fitted:
+    return MEMBERS[request.param].fit(molecules, classes, folds, 0)
+
+
+def test_it_learns_and_does_not_see_what_it_predicts_out_of_fold(fitted, labels, others, logp):
+    deviation = np.nanstd(labels.y, axis=0)
+    unseen = fitted.out_of_fold - labels.y
+    assert fitted.out_of_fold.shape == labels.y.shape and np.isfinite(fitted.out_of_fold).all()
+    assert (np.sqrt(np.nanmean(unseen**2, axis=0)) < 0.9 * deviation).all()
+    known = fitted.member.predict(MoleculeFeatures(list(others.smiles)))
+    assert known.dtype == np.float64 and known.shape == (len(others), 2)
+    assert (np.sqrt(np.mean((known - logp[LEARNT : LEARNT + len(others)]) ** 2, axis=0)) < 0.9 * deviation).all()
+
+
+def test_labels_of_a_fold_do_not_change_its_predictions(fitted, molecules, labels, folds):
+    changed = labels.y.copy()
+    changed[folds.numbers == 1] += 100
+    again = type(fitted.member).fit(molecules, replace(labels, y=changed), folds, 0)
+    np.testing.assert_array_equal(again.out_of_fold[folds.numbers == 1], fitted.out_of_fold[folds.numbers == 1])
+    assert (again.out_of_fold[folds.numbers == 0] != fitted.out_of_fold[folds.numbers == 0]).all()
+
+
+def test_what_is_kept_predicts_the_same(fitted, others, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    fitted.member.save(tmp_path / "a")
+    loaded = type(fitted.member).load(tmp_path / "a")
+    loaded.save(tmp_path / "b")
+    np.testing.assert_array_equal(loaded.predict(others), fitted.member.predict(others))
+    files = sorted(path.name for path in (tmp_path / "a").rglob("*") if path.is_file())
+    assert files and all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
+
+
+def test_a_damaged_file_is_refused(fitted, tmp_path):
+    fitted.member.save(tmp_path)
+    for path in tmp_path.iterdir():
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(InputError):
+            type(fitted.member).load(tmp_path)
+        path.write_bytes(whole)
+
+
+def test_spelling_and_order_do_not_matter(fitted):
+    found = fitted.member.predict(MoleculeFeatures(["CCO", "c1ccccc1O", "OCC", "Oc1ccccc1"]))
+    np.testing.assert_allclose(found[:2], found[2:], rtol=1e-4)
+
+
+def test_a_molecule_does_not_change_the_prediction_of_another(fitted, others):
+    together = fitted.member.predict(others)
+    np.testing.assert_allclose(fitted.member.predict(others.take(np.array([3]))), together[3:4], rtol=1e-4)
+    assert fitted.member.predict(MoleculeFeatures([])).shape == (0, 2)
+
+
+def test_probabilities_tell_the_classes_apart(classifier, classes, others):
+    for predicted in (classifier.out_of_fold, classifier.member.predict(others)):
+        assert predicted.min() >= 0 and predicted.max() <= 1
+    for place in range(2):
+        one, zero = (classifier.out_of_fold[classes.y[:, place] == label, place] for label in (1, 0))
+        assert one.mean() > zero.mean() + 0.1
+
+
+def test_a_kept_classifier_predicts_the_same(classifier, others, tmp_path):
+    classifier.member.save(tmp_path)
+    loaded = type(classifier.member).load(tmp_path)
+    np.testing.assert_array_equal(loaded.predict(others), classifier.member.predict(others))
+
+
+def test_a_target_without_labels_in_the_other_folds_costs_its_fold_only(fitted, molecules, labels):
+    y = labels.y.copy()
+    y[1:, 1] = np.nan
+    folds = Folds((np.arange(LEARNT) > 0).astype(np.int64))
+    found = type(fitted.member).fit(molecules, replace(labels, y=y), folds, 0)
+    assert np.isfinite(found.out_of_fold[:, 0]).all()
+
+
+def test_molecules_of_little_weight_count_little(fitted, molecules, labels, others):
+    doubled = MoleculeFeatures([*molecules.smiles, *molecules.smiles])
+    y = np.concatenate([labels.y, labels.y + 50])
+    weight = np.repeat([1.0, 1e-6], LEARNT)
+    folds = Folds(np.tile(np.arange(LEARNT) % 3, 2))
+    found = type(fitted.member).fit(doubled, replace(labels, y=y, weight=weight), folds, 0)
+    deviation = np.nanstd(labels.y, axis=0)
+    assert (np.abs(found.member.predict(others) - fitted.member.predict(others)).mean(axis=0) < 0.5 * deviation).all()

@@ -1,0 +1,120 @@
+"""The kernel machine beyond the contract of members."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.members import kernel
+from graphormer_sepnorm.table_model.members.kernel import KERNEL, KernelMember, Reference, median_distance
+
+
+@pytest.fixture(scope="module")
+def member(molecules, labels, folds) -> KernelMember:
+    return KernelMember.fit(molecules, labels, folds, 0).member
+
+
+def test_a_training_molecule_is_like_itself_and_less_like_others(molecules):
+    similarity = Reference.of(molecules).similarity(molecules)
+    np.testing.assert_allclose(np.diag(similarity), 1, atol=1e-5)
+    assert similarity.min() >= 0 and similarity.max() <= 1 + 1e-6
+    np.testing.assert_allclose(similarity, similarity.T, atol=1e-5)
+
+
+def test_the_median_distance_by_hand():
+    assert median_distance(np.array([[0.0], [1.0], [5.0]])) == 4
+    assert median_distance(np.zeros((3, 2))) == 1
+
+
+def test_bounds_are_learnt_from(molecules, labels, folds, member):
+    """Labels of which only the bound is known pull the prediction as far as the bound."""
+    y, bounds = labels.y.copy(), np.tile([-np.inf, np.inf], (*labels.y.shape, 1))
+    hidden = np.argsort(np.nan_to_num(y[:, 0], nan=-np.inf))[-20:]
+    bounds[hidden, 0, 0] = y[hidden, 0].min()
+    y[hidden, 0] = np.nan
+    without = KernelMember.fit(molecules, replace(labels, y=y), folds, 0).member.predict(molecules)
+    known = KernelMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, 0).member.predict(molecules)
+    assert known[hidden, 0].mean() > without[hidden, 0].mean() + 0.1
+    np.testing.assert_allclose(known[:, 1], without[:, 1])
+
+
+def test_the_scale_of_labels_does_not_matter(molecules, labels, folds, member):
+    stretched = replace(labels, y=1000 * labels.y - 7)
+    found = KernelMember.fit(molecules, stretched, folds, 0).member.predict(molecules)
+    np.testing.assert_allclose((found + 7) / 1000, member.predict(molecules), rtol=1e-3, atol=1e-3)
+
+
+def test_labels_that_are_all_the_same_are_predicted(molecules, labels, folds):
+    constant = KernelMember.fit(molecules, replace(labels, y=np.full_like(labels.y, 3.0)), folds, 0)
+    np.testing.assert_allclose(constant.out_of_fold, 3)
+
+
+def test_one_class_is_predicted_as_far_as_its_number_allows(molecules, classes, folds):
+    ones = KernelMember.fit(molecules, replace(classes, y=np.ones_like(classes.y)), folds, 0)
+    assert (ones.out_of_fold > 0.5).all()
+
+
+def test_too_many_molecules_are_refused(molecules, labels, folds, monkeypatch):
+    monkeypatch.setattr(kernel, "MOST_ROWS", 10)
+    with pytest.raises(InputError, match="10 at most"):
+        KernelMember.fit(molecules, labels, folds, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("place", lambda array: array + 60_000),
+        ("start", lambda array: array[::-1].copy()),
+        ("count", lambda array: array[:-1]),
+        ("coefficients", lambda array: array[:-1]),
+        ("intercept", lambda array: array[:1]),
+        ("embeddings", lambda array: array[:, :-1].copy()),
+        ("mean", lambda array: array[:-1]),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(member, tmp_path, name, change):
+    member.save(tmp_path)
+    arrays, facts = load_arrays(tmp_path / KERNEL)
+    save_arrays(tmp_path / KERNEL, {**arrays, name: change(arrays[name])}, facts)
+    with pytest.raises(InputError, match=r"damaged|not what it should be"):
+        KernelMember.load(tmp_path)
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, None, "1"])
+def test_a_width_that_is_none_is_refused(member, tmp_path, width):
+    member.save(tmp_path)
+    arrays, facts = load_arrays(tmp_path / KERNEL)
+    save_arrays(tmp_path / KERNEL, arrays, {**facts, "width": width})
+    with pytest.raises(InputError, match="damaged"):
+        KernelMember.load(tmp_path)
+
+
+def test_another_format_is_refused(member, tmp_path):
+    member.save(tmp_path)
+    arrays, facts = load_arrays(tmp_path / KERNEL)
+    save_arrays(tmp_path / KERNEL, arrays, {**facts, "format": 9})
+    with pytest.raises(InputError, match="format 9"):
+        KernelMember.load(tmp_path)
+
+
+def test_predictions_need_no_shipped_body(member, tmp_path, monkeypatch):
+    """A model predicts with the body that it was fitted with, whatever is shipped later."""
+    member.save(tmp_path)
+    molecules = MoleculeFeatures(["CCO", "c1ccccc1O"])
+    expected = member.predict(molecules)
+    monkeypatch.setattr(kernel, "BODY", "nothing of this name")
+    np.testing.assert_array_equal(KernelMember.load(tmp_path).predict(MoleculeFeatures(["CCO", "c1ccccc1O"])), expected)
+
+
+def test_similar_molecules_decide(molecules):
+    """Of alcohols and benzenes the label of a new one is nearer to that of its kind."""
+    smiles = [*("C" * n + "O" for n in range(1, 9)), *("C" * n + "c1ccccc1" for n in range(1, 9))]
+    y = np.repeat([[1.0], [5.0]], 8, axis=0)
+    task = TaskConfig("regression", "mae", ("y",))
+    found = KernelMember.fit(MoleculeFeatures(smiles), Labels(task, y), Folds(np.arange(16) % 4), 0)
+    assert np.abs(found.out_of_fold - y).max() < 2

@@ -1,0 +1,97 @@
+"""Weights of members, by hand and by their properties."""
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.table_model import stacking
+from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.stacking import make_folds, stacking_weights, weighted_mean
+from tests.molecules import structures_of
+
+NAN = np.nan
+SMILES = ["Cc1ccccc1", "Clc1ccccc1", "Cc1ccncc1", "CC1CCNCC1", "CC1CCOCC1", "c1ccncc1C", "CCO", "OCC"]
+
+
+def labels(y: np.ndarray, kind: str = "regression") -> Labels:
+    metric = "mae" if kind == "regression" else "rocauc"
+    return Labels(TaskConfig(kind, metric, tuple(f"y{place}" for place in range(y.shape[1]))), y)
+
+
+def noisy(y: np.ndarray, *deviations: float) -> np.ndarray:
+    """What members of independent errors with these standard deviations predict: [K, M, T]."""
+    random = np.random.default_rng(0)
+    return np.stack([y + deviation * random.normal(size=y.shape) for deviation in deviations])
+
+
+def test_members_count_by_the_precision_of_their_errors():
+    y = np.random.default_rng(1).normal(size=(20_000, 1))
+    np.testing.assert_allclose(stacking_weights(labels(y), noisy(y, 1.0, 0.5))[:, 0], [0.2, 0.8], atol=0.02)
+
+
+def test_targets_have_weights_of_their_own_and_missing_labels_do_not_count():
+    y = np.random.default_rng(1).normal(size=(5000, 2))
+    predictions = noisy(y, 1.0, 1.0)
+    predictions[0, :, 0], predictions[1, :, 1] = y[:, 0], y[:, 1]
+    y[:100] = NAN
+    predictions[:, :100] = 1e9
+    weights = stacking_weights(labels(y), predictions)
+    assert weights[0, 0] > 0.95 and weights[1, 1] > 0.95
+    np.testing.assert_allclose(weights.sum(axis=0), 1)
+
+
+def test_a_few_molecules_do_not_decide():
+    y = np.zeros((4, 1))
+    weights = stacking_weights(labels(y), noisy(y, 1.0, 1.0))
+    assert np.abs(weights - 0.5).max() < 0.1
+
+
+def test_a_harmful_member_has_no_weight(monkeypatch):
+    monkeypatch.setattr(stacking, "PRIOR_ROWS", 1e-9)
+    y = np.random.default_rng(1).normal(size=(500, 1))
+    assert stacking_weights(labels(y), np.stack([y + 0.1, y + 5]))[:, 0].tolist() == pytest.approx([1, 0])
+
+
+def test_without_anything_to_compare_members_weigh_the_same():
+    unlabelled, perfect = np.full((3, 1), NAN), np.zeros((3, 1))
+    assert stacking_weights(labels(unlabelled), np.zeros((2, 3, 1))).tolist() == [[0.5], [0.5]]
+    assert stacking_weights(labels(perfect), np.zeros((4, 3, 1))).tolist() == [[0.25]] * 4
+
+
+def test_classes_of_one_column_share_their_weights():
+    y = np.eye(3)[np.random.default_rng(0).integers(0, 3, 300)]
+    weights = stacking_weights(labels(y, "multiclass"), noisy(y, 0.1, 0.4))
+    assert (weights == weights[:, :1]).all() and weights[0, 0] > weights[1, 0]
+
+
+def test_others_take_the_weight_of_a_member_without_a_prediction():
+    predictions = np.array([[[1.0], [NAN], [NAN]], [[3.0], [3.0], [NAN]]])
+    found = weighted_mean(predictions, np.array([[0.75], [0.25]]))
+    assert found[:2, 0].tolist() == [1.5, 3] and np.isnan(found[2, 0])
+    assert np.isnan(weighted_mean(predictions, np.array([[1.0], [0.0]]))[1, 0])
+
+
+def folds_of(smiles: list[str], split: str, y: np.ndarray | None = None, kind: str = "regression") -> list[int]:
+    y = np.arange(len(smiles), dtype=float)[:, None] if y is None else y
+    return make_folds(structures_of(smiles), labels(y, kind), split, 0).numbers.tolist()
+
+
+def test_folds_hold_together_what_the_split_does():
+    by_scaffold, by_time = folds_of(SMILES, "scaffold"), folds_of(SMILES, "time")
+    assert by_scaffold[0] == by_scaffold[1] and by_scaffold[2] == by_scaffold[5]
+    assert by_time[6] == by_time[7] and len(set(by_time)) == 5
+
+
+def test_small_tables_have_fewer_folds():
+    assert set(folds_of(["CCO", "CCN", "CCN"], "random")) == {0, 1}
+    assert set(folds_of(["Cc1ccccc1", "Clc1ccccc1", "Brc1ccccc1"], "scaffold")) == {0, 1, 2}, "of one scaffold"
+    with pytest.raises(InputError, match="folds cannot be made"):
+        folds_of(["CCO", "OCC"], "random")
+
+
+def test_folds_have_their_share_of_each_class():
+    smiles = ["C" * n for n in range(1, 21)]
+    y = np.repeat([[1.0], [0.0]], 10, axis=0)
+    numbers = np.array(folds_of(smiles, "random", y, "classification"))
+    assert [y[numbers == fold].sum() for fold in range(5)] == [2] * 5

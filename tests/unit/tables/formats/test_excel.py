@@ -1,0 +1,57 @@
+import sys
+from datetime import datetime
+
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import excel
+from graphormer_sepnorm.tables.formats.excel import as_text, sheet_records
+
+openpyxl = pytest.importorskip("openpyxl")
+
+
+def workbook(path, *rows):
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return list(sheet_records(file, path.name))
+
+
+def test_cells_are_texts_and_empty_ones_at_the_end_are_left_out(tmp_path):
+    path = workbook(tmp_path / "a.xlsx", ["a", "b", "c"], [1, 0.1, True], [None, "x", None], [], [1.0])
+    assert read(path) == [["a", "b", "c"], ["1", "0.1", "True"], ["", "x"], [], ["1"]]
+
+
+def test_days_are_written_as_in_a_csv():
+    assert as_text(datetime(2024, 5, 31)) == "2024-05-31"
+    assert as_text(datetime(2024, 5, 31, 12, 30)) == "2024-05-31 12:30:00"
+
+
+def test_damaged_workbooks_are_a_sentence(tmp_path):
+    path = workbook(tmp_path / "a.xlsx", ["a"])
+    content = path.read_bytes()
+    for damaged in (b"", b"a,b", content[: len(content) // 2], content.replace(b"sheet1", b"sheetX")):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"a\.xlsx cannot be read as a workbook: ."):
+            read(path)
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(excel, "MAX_UNPACKED", 100)
+    with pytest.raises(InputError, match=r"would unpack to .* at most 100 are read"):
+        read(workbook(tmp_path / "a.xlsx", ["a"]))
+
+
+def test_without_openpyxl_a_workbook_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    path = workbook(tmp_path / "a.xlsx", ["a"])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(
+        InputError, match=r"a\.xlsx is a workbook, and reading one needs openpyxl: pip install openpyxl"
+    ):
+        read(path)
