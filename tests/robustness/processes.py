@@ -10,7 +10,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 SERVER = multiprocessing.get_context("forkserver")
-TARGETS = ["tiny_run", "tiny_table", "test_caches", "test_distributed"]
+TARGETS = ["tiny_run", "tiny_table", "test_caches", "test_distributed", "test_locked_outputs"]
 # What a run imports when it first needs it, which is three quarters of its seconds.
 LATE = ["graphormer_sepnorm.kernels.cpu", "matplotlib.backends.backend_agg", "ogb.lsc"]
 LATE += ["pyarrow.parquet", "sklearn.metrics"]
