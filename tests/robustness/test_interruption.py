@@ -218,10 +218,10 @@ def test_two_trainings_in_one_folder_do_not_disturb_each_other(tmp_path):
         time.sleep(0.01)
     foreign = run / ".model.safetensors.other.tmp"
     foreign.touch()
-    for resume in ([], ["--resume"]):
-        second = processes.command("tests/robustness/tiny_run.py", "--out", run, "--cache", cache, *resume)
-        assert second.returncode == 2 and len(second.stderr.splitlines()) == 1, second.stderr
-    assert f"another process is training in {run}" in second.stderr
+    for resume in (False, True):
+        code, messages = processes.finish_and_say(tiny_run.run, run, cache, resume)
+        assert code == 2 and len(messages.splitlines()) == 1, messages
+    assert f"another process is training in {run}" in messages
     assert foreign.exists()
     first.kill()
     first.join()

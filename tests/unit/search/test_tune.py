@@ -126,6 +126,7 @@ def test_a_search_tries_the_recipe_first_and_keeps_the_best_as_a_recipe(search, 
     assert not study.best_run.path.exists() and not list(study.path.glob("*.lock"))
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_and_another_does_not(search):
     drawn = []
     for out, seed in (("a", 0), ("b", 0), ("c", 1)):
