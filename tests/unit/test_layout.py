@@ -69,6 +69,8 @@ ELSEWHERE = {
     "interfaces.commands.sweep": "tests/cli/test_leaderboard.py",
     "interfaces.commands.train": "tests/cli/test_train_csv.py",
     "interfaces.commands.tune": "tests/cli/test_tune.py",
+    "interfaces.web.api": "tests/unit/interfaces/web/test_app.py",
+    "interfaces.web.pages": "tests/unit/interfaces/web/test_app.py",
     "training.trainer": "tests/integration/test_training.py",
 }
 # Of no module: the names of the package, its rooms, a registry as a whole, the generator in data/, and bfloat16 in

@@ -1,10 +1,39 @@
-"""uvicorn's protocol with a time limit for the head of a request, which uvicorn has none for."""
+"""uvicorn, with a time limit for the head of a request, which it has none for."""
 
 import asyncio
+import contextlib
 
+import uvicorn
+from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 SECONDS_FOR_HEAD = 10.0
+MOST_CONNECTIONS = 2000
+
+
+def make_server(app: FastAPI) -> uvicorn.Server:
+    """What listens and lets requests in."""
+    allow_open_files(2 * MOST_CONNECTIONS)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        http=PunctualProtocol,
+    )
+    return uvicorn.Server(config)
+
+
+def allow_open_files(number: int) -> None:
+    """Lets this process have so many files and sockets open, as far as the system permits."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class PunctualProtocol(H11Protocol):
