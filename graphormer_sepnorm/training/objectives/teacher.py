@@ -13,7 +13,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.training.objectives.base import Corpus
+from graphormer_sepnorm.training.objectives.base import Corpus, Objectives
 from graphormer_sepnorm.training.objectives.labels import Labels
 
 CLIP = 6.0  # standard deviations
@@ -33,7 +33,7 @@ class Teacher:
         InputError: it is no such file.
     """
 
-    objective = Labels
+    objective: Objectives = Labels
 
     def __init__(self, path: Path):
         self.path = path
