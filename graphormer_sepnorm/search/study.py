@@ -96,22 +96,21 @@ def open_study(path: Path, config: Config) -> Study:
 
 def give_up_running(study: Study) -> None:
     """Trials that nobody trains any more have failed; their values are drawn again."""
-    for trial in trials_in(study, "RUNNING"):
+    for trial in trials_in(study, TrialState.RUNNING):
         study.tell(trial.number, state=TrialState.FAIL)
 
 
-def trials_in(study: Study, *states: str) -> list[FrozenTrial]:
-    """The trials in one of some states, by Optuna's names of these."""
-    return study.get_trials(deepcopy=False, states=tuple(TrialState[state] for state in states))
+def trials_in(study: Study, *states: TrialState) -> list[FrozenTrial]:
+    return study.get_trials(deepcopy=False, states=states)
 
 
 def ended(study: Study) -> list[FrozenTrial]:
     """The trials that count: those that were trained to the end or pruned."""
-    return trials_in(study, "COMPLETE", "PRUNED")
+    return trials_in(study, TrialState.COMPLETE, TrialState.PRUNED)
 
 
 def complete(study: Study) -> list[FrozenTrial]:
-    return trials_in(study, "COMPLETE")
+    return trials_in(study, TrialState.COMPLETE)
 
 
 def write_best(study: Study, folder: StudyFolder, config: Config) -> None:

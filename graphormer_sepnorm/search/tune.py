@@ -220,8 +220,8 @@ class Search:
         values as one that was never stopped.
         """
         recipe = {name: value for name, value in values_of(self.config).items() if name in self.places}
-        tried = trials_in(self.study, "COMPLETE", "PRUNED", "RUNNING")
-        if not any(trial.params == recipe for trial in tried) and not trials_in(self.study, "WAITING"):
+        tried = [*ended(self.study), *trials_in(self.study, TrialState.RUNNING)]
+        if not any(trial.params == recipe for trial in tried) and not trials_in(self.study, TrialState.WAITING):
             self.study.enqueue_trial(recipe)
         number = len(ended(self.study)) + len(self.running)
         seed = np.random.SeedSequence((self.config.train.seed, number)).generate_state(1)
