@@ -532,7 +532,7 @@ def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, mol
     assert code == 0 and 0 <= result["forest_weight"] <= 1, messages
     for member in range(3):
         _, config, _ = load_model(tmp_path / "run" / f"model-{member}")
-        assert (config.train.start_from, config.train.frozen_epochs, config.train.seed) == ("foundation", 2, member)
+        assert (config.train.start_from, config.train.frozen_epochs, config.train.seed) == ("foundation", 0, member)
         assert (config.train.epochs, config.model.dropout, config.model.num_tasks) == (1, 0.1, 1)
     code, _, messages = command("train", "--recipe", "foundation", "--out", tmp_path / "sample")
     assert code == 2 and "reads 'mol' features" in messages
