@@ -5,21 +5,25 @@ Axis letters: K members, M molecules, T targets.
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import TaskConfig, first_problem
+from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
+from graphormer_sepnorm.config import Config, TaskConfig, first_problem
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.members.base import Member
+from graphormer_sepnorm.table_model.members.base import Member, Setting
+from graphormer_sepnorm.table_model.members.kernel import BODY
 from graphormer_sepnorm.table_model.stacking import stacking_weights, weighted_mean
+from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.training.finetune import starting_from
 
 STACK = "stack.safetensors"
 FORMAT = 1
@@ -96,12 +100,18 @@ class FittedTable:
     left_out: dict[str, str]
 
 
+def foundation_config(task: TaskConfig, seed: int = 0) -> Config:
+    """The config of networks that are fine-tuned from the foundation on a table."""
+    recipe = RECIPES["foundation"]
+    config = task_config(TABLE, FOR_TABLES, task, replace(recipe.train, seed=seed), architecture=recipe.architecture)
+    return starting_from(config, BODY)
+
+
 def fit_table(
     molecules: MoleculeFeatures,
     labels: Labels,
     folds: Folds,
-    featurizer: str,
-    seed: int = 0,
+    setting: Setting,
     members: Iterable[str] = tuple(MEMBERS),
 ) -> FittedTable:
     """Fits members and stacks them.
@@ -109,8 +119,7 @@ def fit_table(
     Args:
         molecules, labels: M that are learnt from.
         folds: of them; molecules that are to stay together are in one fold.
-        featurizer: name of what reads molecules.
-        seed: of all that is drawn.
+        setting: how and where members are fitted.
         members: names in ``MEMBERS``; one that cannot learn from the table is left out.
 
     Raises:
@@ -119,14 +128,15 @@ def fit_table(
     fitted, left_out = {}, {}
     for name in members:
         try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels, folds, seed)
+            fitted[name] = MEMBERS[name].fit(molecules, labels, folds, setting)
         except InputError as error:
             left_out[name] = str(error)
     if not fitted:
         raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
     out_of_fold = np.stack([each.out_of_fold for each in fitted.values()])
     weights = stacking_weights(labels, out_of_fold)
-    model = TableModel(labels.task, featurizer, {name: each.member for name, each in fitted.items()}, weights)
+    kept = {name: each.member for name, each in fitted.items()}
+    model = TableModel(labels.task, setting.config.featurizer, kept, weights)
     return FittedTable(model, out_of_fold, left_out)
 
 

@@ -20,7 +20,8 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.model import FittedTable, combined, fit_table
+from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.model import FittedTable, combined, fit_table, foundation_config
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
@@ -74,7 +75,8 @@ def fit(table: pd.DataFrame, target: str, members: list[str]) -> FittedTable:
     scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
     labels = Labels(TaskConfig("regression", "rmse", (target,)), np.array(table[[target]], np.float64))
     folds = make_folds(Structures(smiles, scaffolds, keys), labels, "column", 0)
-    return fit_table(MoleculeFeatures(smiles), labels, folds, "mol", members=members)
+    setting = Setting(foundation_config(labels.task))
+    return fit_table(MoleculeFeatures(smiles), labels, folds, setting, members)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 
@@ -17,14 +18,14 @@ class Member(Protocol):
     """A model of a table that takes part in a table model."""
 
     @classmethod
-    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, seed: int) -> "Fitted":
+    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":
         """Fits to molecules fold by fold, and then as it will predict others.
 
         Args:
             molecules: that are learnt from; what is computed of them is kept there for other members.
             labels: of them.
             folds: in which each of them is predicted without having been seen.
-            seed: of all that is drawn.
+            setting: all else that a member may need.
 
         Raises:
             InputError: the molecules cannot be learnt from by this kind of member.
@@ -39,6 +40,23 @@ class Member(Protocol):
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Reads what ``save`` wrote; raises InputError for what is missing or damaged."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How and where members are fitted.
+
+    Attributes:
+        config: of the networks; its seed is that of everything that is drawn.
+        folder: where what takes long is kept as it comes; None: nowhere.
+        resume: go on with what is there.
+        verbose: show progress.
+    """
+
+    config: Config
+    folder: Path | None = None
+    resume: bool = False
+    verbose: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.members.base import Fitted
+from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.training.baseline import TREES, fit_forest, table_features
 
 TREES_PER_FOLD = 100
@@ -30,16 +30,16 @@ class ForestMember:
     forest: Forest
 
     @classmethod
-    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, seed: int) -> Fitted:
+    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
         """As ``Member.fit``. The forests of the folds have ``TREES_PER_FOLD`` trees per target."""
         features = molecules.of(learnt_features)
         out_of_fold = np.full_like(labels.y, np.nan)
         for learnt, predicted in folds.parts():
             targets = np.flatnonzero(~np.isnan(labels.y[learnt]).all(axis=0))
-            part = grow(features[learnt], labels.take(learnt), targets, seed, TREES_PER_FOLD)
+            part = grow(features[learnt], labels.take(learnt), targets, setting, TREES_PER_FOLD)
             out_of_fold[np.ix_(predicted, targets)] = part.predict(features[predicted])
         every = np.arange(labels.y.shape[1])
-        return Fitted(cls(grow(features, labels, every, seed, TREES)), out_of_fold)
+        return Fitted(cls(grow(features, labels, every, setting, TREES)), out_of_fold)
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return self.forest.predict(molecules.of(forest_features)).astype(np.float64)
@@ -52,7 +52,7 @@ class ForestMember:
         return cls(load_forest(folder / FOREST))
 
 
-def grow(features: np.ndarray, labels: Labels, targets: np.ndarray, seed: int, trees: int) -> Forest:
+def grow(features: np.ndarray, labels: Labels, targets: np.ndarray, setting: Setting, trees: int) -> Forest:
     """Forests of some targets."""
     kind: Literal["regression", "classification"] = "classification" if labels.is_classification else "regression"
-    return fit_forest(features, labels.y[:, targets], kind, seed, trees, labels.weight)
+    return fit_forest(features, labels.y[:, targets], kind, setting.config.train.seed, trees, labels.weight)

@@ -23,7 +23,7 @@ from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels, Target
-from graphormer_sepnorm.table_model.members.base import Fitted
+from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.similarity import gaussian, minmax
 
 BODY = "foundation"
@@ -133,7 +133,7 @@ class KernelMember:
     calibration: Calibration | None = None
 
     @classmethod
-    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, seed: int) -> Fitted:
+    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
         """As ``Member.fit``; raises InputError for more than ``MOST_ROWS`` molecules."""
         if len(molecules) > MOST_ROWS:
             raise InputError(f"the kernel compares all molecules with each other: {MOST_ROWS:,} at most")

@@ -1,12 +1,16 @@
 """A small table, and each member fitted to it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.config import TaskConfig, TrainConfig
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import forest
+from graphormer_sepnorm.table_model.members.base import Setting
+from tests.tiny import tiny_model
 
 LEARNT = 60
 
@@ -17,6 +21,13 @@ def small_forests():
         patch.setattr(forest, "TREES", 20)
         patch.setattr(forest, "TREES_PER_FOLD", 10)
         yield
+
+
+@pytest.fixture(scope="session")
+def setting() -> Setting:
+    """Networks of one layer, which train for a moment."""
+    _, config = tiny_model("mol", ("logP", "TPSA"))
+    return Setting(replace(config, train=TrainConfig(epochs=8, lr=2e-2, batch_size=16)))
 
 
 @pytest.fixture(scope="session")
