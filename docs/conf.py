@@ -43,7 +43,6 @@ nitpick_ignore_regex = [
     ("py:.*", r"(collections|contextlib|numpy|os|pathlib|torch)\..*"),
     ("py:.*", "Batch|InputError"),
     ("py:class", r"graphormer_sepnorm\.(inference\.(forest\.Forest|trust\.Trust)|layers\.separate\.Model)"),
-    ("py:class", r"graphormer_sepnorm\.graphs\.Shape"),
 ]
 
 html_theme = "furo"

@@ -121,9 +121,9 @@ class ModelConfig:
     def atoms_count_after(self, layer: int) -> bool:
         """Whether the atoms that leave a layer change the prediction.
 
-        Those of the last one do so if they are read out, or share batch statistics with the CLS.
+        Those of the last one do so if they are read out, or if the norm of the CLS sees them.
         """
-        return layer < self.layers - 1 or self.readout != "cls" or self.norm == "sharenorm-batchnorm"
+        return layer < self.layers - 1 or self.readout != "cls" or NORMS[self.norm](self.width).cls_sees_atoms
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -146,11 +146,13 @@ class TrainConfig:
         clip_norm: largest norm of the gradient.
         averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: none.
         seed: of split, initialisation, order and dropout.
-        precision: Lightning Fabric's name of the precision.
+        precision: of matrix products, "32-true" for float32 or "bf16-mixed" for bfloat16; weights are float32.
+        compile: whether PyTorch compiles the model when training starts, which takes minutes; for GPUs.
         start_from: run folder, weights file or name of shipped weights, all but whose head training starts from; None:
             random weights.
         frozen_layers: first blocks of ``start_from`` that keep their weights, with the embeddings before them.
-        frozen_epochs: first epochs in which all weights of ``start_from`` are kept and the head alone learns.
+        frozen_epochs: first epochs in which all weights of ``start_from`` are kept and only the head learns; at most
+            half of the epochs.
         patience: epochs without a better validation metric after which training stops; 0: it never stops early.
     """
 
@@ -168,6 +170,7 @@ class TrainConfig:
     averaging: Probability = 0.0
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
+    compile: bool = False
     start_from: str | None = None
     frozen_layers: Annotated[int, Field(ge=0, le=1000)] = 0
     frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 0

@@ -5,7 +5,7 @@ F feature columns.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Batch, Data
 
 LARGEST_BOND_TYPE = 255
+ALIGNMENT = 8  # in bytes 16, of bfloat16: what fused attention reads at once
+SMALLEST_VIEW = 4  # doublings: molecules of up to 16 tokens share a view
 Level = Literal["atom", "pair", "edge"]
 
 
@@ -229,22 +231,59 @@ def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The fixed shape of batches whose tensors are all of one size, known without a look at them.
+class Padding:
+    """Where the rows of a batch lie in padded views, each of molecules of similar size.
+
+    A view has b molecules of L tokens, the CLS first. Molecules, slots and scores are counted over all views.
 
     Attributes:
-        molecules: B.
-        atoms: T, more than the molecules have.
-        pairs: P, at least as many as the molecules have.
-        edges: E, at least as many as the molecules have.
-        length: L, at least one token more than the largest molecule has atoms.
+        views: b and L of each view; L is a multiple of ``ALIGNMENT``.
+        molecule: int64 [B], the place of each molecule.
+        slot: int64 [N], that of each row among the b * L slots of the views; the B CLS rows first.
+        score: int64 [P], that of each ordered pair of atoms among the b * L * L scores of the views.
     """
 
-    molecules: int
-    atoms: int
-    pairs: int
-    edges: int
-    length: int
+    views: tuple[tuple[int, int], ...]
+    molecule: Tensor
+    slot: Tensor
+    score: Tensor
+
+    @classmethod
+    def of(cls, ptr: Tensor) -> "Padding":
+        """That of molecules with the atoms ptr[b] to ptr[b + 1], on the device of ``ptr`` [B + 1].
+
+        It reads the sizes, for which a GPU is waited for: a batch is padded before it is moved there.
+        """
+        atom_ptr = ptr.cpu().numpy()
+        sizes = np.diff(atom_ptr)
+        doublings = np.maximum(np.ceil(np.log2(sizes + 1)), SMALLEST_VIEW)
+        _, view, counts = np.unique(doublings, return_inverse=True, return_counts=True)
+        longest = np.zeros(len(counts), np.int64)
+        np.maximum.at(longest, view, sizes + 1)
+        lengths = -(-longest // ALIGNMENT) * ALIGNMENT
+        order, length = np.argsort(view, kind="stable"), lengths[view]
+        first_slot, first_score = (np.empty_like(length) for _ in range(2))
+        first_slot[order], first_score[order] = (pointers(length[order] ** power)[:-1] for power in (1, 2))
+        atom, of_atom = numbers_within(sizes)
+        pair, of_pair = numbers_within(sizes**2)
+        row, column = np.divmod(pair, sizes[of_pair])
+        numbers = (
+            np.argsort(order),
+            np.concatenate([first_slot, first_slot[of_atom] + 1 + atom]),
+            first_score[of_pair] + (row + 1) * length[of_pair] + column + 1,
+        )
+        views = tuple(zip(counts.tolist(), lengths.tolist(), strict=True))
+        return cls(views, *(torch.from_numpy(array).to(ptr.device) for array in numbers))
+
+    def to(self, move: Callable[[Tensor], Tensor]) -> "Padding":
+        """The same with its tensors moved."""
+        return Padding(self.views, move(self.molecule), move(self.slot), move(self.score))
+
+
+def numbers_within(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of ``counts`` [M] things of each molecule: the number of each within its molecule, and the molecule of each."""
+    molecule = np.repeat(np.arange(len(counts)), counts)
+    return np.arange(len(molecule)) - pointers(counts)[molecule], molecule
 
 
 @dataclass(frozen=True)
@@ -261,9 +300,7 @@ class GraphBatch:
             [E, ...] per bond.
         y: float32 [B, tasks] targets, NaN where a label is missing; None where there are none.
         bounds: float32 [B, tasks, 2] as in ``Graphs``, or None.
-        shape: of a batch of a fixed shape, as ``datasets.on_device`` makes them. The last molecules may have no atoms;
-            behind the atoms and pairs of molecules lie those of none, which reach no molecule: bonds of none are bonds
-            of the last atom with itself. None: all rows are of molecules.
+        padding: of a batch that was moved from the CPU to another device; None elsewhere.
     """
 
     x: Tensor
@@ -273,19 +310,11 @@ class GraphBatch:
     arrays: dict[str, Tensor] = field(default_factory=dict)
     y: Tensor | None = None
     bounds: Tensor | None = None
-    shape: Shape | None = None
+    padding: Padding | None = None
 
     @property
     def num_graphs(self) -> int:
         return self.ptr.shape[0] - 1
-
-    @property
-    def real(self) -> Tensor | None:
-        """Which molecules have atoms, and which atoms a molecule, as bool [B + T]; None if all do."""
-        if self.shape is None:
-            return None
-        atom = torch.arange(self.num_atoms, device=self.ptr.device)
-        return torch.cat([self.ptr.diff() > 0, atom < self.ptr[-1]])
 
     @property
     def num_atoms(self) -> int:
@@ -293,7 +322,7 @@ class GraphBatch:
 
     @property
     def num_pairs(self) -> int:
-        return int((self.ptr.diff() ** 2).sum()) if self.shape is None else self.shape.pairs
+        return int((self.ptr.diff() ** 2).sum()) if self.padding is None else self.padding.score.shape[0]
 
     @property
     def in_degree(self) -> Tensor:
@@ -302,13 +331,22 @@ class GraphBatch:
         return target.new_zeros(self.num_atoms).index_add(0, target, torch.ones_like(target))
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> "GraphBatch":
-        """The same batch on another device; the call that Lightning Fabric and PyTorch's utilities make."""
+        """The same batch on another device, padded on the way where it leaves the CPU.
+
+        Args:
+            non_blocking: whether to go on before the tensors have arrived; they travel from page-locked memory then.
+        """
+        there = torch.device(device)
+        leaves = self.ptr.device.type == "cpu" and there.type != "cpu"
 
         def move(tensor: Tensor) -> Tensor:
-            return tensor.to(device, non_blocking=non_blocking)
+            locked = leaves and non_blocking and there.type == "cuda"
+            return (tensor.pin_memory() if locked else tensor).to(there, non_blocking=non_blocking)
 
+        padding = Padding.of(self.ptr) if leaves else self.padding
         return replace(
             self,
+            padding=None if padding is None else padding.to(move),
             x=move(self.x),
             ptr=move(self.ptr),
             edge_index=move(self.edge_index),

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import embedding, linear
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import Sizes, Terms
-from graphormer_sepnorm.graphs import GraphBatch, Shape, check_features
-from graphormer_sepnorm.kernels import Attention, embedding, embedding_sum, make_attention
+from graphormer_sepnorm.graphs import GraphBatch, check_features
+from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
 from graphormer_sepnorm.layers.atom_values import AtomValues
 from graphormer_sepnorm.layers.gelu import gelu
-from graphormer_sepnorm.layers.norms import NORMS, normed
+from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 
 if TYPE_CHECKING:
@@ -127,14 +127,12 @@ class Structure(NamedTuple):
         edge_index: int64 [2, E], source and target of the directed bonds.
         bond: int64 [E] bond type, from 1 on.
         in_degree: int64 [T].
-        real: bool [N], the rows that count in statistics of the batch; None: all.
     """
 
     attend: Attention
     edge_index: Tensor
     bond: Tensor
     in_degree: Tensor
-    real: Tensor | None = None
 
 
 class LocalBlock(nn.Module):
@@ -159,17 +157,17 @@ class LocalBlock(nn.Module):
 
 
 class PostNormLocalBlock(LocalBlock):
-    def forward(self, atoms: Tensor, structure: Structure, real: Tensor | None) -> Tensor:
-        """From atoms [T, D] to the next ones, with statistics of those that are ``real`` [T]; None: all."""
-        atoms = normed(self.messages_norm, atoms + self.dropout(self.receive(atoms, structure)), real)
-        return normed(self.ffn_norm, atoms + self.dropout(self.ffn(atoms)), real)
+    def forward(self, atoms: Tensor, structure: Structure) -> Tensor:
+        """From atoms [T, D] to the next ones."""
+        atoms = self.messages_norm(atoms + self.dropout(self.receive(atoms, structure)))
+        return self.ffn_norm(atoms + self.dropout(self.ffn(atoms)))
 
 
 class PreNormLocalBlock(LocalBlock):
-    def forward(self, atoms: Tensor, structure: Structure, real: Tensor | None) -> Tensor:
+    def forward(self, atoms: Tensor, structure: Structure) -> Tensor:
         """As ``PostNormLocalBlock.forward``."""
-        atoms = atoms + self.dropout(self.receive(normed(self.messages_norm, atoms, real), structure))
-        return atoms + self.dropout(self.ffn(normed(self.ffn_norm, atoms, real)))
+        atoms = atoms + self.dropout(self.receive(self.messages_norm(atoms), structure))
+        return atoms + self.dropout(self.ffn(self.ffn_norm(atoms)))
 
 
 LOCAL_BLOCKS = {"post": PostNormLocalBlock, "pre": PreNormLocalBlock}
@@ -220,8 +218,8 @@ class PostNormBlock(Block):
     def forward(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
         """From rows [N, D] to the first ``read`` of the next ones: all N, or the CLS rows alone."""
         x = x[:read] + self.dropout(self.receive(x, read, num_cls, structure))
-        x = self.attention_norm.packed(x, num_cls, structure.real)
-        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls, structure.real)
+        x = self.attention_norm.packed(x, num_cls)
+        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
 
 
 class PreNormBlock(Block):
@@ -229,9 +227,9 @@ class PreNormBlock(Block):
 
     def forward(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
         """As ``PostNormBlock.forward``."""
-        normed = self.attention_norm.packed(x, num_cls, structure.real)
+        normed = self.attention_norm.packed(x, num_cls)
         x = x[:read] + self.dropout(self.receive(normed, read, num_cls, structure))
-        return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls, structure.real)))
+        return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls)))
 
 
 BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
@@ -352,14 +350,13 @@ class Network(nn.Module):
         terms = [encoding(batch) for encoding in self.encodings]
         atoms = self.embed_atoms(batch, terms)
         bias, factor = self.pair_bias(batch, terms), find_factor(terms)
-        attend = make_attention(batch.ptr, bias, self.cls_bias, factor, batch.shape)
-        return atoms, batch.num_graphs, Structure(attend, batch.edge_index, batch.bond, batch.in_degree, batch.real)
+        attend = make_attention(batch.ptr, bias, self.cls_bias, factor, batch.padding)
+        return atoms, batch.num_graphs, Structure(attend, batch.edge_index, batch.bond, batch.in_degree)
 
     def run_local_blocks(self, atoms: Tensor, num_cls: int, structure: Structure) -> Tensor:
         """From embedded atoms [T, D] to those that know what lies around them."""
-        real = None if structure.real is None else structure.real[num_cls:]
         for block in self.local_blocks:
-            atoms = block(atoms, structure, real)
+            atoms = block(atoms, structure)
         return atoms
 
     def run_blocks(
@@ -376,7 +373,7 @@ class Network(nn.Module):
             x = block(x, x.shape[0], num_cls, structure)
         x = last(x, x.shape[0] if read_atoms else num_cls, num_cls, structure)
         if self.last_norm is not None:
-            x = self.last_norm.packed(x, num_cls, structure.real)
+            x = self.last_norm.packed(x, num_cls)
         return x[:num_cls], x[num_cls:]
 
     def embed_atoms(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
@@ -390,16 +387,16 @@ class Network(nn.Module):
             pairs = [self.cls_bias.new_zeros(batch.num_pairs, channels)]
         return self.bias_network(sum(pairs[1:], pairs[0]))
 
-    def read(self, near: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, shape: Shape | None = None) -> Tensor:
+    def read(self, near: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
         """Predictions [B, tasks].
 
         Args:
             near: [T, D], what local blocks leave.
             cls, atoms: what ``run_blocks`` gives.
-            ptr: [B + 1], of a batch, of a fixed shape if there is one.
+            ptr: [B + 1], of a batch.
         """
-        predicted = self.head(self.readout.read(cls, atoms, ptr, shape))
-        return predicted if self.atom_values is None else predicted + self.atom_values(near, ptr, shape)
+        predicted = self.head(self.readout.read(cls, atoms, ptr))
+        return predicted if self.atom_values is None else predicted + self.atom_values(near, ptr)
 
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode``."""
@@ -407,4 +404,4 @@ class Network(nn.Module):
         atoms, num_cls, structure = self.embedded(batch)
         near = self.run_local_blocks(atoms, num_cls, structure)
         cls, atoms = self.run_blocks(near, num_cls, structure, self.atoms_count)
-        return self.read(near, cls, atoms, batch.ptr, batch.shape)
+        return self.read(near, cls, atoms, batch.ptr)

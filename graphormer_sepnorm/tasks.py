@@ -15,12 +15,15 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 
 LARGEST_TARGET = 1e18  # its square is still a float32
+SMALLEST_SPREAD = 1e-30  # float32 loses digits below 1e-38
 LOSSES = {"l1": l1_loss, "mse": mse_loss}
 
 
 @dataclass(frozen=True)
 class Metric:
     """A score of a whole split.
+
+    Whatever the types of labels and predictions, it is computed in float64: in float32 squares of 1e-23 are 0.
 
     Attributes:
         score: labels [M] and predictions [M] of one target, none missing, to a number.
@@ -55,7 +58,7 @@ class Metric:
         labelled = ~np.isnan(y)
         if not labelled.any():
             raise InputError("a target has no labels in this split, so it cannot be scored")
-        return self.score(y[labelled], prediction[labelled])
+        return self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64))
 
     def undefined(self, y: np.ndarray) -> dict[int, str]:
         """The targets, by their column in ``y`` [M, tasks], that have no score, with the reason."""
@@ -86,7 +89,7 @@ class ClassesMetric(Metric):
         labelled = ~np.isnan(y).any(axis=1)
         if not labelled.any():
             raise InputError("no molecule of this split has a class, so it cannot be scored")
-        return self.score(y[labelled], prediction[labelled])
+        return self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64))
 
     def undefined(self, y: np.ndarray) -> dict[int, str]:
         return {}
@@ -113,7 +116,7 @@ def log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
     """Cross-entropy of predicted probabilities, by scikit-learn; defined for labels of one class too."""
     from sklearn import metrics  # its import takes seconds
 
-    return float(metrics.log_loss(y, prediction.astype(np.float64), labels=[0, 1]))
+    return float(metrics.log_loss(y, prediction, labels=[0, 1]))
 
 
 def root_mean_squared_error(y: np.ndarray, prediction: np.ndarray) -> float:
@@ -152,8 +155,7 @@ def classes_log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
     """Mean cross-entropy of the probabilities, which are made to add up to 1, by scikit-learn."""
     from sklearn import metrics
 
-    probabilities = prediction.astype(np.float64)
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    probabilities = prediction / prediction.sum(axis=1, keepdims=True)
     return float(metrics.log_loss(y.argmax(axis=1), probabilities, labels=np.arange(y.shape[1])))
 
 
@@ -216,6 +218,7 @@ def fit_scale(task: TaskConfig, y: np.ndarray) -> TaskConfig:
         raise InputError("a target has no labels in the training split")
     if task.kind != "regression":
         return replace(task, pos_weight=positive_weights(y) if task.balance else ())
+    y = y.astype(np.float64)
     std = np.nanstd(y, axis=0)
     return replace(task, mean=tuple(np.nanmean(y, axis=0).tolist()), std=tuple(np.where(std > 0, std, 1.0).tolist()))
 
@@ -261,6 +264,11 @@ def check_learnable(task: TaskConfig, y: np.ndarray) -> None:
         )
     if np.abs([lowest, highest]).max() > LARGEST_TARGET:
         raise InputError(f"a training target is beyond {LARGEST_TARGET:g}: put the targets on another scale")
+    spread = np.subtract(highest, lowest, dtype=np.float64)
+    if ((spread > 0) & (spread < SMALLEST_SPREAD)).any():
+        raise InputError(
+            f"the labels of a training target differ by less than {SMALLEST_SPREAD:g}: put the targets on another scale"
+        )
 
 
 def check_scorable(task: TaskConfig, y: np.ndarray, split: str) -> None:

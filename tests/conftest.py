@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from torch_geometric.data import Data
 
 from graphormer_sepnorm.config import ModelConfig
@@ -12,10 +13,15 @@ from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.edge_path import EdgePath
 from graphormer_sepnorm.encodings.spatial import Spatial
 
+settings.register_profile("default", max_examples=100, deadline=None)
+settings.register_profile("nightly", max_examples=1000, deadline=None)
+settings.load_profile("default")
+
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """What is left out and how to run it, where that is not what was asked for."""
-    return ['quick tests only; all of them: pytest -m ""'] if config.option.markexpr == "not slow" else []
+    """Say how to run the tests that the default expression leaves out."""
+    default = "not slow and not nightly"
+    return ['quick tests only; all of them: pytest -m ""'] if config.option.markexpr == default else []
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -11,16 +11,29 @@ import uvicorn
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.app import make_app
-from graphormer_sepnorm.interfaces.web.job_queue import Desk, Limits, Shelf
-from graphormer_sepnorm.interfaces.web.schemas import Answer, Atom, Atoms, Facts, Prediction, Record, Records
+from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
+from graphormer_sepnorm.interfaces.web.jobs import ResultStore
+from graphormer_sepnorm.interfaces.web.punctual import PunctualProtocol
+from graphormer_sepnorm.interfaces.web.schemas import (
+    Atom,
+    AtomContributions,
+    ModelFacts,
+    MoleculePrediction,
+    TableRow,
+    TableRows,
+    TargetPrediction,
+)
 from graphormer_sepnorm.interfaces.web.worker import Worker
 
 
-class Pretended:
-    """Models that count the characters of a SMILES; "X" cannot be read, "SLEEP" takes a minute and "CRASH" crashes."""
+class PretendedService:
+    """Counts the characters of a SMILES; "X" cannot be read, "SLEEP" takes a minute and "CRASH" crashes."""
 
-    def facts(self) -> Facts:
-        return Facts(
+    def process(self) -> int:
+        return os.getpid()
+
+    def facts(self) -> ModelFacts:
+        return ModelFacts(
             model="pretended",
             targets=["length"],
             is_probability=False,
@@ -31,16 +44,16 @@ class Pretended:
             about={"architecture": "none"},
         )
 
-    def read(self, path: Path, shown: str, most_rows: int) -> Records:
+    def read(self, path: Path, shown: str, most_rows: int) -> TableRows:
         lines = path.read_text().splitlines()[1:]
         if len(lines) > most_rows:
             raise InputError(f"{shown} has more than {most_rows} molecules")
-        return Records(["smiles"], [Record([line], line.strip('"'), "") for line in lines])
+        return TableRows(["smiles"], [TableRow([line], line.strip('"'), "") for line in lines])
 
-    def predict(self, smiles: list[str]) -> list[Answer]:
+    def predict(self, smiles: list[str]) -> list[MoleculePrediction]:
         return [self.predict_one(text) for text in smiles]
 
-    def predict_one(self, text: str) -> Answer:
+    def predict_one(self, text: str) -> MoleculePrediction:
         if text == "SLEEP":
             time.sleep(60)
         if text == "CRASH":
@@ -48,10 +61,10 @@ class Pretended:
         if text == "BUG":
             raise KeyError(text)
         if text == "X":
-            return Answer(error="X cannot be read")
+            return MoleculePrediction(error="X cannot be read")
         value = float(len(text))
-        one = Prediction(value=value, low=value - 1, high=value + 1)
-        return Answer(
+        one = TargetPrediction(value=value, low=value - 1, high=value + 1)
+        return MoleculePrediction(
             predictions={"length": one},
             similarity=0.5,
             nearest="C",
@@ -61,11 +74,11 @@ class Pretended:
     def structure(self, smiles: str) -> str:
         return f"<svg><!-- {len(smiles)} --></svg>"
 
-    def atoms(self, smiles: str, target: str) -> Atoms:
+    def atoms(self, smiles: str, target: str) -> AtomContributions:
         if target != "length":
             raise InputError(f"the model has no target {target!r}")
         atoms = [Atom(symbol=letter, contribution=1) for letter in smiles]
-        return Atoms(caption="length", meaning="ones", baseline=0, atoms=atoms, picture="<svg></svg>")
+        return AtomContributions(caption="length", meaning="ones", baseline=0, atoms=atoms, picture="<svg></svg>")
 
 
 class InThisProcess:
@@ -82,7 +95,7 @@ class InThisProcess:
     def end(self) -> None: ...
 
 
-def tiny_models(folder: Path) -> object:
+def tiny_service(folder: Path) -> object:
     """Two tiny models with intervals and a domain, as their process has them."""
     import numpy as np
     import torch
@@ -91,7 +104,7 @@ def tiny_models(folder: Path) -> object:
     from graphormer_sepnorm.inference.predict import Predictor, load_predictor
     from graphormer_sepnorm.inference.pretrained import Graphormer
     from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
-    from graphormer_sepnorm.interfaces.web.models import Models
+    from graphormer_sepnorm.interfaces.web.service import PredictionService
     from graphormer_sepnorm.system.device import Compute
     from tests.tiny import save_tiny
 
@@ -101,30 +114,32 @@ def tiny_models(folder: Path) -> object:
     trust = Trust(fit_domain(sample_table().smiles[:200].tolist()), fit_intervals(errors, zeros, zeros + 0.1))
     predictor = Predictor(load_predictor([str(folder)]).models, trust=trust)
     explained = Graphormer.from_pretrained(paths[0])
-    return Models(predictor, explained, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
+    return PredictionService(predictor, explained, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
 
 
-def uncompiled_models(folder: Path) -> object:
-    """As ``tiny_models``, without waiting for kernels to be compiled; for a process of its own."""
+def uncompiled_service(folder: Path) -> object:
+    """As ``tiny_service``, without waiting for kernels to be compiled; for a process of its own."""
     from graphormer_sepnorm.kernels.switch import use_kernels
 
     use_kernels("off")
-    return tiny_models(folder)
+    return tiny_service(folder)
 
 
 @contextlib.contextmanager
-def open_desk(worker: Worker | InThisProcess, folder: Path, limits: Limits | None = None) -> Iterator[Desk]:
-    desk = Desk(worker, limits or Limits(), Shelf(folder))
+def open_queue(worker: Worker | InThisProcess, folder: Path, limits: JobLimits | None = None) -> Iterator[JobQueue]:
+    queue = JobQueue(worker, limits or JobLimits(), ResultStore(folder))
     try:
-        yield desk
+        yield queue
     finally:
-        desk.close()
+        queue.close()
 
 
 @contextlib.contextmanager
-def served(desk: Desk, token: str | None = None) -> Iterator[str]:
+def served(queue: JobQueue, token: str | None = None) -> Iterator[str]:
     """The address of a page on this machine."""
-    server = uvicorn.Server(uvicorn.Config(make_app(desk, token, ("127.0.0.1",)), port=0, log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(queue, token, ("127.0.0.1",)), port=0, log_level="warning", http=PunctualProtocol)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -5,6 +5,7 @@ Axis letters: M molecules, D descriptors.
 
 import hashlib
 import zipfile
+from collections.abc import Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -14,8 +15,7 @@ from rdkit import rdBase
 from rdkit.Chem import Descriptors
 from tqdm import tqdm
 
-from graphormer_sepnorm.chem.features import MAX_ATOMS
-from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
@@ -24,18 +24,16 @@ NAMES = tuple(name for name, _ in Descriptors.descList)
 CHUNK = 250  # molecules, each of which takes ten times as long as to be read
 
 
-def descriptors(smiles: Smiles) -> np.ndarray:
+def descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
     """All of RDKit's 2D descriptors: float32 [M, D].
 
-    NaN where one has no finite value, and for a SMILES that cannot be read or has more than ``MAX_ATOMS`` atoms.
+    NaN where one has no finite value, and for what cannot be read.
     """
-    values = np.full((len(smiles), len(NAMES)), np.nan)
-    for row, text in zip(values, smiles, strict=True):
+    values = np.full((len(molecules), len(NAMES)), np.nan)
+    for row, molecule in zip(values, molecules, strict=True):
         try:
-            mol = read_smiles(text)
+            mol = molecule_of(molecule)
         except InputError:
-            continue
-        if mol.GetNumAtoms() > MAX_ATOMS:
             continue
         with rdBase.BlockLogs():
             row[:] = list(Descriptors.CalcMolDescriptors(mol, missingVal=np.nan, silent=True).values())
@@ -47,7 +45,8 @@ def descriptors(smiles: Smiles) -> np.ndarray:
 def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
     """As ``descriptors``, from the file of these SMILES in ``folder``; written before if it is not there or damaged."""
     text = "\n".join([rdBase.rdkitVersion, *NAMES, *map(str, smiles)])
-    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.npz"
+    digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    path = folder / f"{digest[:32]}.npz"
     try:
         return np.load(path)["values"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):

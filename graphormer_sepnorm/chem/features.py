@@ -5,23 +5,19 @@ Axis letters: T atoms and E directed bonds of all molecules.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from ogb.utils.features import (
-    atom_to_feature_vector,
-    bond_to_feature_vector,
-    get_atom_feature_dims,
-    get_bond_feature_dims,
-)
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule, read_smiles, strip_salts
+from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
+from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule, read_smiles, shortened, strip_salts
 from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
 
-# Index = atom type of the ZINC benchmark's files: symbol, hydrogens written in the SMILES, sign of the charge.
+# Index = atom type of the ZINC benchmark's files: symbol, hydrogens written in the Kekule SMILES, sign of the charge.
 ZINC_ATOM_TYPES = (
     "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -",
     "S -", "I", "P", "O H1 +", "N H1 -", "O +", "S +", "P H1", "P H2", "C H2 -", "P +", "S H1 +", "C H1 -", "P H1 +",
@@ -34,8 +30,6 @@ BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
 BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
 MAX_CHARGE = 4
 LARGEST_RING = 8
-
-MAX_ATOMS = 1000
 Text = TypeVar("Text", str, str | None)
 
 
@@ -79,13 +73,37 @@ class FeatureRows:
         return np.frombuffer(rows, np.uint8).reshape(-1, self.width)
 
 
-def as_read(mol: Chem.Mol) -> None:
-    """Leaves a molecule as RDKit read it."""
+def as_read(mol: Chem.Mol) -> Chem.Mol:
+    """The molecule as RDKit read it."""
+    return mol
 
 
-def kekulize(mol: Chem.Mol) -> None:
-    """Makes atoms and bonds those of the Kekule form, without aromatic ones."""
-    Chem.Kekulize(mol, clearAromaticFlags=True)
+def with_stereo_labels(mol: Chem.Mol) -> Chem.Mol:
+    """A copy with the labels of ``label_stereo``."""
+    mol = Chem.Mol(mol)
+    label_stereo(mol)
+    return mol
+
+
+def canonical_kekule(mol: Chem.Mol) -> Chem.Mol:
+    """The Kekule form of the canonical SMILES, without isotopes, its atoms in the order of ``mol``.
+
+    Which bonds of a ring are double, and which hydrogens stand in brackets, depends on how a SMILES is written. The
+    canonical one is the same for every spelling of a molecule.
+
+    Raises:
+        InputError: RDKit does not read the canonical SMILES that it writes.
+    """
+    mol = Chem.Mol(mol)
+    for atom in mol.GetAtoms():
+        atom.SetIsotope(0)
+    smiles = Chem.MolToSmiles(mol)
+    canonical = Chem.MolFromSmiles(smiles)
+    if canonical is None or canonical.GetNumAtoms() != mol.GetNumAtoms():
+        raise InputError(f"RDKit does not read {shortened(smiles)}, which is how it writes the molecule")
+    Chem.Kekulize(canonical, clearAromaticFlags=True)
+    written = list(mol.GetPropsAsDict(includePrivate=True, includeComputed=True)["_smilesAtomOutputOrder"])
+    return Chem.RenumberAtoms(canonical, np.argsort(written).tolist())
 
 
 @dataclass(frozen=True)
@@ -96,7 +114,7 @@ class Featurizer:
         atom_sizes, bond_sizes: sizes of the vocabularies of the columns of ``x`` and ``edge_attr``, at most 256 each.
         atom_rows, bond_rows: give the rows of ``x`` and ``edge_attr``; raise InputError for an atom or a bond outside
             the vocabulary.
-        prepare: changes a molecule in place before it is looked at.
+        prepare: the form of a molecule that features are read from; the molecule itself stays as it is.
         strips_salts: whether only the ``largest_fragment`` of a SMILES is looked at.
     """
 
@@ -104,28 +122,28 @@ class Featurizer:
     bond_sizes: tuple[int, ...]
     atom_rows: FeatureRows
     bond_rows: FeatureRows
-    prepare: Callable[[Chem.Mol], None] = as_read
+    prepare: Callable[[Chem.Mol], Chem.Mol] = as_read
     strips_salts: bool = False
 
     def graph(self, smiles: str | None) -> MoleculeGraph:
         """Reads a SMILES.
 
         Raises:
-            InputError: the SMILES cannot be read, has more than ``MAX_ATOMS`` atoms, has an atom or a bond outside the
-                vocabulary, or RDKit fails on it; the message says which.
+            InputError: the SMILES cannot be read (see ``read_smiles``), has an atom or a bond outside the vocabulary,
+                or RDKit fails on it; the message says which.
         """
         mol = self.molecule(smiles)
         with one_molecule(smiles or ""):
             return self.features(mol)
 
     def molecule(self, smiles: str | None) -> Chem.Mol:
-        """The molecule that is looked at; raises InputError as ``read_sized``."""
-        mol = read_sized(smiles)
+        """The molecule that is looked at; raises InputError as ``read_smiles``."""
+        mol = read_smiles(smiles)
         return largest_fragment(mol) if self.strips_salts else mol
 
     def features(self, mol: Chem.Mol) -> MoleculeGraph:
-        """The features of a molecule, which is brought into the form that they are read from."""
-        self.prepare(mol)
+        """The features of a molecule, its atoms in their order."""
+        mol = self.prepare(mol)
         atoms = [mol.GetAtomWithIdx(i) for i in range(mol.GetNumAtoms())]  # twice as fast as GetAtoms()
         bonds = [mol.GetBondWithIdx(i) for i in range(mol.GetNumBonds())]
         edge_attr = self.bond_rows(bonds)
@@ -150,13 +168,24 @@ class Featurizer:
 
 
 def zinc_atom_type(atom: Chem.Atom) -> list[int]:
-    """Atom type of the ZINC benchmark; raises InputError for an element it does not have."""
+    """Atom type of the ZINC benchmark; raises InputError for an atom that it does not have."""
     charge, hydrogens = atom.GetFormalCharge(), atom.GetNumExplicitHs()
     name = atom.GetSymbol() + (f" H{hydrogens}" if hydrogens else "") + (" +" if charge > 0 else " -" if charge else "")
-    index = ZINC_ATOM_INDEX.get(name, ZINC_ATOM_INDEX.get(atom.GetSymbol()))
-    if index is None:
+    index = ZINC_ATOM_INDEX.get(name)
+    if atom.GetSymbol() not in ZINC_ATOM_INDEX:
         raise InputError(f"element {atom.GetSymbol()} is not in this model's vocabulary")
+    if index is None or abs(charge) > 1 or atom.GetNumRadicalElectrons():
+        raise InputError(f"the atom {atom_words(atom)} is not in this model's vocabulary")
     return [index]
+
+
+def atom_words(atom: Chem.Atom) -> str:
+    """An atom as a SMILES writes it in brackets, with its unpaired electrons."""
+    hydrogens, charge, unpaired = atom.GetTotalNumHs(), atom.GetFormalCharge(), atom.GetNumRadicalElectrons()
+    written = f"H{hydrogens if hydrogens > 1 else ''}" if hydrogens else ""
+    sign = f"{charge:+d}".replace("1", "") if abs(charge) == 1 else f"{charge:+d}" if charge else ""
+    electrons = f" with {unpaired} unpaired electron{'s' if unpaired > 1 else ''}" if unpaired else ""
+    return f"[{atom.GetSymbol()}{written}{sign}]{electrons}"
 
 
 def zinc_bond_type(bond: Chem.Bond) -> list[int]:
@@ -200,11 +229,18 @@ def mol_bond(bond: Chem.Bond) -> list[int]:
 
 
 ZINC_ATOMS = FeatureRows(
-    1, (Chem.Atom.GetAtomicNum, Chem.Atom.GetFormalCharge, Chem.Atom.GetNumExplicitHs), zinc_atom_type
+    1,
+    (
+        Chem.Atom.GetAtomicNum,
+        Chem.Atom.GetFormalCharge,
+        Chem.Atom.GetNumExplicitHs,
+        Chem.Atom.GetNumRadicalElectrons,
+    ),
+    zinc_atom_type,
 )
 ZINC_BONDS = FeatureRows(1, (Chem.Bond.GetBondType,), zinc_bond_type)
 OGB_ATOMS = FeatureRows(
-    len(get_atom_feature_dims()),
+    len(OGB_ATOM_SIZES),
     (
         Chem.Atom.GetAtomicNum,
         Chem.Atom.GetChiralTag,
@@ -216,12 +252,12 @@ OGB_ATOMS = FeatureRows(
         Chem.Atom.GetIsAromatic,
         Chem.Atom.IsInRing,
     ),
-    atom_to_feature_vector,
+    ogb_atom,
 )
 OGB_BONDS = FeatureRows(
-    len(get_bond_feature_dims()),
+    len(OGB_BOND_SIZES),
     (Chem.Bond.GetBondType, Chem.Bond.GetStereo, Chem.Bond.GetIsConjugated),
-    bond_to_feature_vector,
+    ogb_bond,
 )
 # Element (0 unknown), CIP label, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization, aromatic,
 # smallest ring (none, 3, 4, ... atoms).
@@ -247,9 +283,9 @@ MOL_BONDS = FeatureRows(
     len(MOL_BOND_SIZES), (Chem.Bond.GetBondType, label, Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing), mol_bond
 )
 AS_WRITTEN = {
-    "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, kekulize),
-    "ogb": Featurizer(tuple(get_atom_feature_dims()), tuple(get_bond_feature_dims()), OGB_ATOMS, OGB_BONDS),
-    "mol": Featurizer(MOL_ATOM_SIZES, MOL_BOND_SIZES, MOL_ATOMS, MOL_BONDS, label_stereo),
+    "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, canonical_kekule),
+    "ogb": Featurizer(OGB_ATOM_SIZES, OGB_BOND_SIZES, OGB_ATOMS, OGB_BONDS),
+    "mol": Featurizer(MOL_ATOM_SIZES, MOL_BOND_SIZES, MOL_ATOMS, MOL_BONDS, with_stereo_labels),
 }
 WITHOUT_SALTS = "-without-salts"
 FEATURIZERS = AS_WRITTEN | {
@@ -265,27 +301,26 @@ def without_salts(featurizer: str) -> str:
 
 @dataclass(frozen=True)
 class Molecules:
-    """What was read from some SMILES.
+    """What was read from some SMILES, once, for everything that looks at the molecules.
 
     Attributes:
         graphs: the molecules that could be read.
         rows: int64 [len(graphs)], the number of each one's SMILES.
         errors: one text per SMILES, why it could not be read; "" where it could.
         smiles: what was read, as ``looked_at`` gives it.
+        mols: one per SMILES, as ``read_smiles`` reads it and nobody changes it; None where there is an error.
     """
 
     graphs: Graphs
     rows: np.ndarray
     errors: list[str]
     smiles: Sequence[str | None]
+    mols: list[Chem.Mol | None]
 
-
-def read_sized(smiles: str | None) -> Chem.Mol:
-    """A molecule as ``read_smiles`` reads it; raises InputError as that, or if it has more than ``MAX_ATOMS`` atoms."""
-    mol = read_smiles(smiles)
-    if mol.GetNumAtoms() > MAX_ATOMS:
-        raise InputError(f"the molecule has {mol.GetNumAtoms():,} atoms; at most {MAX_ATOMS:,} are read")
-    return mol
+    @cached_property
+    def canonical(self) -> list[str]:
+        """The canonical SMILES, equal for all spellings of a molecule; "" where there is an error."""
+        return ["" if mol is None else Chem.MolToSmiles(mol) for mol in self.mols]
 
 
 def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
@@ -293,6 +328,27 @@ def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
     if not FEATURIZERS[featurizer].strips_salts:
         return smiles
     return [strip_salts(text) if isinstance(text, str) else text for text in smiles]
+
+
+def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 0) -> Graphs:
+    """The graphs of a whole table, for training; of the molecules nothing else is kept.
+
+    Args:
+        featurizer: name in ``FEATURIZERS``.
+        smiles: all of them readable.
+        first_row: number of the first SMILES, for the message.
+
+    Raises:
+        InputError: a SMILES cannot be read; the message names its row.
+    """
+    found = FEATURIZERS[featurizer]
+    graphs = []
+    for row, text in enumerate(looked_at(featurizer, smiles), first_row):
+        try:
+            graphs.append(found.graph(text))
+        except InputError as error:
+            raise InputError(f"row {row} (counted from 0): {error}") from None
+    return found.pack(graphs)
 
 
 def read_molecules(
@@ -312,12 +368,16 @@ def read_molecules(
     found = FEATURIZERS[featurizer]
     texts = looked_at(featurizer, smiles)
     graphs, rows, errors = [], [], [""] * len(texts)
+    mols: list[Chem.Mol | None] = [None] * len(texts)
     for row, text in enumerate(texts):
         try:
-            graphs.append(found.graph(text))
+            mol = found.molecule(text)
+            with one_molecule(text or ""):
+                graphs.append(found.features(mol))
+            mols[row] = mol
             rows.append(row)
         except InputError as error:
             if strict:
                 raise InputError(f"row {first_row + row} (counted from 0): {error}") from None
             errors[row] = str(error)
-    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts)
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols)

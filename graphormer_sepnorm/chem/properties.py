@@ -4,7 +4,7 @@ from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 from rdkit.Contrib.SA_Score import sascorer
 
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import molecule_of, one_molecule
 from graphormer_sepnorm.errors import InputError
 
 LOGP_MEAN, LOGP_STD = 2.4570953396190123, 1.434324401111988
@@ -21,7 +21,7 @@ def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
     Raises:
         InputError: the SMILES cannot be read (see ``read_smiles``), the molecule has no atoms, or RDKit fails on it.
     """
-    mol = read_smiles(mol_or_smiles) if isinstance(mol_or_smiles, str) else mol_or_smiles
+    mol = molecule_of(mol_or_smiles)
     if mol.GetNumAtoms() == 0:
         raise InputError("A molecule without atoms has no penalized logP.")
     with one_molecule():
@@ -70,13 +70,34 @@ def murcko_scaffold(mol_or_smiles: Chem.Mol | str) -> str:
     Raises:
         InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
     """
-    mol = read_smiles(mol_or_smiles) if isinstance(mol_or_smiles, str) else mol_or_smiles
+    mol = molecule_of(mol_or_smiles)
     with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
-        scaffold = Chem.MurckoDecompose(mol)
+        scaffold = Chem.MurckoDecompose(with_implied_hydrogens(mol))
         scaffold.ClearComputedProps()
         scaffold.UpdatePropertyCache(strict=False)
         Chem.GetSymmSSSR(scaffold)
         return Chem.MolToSmiles(scaffold, isomericSmiles=False)
+
+
+def with_implied_hydrogens(mol: Chem.Mol) -> Chem.Mol:
+    """A copy in which hydrogens are implied wherever SMILES can imply them, however the molecule was written.
+
+    An atom that a scaffold cuts from its neighbors gets the hydrogens that it misses only if its own are implied.
+    """
+    mol = Chem.Mol(mol)
+    valence = Chem.GetPeriodicTable().GetDefaultValence
+    for atom in mol.GetAtoms():
+        needs_brackets = (
+            atom.GetFormalCharge()
+            or atom.GetNumRadicalElectrons()
+            or atom.GetChiralTag() != Chem.ChiralType.CHI_UNSPECIFIED
+            or (atom.GetIsAromatic() and atom.GetAtomicNum() != 6)
+        )
+        if atom.GetNoImplicit() and not needs_brackets and atom.GetTotalValence() == valence(atom.GetAtomicNum()):
+            atom.SetNumExplicitHs(0)
+            atom.SetNoImplicit(False)
+    mol.UpdatePropertyCache(strict=False)
+    return mol
 
 
 def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
@@ -87,6 +108,6 @@ def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
     Raises:
         InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.
     """
-    mol = read_smiles(mol_or_smiles) if isinstance(mol_or_smiles, str) else mol_or_smiles
+    mol = molecule_of(mol_or_smiles)
     with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
         return Chem.MolToInchiKey(mol) or Chem.MolToSmiles(mol)

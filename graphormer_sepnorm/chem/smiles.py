@@ -9,9 +9,11 @@ from rdkit import Chem, rdBase
 from graphormer_sepnorm.errors import InputError
 
 MAX_SMILES_LENGTH = 20_000
+MAX_ATOMS = 1000  # a SMILES of fewer characters has fewer atoms, and hardly so many rings
 MAX_RINGS = 500
-LONG_SMILES = 2_000  # what is shorter can hardly have so many rings
 SPACE = "[ \t]+"  # what ends a SMILES; other white space is part of a text that is none
+ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
+Molecule = Chem.Mol | str | None  # read, or still to be read
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
 _KEEPING_HYDROGENS.removeHs = False  # type: ignore[assignment]  # RDKit's stubs take properties for classes
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
@@ -50,13 +52,14 @@ def read_smiles(smiles: str | None) -> Chem.Mol:
     molecule is read without that check, as older releases of RDKit read it: seven molecules of ogbg-molhiv, with
     aluminium, boron or germanium, need it.  A wrong valence of carbon, nitrogen and the like remains an error.
 
-    A name behind a space is ignored, unless it is a SMILES itself; a CXSMILES extension there is read by RDKit.
+    A name behind a space is ignored, unless it is a SMILES itself; a CXSMILES extension there is read by RDKit. Atom
+    maps such as that of ``[CH3:1]`` are ignored: RDKit would take them for a difference between atoms.
 
     Raises:
         InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with a space or with characters that are
             not printable ASCII, a reaction, not a SMILES, a SMILES of an impossible molecule, of one with more than
-            ``MAX_RINGS`` rings, in which RDKit would look for the smallest for minutes, or one that RDKit fails on; the
-            message says which.
+            ``MAX_ATOMS`` atoms or ``MAX_RINGS`` rings, in which RDKit would look for the smallest for minutes, or one
+            that RDKit fails on; the message says which.
     """
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
@@ -70,10 +73,25 @@ def read_smiles(smiles: str | None) -> Chem.Mol:
         raise InputError(f"The SMILES {shown} has characters that are not printable ASCII.")
     if text.replace("->", "").partition(" ")[0].count(">") == 2:
         raise InputError(f"{shown} is a reaction: give the SMILES of one molecule.")
+    text = without_atom_maps(text)
     with one_molecule(text):
-        if len(text) > LONG_SMILES:
-            _limit_rings(text, shown)
-        return _read_strictly(text) or _read_leniently(text, shown)
+        if len(text) > MAX_ATOMS and (unsanitized := Chem.MolFromSmiles(text, sanitize=False)) is not None:
+            check_size(unsanitized)
+        mol = _read_strictly(text) or _read_leniently(text, shown)
+    if mol.GetNumAtoms() > MAX_ATOMS:  # with hydrogens that stay atoms
+        raise InputError(too_large(mol.GetNumAtoms()))
+    return mol
+
+
+def molecule_of(molecule: Molecule) -> Chem.Mol:
+    """The molecule itself; one that is not read yet is read, and raises InputError as ``read_smiles``."""
+    return molecule if isinstance(molecule, Chem.Mol) else read_smiles(molecule)
+
+
+def without_atom_maps(text: str) -> str:
+    """A SMILES without its atom maps; in a CXSMILES extension they become a property that RDKit does not know."""
+    smiles, space, extension = text.partition(" ")
+    return ATOM_MAP.sub(r"\1]", smiles) + space + extension.replace("molAtomMapNumber", "map")
 
 
 def without_name(text: str) -> str:
@@ -128,13 +146,21 @@ def _read_strictly(text: str) -> Chem.Mol | None:
     return mol
 
 
-def _limit_rings(text: str, shown: str) -> None:
-    """Raises InputError if a SMILES has more than ``MAX_RINGS`` independent rings, without looking for them."""
-    mol = Chem.MolFromSmiles(text, sanitize=False)
-    if mol is not None:
-        rings = mol.GetNumBonds() - mol.GetNumAtoms() + len(Chem.GetMolFrags(mol))
-        if rings > MAX_RINGS:
-            raise InputError(f"The SMILES {shown} has {rings:,} rings; at most {MAX_RINGS:,} are read.")
+def check_size(unsanitized: Chem.Mol) -> None:
+    """Raises InputError for more than ``MAX_ATOMS`` atoms but for hydrogens, or ``MAX_RINGS`` independent rings.
+
+    RDKit takes gigabytes to look for the smallest rings of such a molecule, so neither is looked for here.
+    """
+    atoms = sum(atom.GetAtomicNum() != 1 for atom in unsanitized.GetAtoms())
+    if atoms > MAX_ATOMS:
+        raise InputError(too_large(atoms))
+    rings = unsanitized.GetNumBonds() - unsanitized.GetNumAtoms() + len(Chem.GetMolFrags(unsanitized))
+    if rings > MAX_RINGS:
+        raise InputError(f"The molecule has {rings:,} rings; at most {MAX_RINGS:,} are read.")
+
+
+def too_large(atoms: int) -> str:
+    return f"The molecule has {atoms:,} atoms; at most {MAX_ATOMS:,} are read."
 
 
 def _read_leniently(text: str, shown: str) -> Chem.Mol:
@@ -149,4 +175,6 @@ def _read_leniently(text: str, shown: str) -> Chem.Mol:
             raise InputError(f"The SMILES {shown} describes an impossible molecule: {reason}.")
     mol.UpdatePropertyCache(strict=False)
     Chem.SanitizeMol(mol, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
+    mol = Chem.RemoveHs(mol, sanitize=False)
+    Chem.AssignStereochemistry(mol, cleanIt=True, force=True, flagPossibleStereoCenters=True)
     return mol

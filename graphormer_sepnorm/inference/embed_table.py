@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Embedder, Embeddings
+from graphormer_sepnorm.inference.predict import Embedder, Embeddings, load_embedder
 from graphormer_sepnorm.inference.resumable_writer import Layout, as_csv, write_table
+from graphormer_sepnorm.inference.teachers import TEACHERS, MiniMol
 from graphormer_sepnorm.tables.formats import Row, smiles_of_rows, with_free_names
 
 COMPLETED = ".completed"
@@ -132,8 +133,15 @@ LAYOUTS: dict[str, Callable[[int, list[str]], Layout[Embeddings]]] = {
 }
 
 
+def find_embedder(name: str) -> Embedder | MiniMol:
+    """The model that ``load_embedder`` loads, or one of ``TEACHERS``; raises InputError as these do."""
+    if name in TEACHERS and not Path(name).exists():
+        return TEACHERS[name]()
+    return load_embedder(name)
+
+
 def embed_table(
-    embedder: Embedder,
+    embedder: Embedder | MiniMol,
     source: str,
     out: Path,
     smiles_column: str | None = None,
@@ -143,7 +151,7 @@ def embed_table(
     """Writes the embeddings of the molecules of a table.
 
     Args:
-        embedder: the model.
+        embedder: the source of the embeddings.
         out: file to write; its suffix, one of ``LAYOUTS``, says how.
         source, smiles_column, delimiter, resume: as ``write_table``.
 
@@ -151,7 +159,8 @@ def embed_table(
     """
     if out.suffix.lower() not in LAYOUTS:
         raise InputError(f"embeddings are written as {', '.join(LAYOUTS)}, not as {out.suffix or out.name!r}")
-    width = embedder.model.config.width
-    layout = partial(LAYOUTS[out.suffix.lower()], width)
-    result = write_table(embedder, layout, source, out, smiles_column, delimiter, resume=resume)
-    return {**result, "width": width}
+    layout = partial(LAYOUTS[out.suffix.lower()], embedder.width)
+    result = write_table(
+        embedder, layout, source, out, smiles_column, delimiter, resume=resume, options=embedder.settings
+    )
+    return {**result, "width": embedder.width}

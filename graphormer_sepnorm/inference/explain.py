@@ -13,7 +13,7 @@ import torch
 from captum.attr import IntegratedGradients
 from torch import Tensor
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, looked_at, read_molecules
+from graphormer_sepnorm.chem.features import FEATURIZERS, looked_at, read_graphs
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding
@@ -22,7 +22,7 @@ from graphormer_sepnorm.graphs import GraphBatch, Graphs
 from graphormer_sepnorm.inference.forward import ATOMS_PER_BATCH
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.kernels import Attention, make_attention
-from graphormer_sepnorm.kernels.dense import DenseAttention
+from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.model import Structure, find_factor
 from graphormer_sepnorm.tasks import Task
 
@@ -99,9 +99,7 @@ def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> GraphBatch:
 @functools.lru_cache(maxsize=4)
 def reference_molecules(featurizer: str, encodings: tuple[Encoding, ...]) -> GraphBatch:
     """The first molecules of the embedded sample."""
-    return prepare(
-        read_molecules(featurizer, sample_table().smiles[:REFERENCE_MOLECULES].tolist(), strict=True).graphs, encodings
-    )
+    return prepare(read_graphs(featurizer, sample_table().smiles[:REFERENCE_MOLECULES].tolist()), encodings)
 
 
 @torch.no_grad()
@@ -188,7 +186,7 @@ def integrated_gradients(model: Graphormer, smiles: str, target: str | None = No
     )
 
 
-class RecordedAttention(DenseAttention):
+class RecordedAttention(PaddedAttention):
     """Attention within one molecule that keeps its weights.
 
     Attributes:
@@ -200,9 +198,9 @@ class RecordedAttention(DenseAttention):
         self.weights: list[Tensor] = []
 
     def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
-        _, heads, length, _ = self.bias.shape
-        q, k, _ = qkv.view(length, 3, heads, -1).permute(1, 2, 0, 3)  # [H, L, D / H]
-        scores = q @ k.mT / math.sqrt(q.shape[2]) + self.bias[0]
+        length = qkv.shape[0]
+        q, k, _ = qkv.view(length, 3, self.heads, -1).permute(1, 2, 0, 3)  # [H, L, D / H]
+        scores = q @ k.mT / math.sqrt(q.shape[2]) + self.biases[0][0, :, :length, :length]
         self.weights.append(scores.softmax(dim=-1).mean(dim=0))
         return super().__call__(qkv, dropout)
 

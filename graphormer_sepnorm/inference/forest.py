@@ -6,7 +6,7 @@ scikit-learn that wrote it and keeps far more of each node.
 Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,9 @@ import numpy as np
 
 from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_counts
-from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
-from graphormer_sepnorm.system.workers import Smiles
 
 FORMAT = 1
 NUM_FEATURES = SIZE + len(NAMES)
@@ -25,22 +24,22 @@ STEPS_AT_ONCE = 4_000_000
 LEAF = -1
 
 
-def forest_features(smiles: Smiles) -> np.ndarray:
+def forest_features(molecules: Sequence[Molecule]) -> np.ndarray:
     """Morgan counts, then descriptors, 0 where one has no finite value: float32 [M, F].
 
-    A row of NaN for a SMILES that cannot be read or is too large.
+    A row of NaN for what cannot be read.
     """
-    return with_counts(smiles, descriptors(smiles))
+    return with_counts(molecules, descriptors(molecules))
 
 
-def with_counts(smiles: Smiles, values: np.ndarray) -> np.ndarray:
-    """Morgan counts before the descriptors [M, D] of the same SMILES."""
-    features = np.full((len(smiles), NUM_FEATURES), np.nan, np.float32)
-    for row, text, known in zip(features, smiles, values, strict=True):
-        if text is None or np.isnan(known).all():
+def with_counts(molecules: Sequence[Molecule], values: np.ndarray) -> np.ndarray:
+    """Morgan counts before the descriptors [M, D] of the same molecules."""
+    features = np.full((len(molecules), NUM_FEATURES), np.nan, np.float32)
+    for row, molecule, known in zip(features, molecules, values, strict=True):
+        if molecule is None or np.isnan(known).all():
             continue
         try:
-            row[:SIZE] = morgan_counts(read_smiles(text))
+            row[:SIZE] = morgan_counts(molecule_of(molecule))
         except InputError:
             continue
         row[SIZE:] = np.nan_to_num(known)

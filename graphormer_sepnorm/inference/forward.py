@@ -6,16 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphormer_sepnorm.datasets.on_device import DeviceDataset, smallest_shape
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.kernels import on_accelerator
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tasks import Task
 
-Molecules = MoleculeDataset | DeviceDataset
 ATOMS_PER_BATCH = 1536
 # On a GPU, where a batch takes as long to launch whatever it holds.
 DEVICE_ATOMS, DEVICE_PAIRS = 16_384, 2_097_152
@@ -42,30 +39,30 @@ def in_order_of_size(num_atoms: np.ndarray, batch_of: Callable[[np.ndarray], np.
     yield from np.split(order, np.flatnonzero(np.diff(batch_of(num_atoms[order]))) + 1)
 
 
-def batches_for(model: Network, dataset: Molecules) -> Iterator[np.ndarray]:
+def batches_for(model: Network, dataset: MoleculeDataset) -> Iterator[np.ndarray]:
     """Batches for where the model lies."""
-    return (device_batches if computes_on_device(model) else size_sorted_batches)(dataset.num_atoms)
+    return (device_batches if on_gpu(model) else size_sorted_batches)(dataset.num_atoms)
 
 
-def predict_dataset(model: Network, dataset: Molecules, task: Task) -> np.ndarray:
+def predict_dataset(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
     """Predictions [M, tasks] in the dataset's order, by a model in evaluation mode, all of them in this process."""
     return predict_batches(model, dataset, task, batches_for(model, dataset))
 
 
-def predict_together(model: Network, dataset: Molecules, task: Task) -> np.ndarray:
+def predict_together(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
     """The same, by all processes that torchrun started, each of which calls this and gets all predictions."""
     batches = distributed.share(list(batches_for(model, dataset)))
     return distributed.add_up(predict_batches(model, dataset, task, batches))
 
 
-def predict_batches(model: Network, dataset: Molecules, task: Task, batches: Iterable[np.ndarray]) -> np.ndarray:
+def predict_batches(model: Network, dataset: MoleculeDataset, task: Task, batches: Iterable[np.ndarray]) -> np.ndarray:
     def predict(batch: GraphBatch) -> Tensor:
         return task.predict(model(batch).float())
 
     return rows_of_molecules(model, dataset, model.config.num_tasks, predict, batches)
 
 
-def embed_dataset(model: Network, dataset: Molecules) -> np.ndarray:
+def embed_dataset(model: Network, dataset: MoleculeDataset) -> np.ndarray:
     """Final embeddings of the CLS tokens [M, D] in the dataset's order, by a model in evaluation mode."""
     batches = batches_for(model, dataset)
     return rows_of_molecules(model, dataset, model.config.width, lambda batch: model.encode_cls(batch).float(), batches)
@@ -74,41 +71,24 @@ def embed_dataset(model: Network, dataset: Molecules) -> np.ndarray:
 @torch.inference_mode()
 def rows_of_molecules(
     model: Network,
-    dataset: Molecules,
+    dataset: MoleculeDataset,
     width: int,
     compute: Callable[[GraphBatch], Tensor],
     batches: Iterable[np.ndarray],
 ) -> np.ndarray:
     """What ``compute`` gives for the molecules in ``batches``, 0 for others: float32 [M, width] in dataset order.
 
-    It is computed where the model lies, in the precision of ``device.current``.
+    It is computed where the model lies, in the precision of ``device.current``, and read when all of it is.
     """
     rows = np.zeros((len(dataset), width), np.float32)
-    if computes_on_device(model):
-        batches = list(batches)
-        if batches:
-            rows[np.concatenate(batches)] = rows_on_device(model, dataset, compute, batches).cpu().numpy()
-        return rows
-    assert isinstance(dataset, MoleculeDataset)
-    with current().arithmetic():
-        for molecules in batches:
-            rows[molecules] = compute(dataset.batch(molecules).to(model.cls.device)).cpu().numpy()
+    batches = list(batches)
+    if batches:
+        with current().arithmetic():
+            found = [compute(batch) for batch in dataset.batches(batches, model.cls.device)]
+        rows[np.concatenate(batches)] = torch.cat(found).cpu().numpy()
     return rows
 
 
-def computes_on_device(model: Network) -> bool:
-    """Whether molecules are to be moved to where the model lies all at once, and batched there."""
-    return on_accelerator(model.cls)
-
-
-def rows_on_device(
-    model: Network, dataset: Molecules, compute: Callable[[GraphBatch], Tensor], batches: Iterable[np.ndarray]
-) -> Tensor:
-    """What ``compute`` gives for the molecules in ``batches``, one after another, on the device; waits for nothing."""
-    data = dataset if isinstance(dataset, DeviceDataset) else DeviceDataset(dataset, model.cls.device)
-    found = []
-    with current().arithmetic():
-        for molecules in batches:
-            shape = smallest_shape(data.sizes[molecules])
-            found.append(compute(data.batch(data.numbers(molecules, shape.molecules), shape)))
-    return torch.cat(found)
+def on_gpu(model: Network) -> bool:
+    """Whether a model lies on another device than the CPU, where launching a batch takes longer than a small one."""
+    return model.cls.device.type != "cpu"

@@ -5,7 +5,7 @@ A SMILES that cannot be read costs its own row alone.
 Axis letters: M SMILES, R of them that could be read, D width.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,13 +15,14 @@ import numpy as np
 import torch
 
 from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
+from graphormer_sepnorm.chem.smiles import Molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forest import Forest, blended, forest_arrays, forest_features, load_forest
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
-from graphormer_sepnorm.inference.trust import Trust, load_trust, trust_arrays
+from graphormer_sepnorm.inference.trust import Trust, load_trust, spread_of_models, trust_arrays
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.arrays import array_digest
@@ -156,14 +157,20 @@ class Predictor:
         return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
-        by_model = np.stack([self.predict_with(model, config, molecules) for model, config in self.models])
-        values = combined(by_model, molecules.smiles, self.forest, self.trust)
-        warnings = self.trust.domain.warnings(molecules.smiles) if self.trust else [""] * len(molecules.errors)
-        return Predictions(values, by_model.std(axis=0), molecules.errors, warnings)
+        return self.predictions(molecules, computed(molecules, self.outputs))
 
-    def predict_with(self, model: Network, config: Config, molecules: Molecules) -> np.ndarray:
-        task = Task(config.task, self.device)
-        return rows_of_smiles(molecules, model, len(self.targets), lambda data: predict_dataset(model, data, task))
+    @property
+    def outputs(self) -> list["Output"]:
+        """The predictions of each model."""
+        return [prediction_of(model, config) for model, config in self.models]
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
+        """What is said of the molecules, from the ``outputs`` [M, tasks] of the models."""
+        by_model = np.stack(outputs)
+        values = combined(by_model, molecules.mols, self.forest, self.trust)
+        warnings = self.trust.domain.warnings(molecules.mols) if self.trust else [""] * len(molecules.errors)
+        spread = spread_of_models(by_model).astype(np.float32)
+        return Predictions(values, spread, molecules.errors, warnings)
 
 
 def changes_predictions(forest: Forest | None, trust: Trust | None) -> bool:
@@ -171,19 +178,21 @@ def changes_predictions(forest: Forest | None, trust: Trust | None) -> bool:
     return (forest is not None and forest.weight > 0) or (trust is not None and trust.calibration is not None)
 
 
-def combined(by_model: np.ndarray, smiles: Smiles, forest: Forest | None, trust: Trust | None) -> np.ndarray:
+def combined(
+    by_model: np.ndarray, molecules: Sequence[Molecule], forest: Forest | None, trust: Trust | None
+) -> np.ndarray:
     """The predictions of a run folder: the mean over its models, blended with its forest, then calibrated.
 
     Args:
         by_model: float32 [models, M, tasks].
-        smiles: M SMILES; not looked at without a forest that has a weight.
+        molecules: M of them; not looked at without a forest that has a weight.
 
     Returns:
         float32 [M, tasks]; without a forest and a calibration the plain mean.
     """
     values = by_model.mean(axis=0)
     if forest is not None and forest.weight > 0:
-        values = blended(values, forest.predict(forest_features(smiles)), forest.weight)
+        values = blended(values, forest.predict(forest_features(molecules)), forest.weight)
     return calibrated(values, trust)
 
 
@@ -210,38 +219,75 @@ class Comparer:
         self.models, self.featurizer, self.device = predictor.models, predictor.featurizer, predictor.device
 
     def compute(self, molecules: Molecules) -> Predictions:
-        distance = self.domain.distance(self.embedder.compute(molecules).values)
-        nearness = Nearness(*self.domain.nearest(molecules.smiles), distance)
-        return replace(self.predictor.compute(molecules), nearness=nearness)
+        embeddings, *predictions = computed(molecules, [self.embedder.output, *self.predictor.outputs])
+        nearness = Nearness(*self.domain.nearest(molecules.mols), self.domain.distance(embeddings))
+        return replace(self.predictor.predictions(molecules, predictions), nearness=nearness)
 
 
 class Embedder:
-    """A model in evaluation mode as a source of embeddings."""
+    """A model in evaluation mode as a source of embeddings.
+
+    Attributes:
+        width: of the embeddings.
+        settings: whatever they depend on beside the model.
+    """
+
+    settings: tuple[str, ...] = ()
 
     def __init__(self, model: Network, config: Config):
         self.model = model
+        self.width = model.config.width
         self.models = [(model, config)]
         self.featurizer = config.featurizer
         self.device = model.cls.device
 
+    @property
+    def output(self) -> "Output":
+        return Output(self.model, self.model.config.width, partial(embed_dataset, self.model))
+
     def compute(self, molecules: Molecules) -> Embeddings:
-        width = self.model.config.width
-        values = rows_of_smiles(molecules, self.model, width, lambda data: embed_dataset(self.model, data))
+        (values,) = computed(molecules, [self.output])
         return Embeddings(values, molecules.errors)
 
 
-def stripping_salts(reader: Predictor | Embedder) -> None:
+def stripping_salts(reader: Reader) -> None:
     """Lets a reader look at the largest organic part of each SMILES alone."""
     reader.featurizer = without_salts(reader.featurizer)
 
 
-def rows_of_smiles(
-    molecules: Molecules, model: Network, width: int, compute: Callable[[MoleculeDataset], np.ndarray]
-) -> np.ndarray:
-    """What ``compute`` gives for prepared molecules [R, width], with rows of NaN for the others: float32 [M, width]."""
-    rows = np.full((len(molecules.errors), width), np.nan, np.float32)
+@dataclass(frozen=True)
+class Output:
+    """What is computed of molecules with one model.
+
+    Attributes:
+        model: whose encodings the molecules are prepared with.
+        width: of what is computed.
+        compute: from R prepared molecules to [R, width].
+    """
+
+    model: Network
+    width: int
+    compute: Callable[[MoleculeDataset], np.ndarray]
+
+
+def prediction_of(model: Network, config: Config) -> Output:
+    task = Task(config.task, model.cls.device)
+    return Output(model, len(config.task.targets), lambda data: predict_dataset(model, data, task))
+
+
+def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray]:
+    """Each output, rows of NaN for molecules that could not be read: float32 [M, width] each.
+
+    Molecules are prepared once for all models that have the same encodings.
+    """
+    rows = [np.full((len(molecules.errors), output.width), np.nan, np.float32) for output in outputs]
     for piece in pieces(molecules.graphs):
-        rows[molecules.rows[piece]] = compute(in_memory(molecules.graphs.take(piece), model.config.encodings))
+        prepared: dict[tuple, MoleculeDataset] = {}
+        for found, output in zip(rows, outputs, strict=True):
+            encodings = output.model.config.encodings
+            if encodings not in prepared:
+                prepared[encodings] = in_memory(molecules.graphs.take(piece), encodings)
+            found[molecules.rows[piece]] = output.compute(prepared[encodings])
     return rows
 
 

@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.features import read_graphs
 from graphormer_sepnorm.config import Config, ModelConfig, config_to_json
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
@@ -24,8 +22,12 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tasks import Task
 
 MOLECULES_PER_CHUNK = 8192
+SECONDS_TO_CONNECT = 5
 CARD = """---
-{{ card_data }}
+library_name: graphormer_sepnorm
+license: mit
+tags:
+- chemistry
 ---
 Graphormer with separate normalization of the CLS token, for molecular property prediction. Use it with
 
@@ -34,14 +36,44 @@ Graphormer with separate normalization of the CLS token, for molecular property 
 """
 
 
-class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not read
-    Network,
-    PyTorchModelHubMixin,
-    library_name="graphormer_sepnorm",
-    license="mit",
-    tags=["chemistry"],
-    model_card_template=CARD,
-):
+def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
+    """The weights of a repository on the Hugging Face hub, or of its copy here where the hub does not answer.
+
+    Args:
+        options: further ones of ``hf_hub_download``.
+
+    Raises:
+        OSError: there are none; its text is the name of the reason.
+    """
+    from huggingface_hub import hf_hub_download  # a fifth of a second
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        offline = local_files_only or not hub_answers(name, options["revision"], options["token"])
+        return Path(hf_hub_download(name, WEIGHTS, local_files_only=offline, **options))
+    except (OSError, HfHubHTTPError, HFValidationError) as failure:
+        raise OSError(type(failure).__name__) from None
+
+
+def hub_answers(name: str, revision: str | None, token: str | bool | None) -> bool:
+    """Whether the Hugging Face hub can be reached for the weights of a repository; asked once, for some seconds.
+
+    Raises:
+        HfHubHTTPError, HFValidationError: its answer is that there are none.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        get_hf_file_metadata(hf_hub_url(name, WEIGHTS, revision=revision), token=token, timeout=SECONDS_TO_CONNECT)
+    except (HfHubHTTPError, HFValidationError):
+        raise
+    except Exception:  # of the HTTP library of huggingface_hub, which changes with its versions
+        return False
+    return True
+
+
+class Graphormer(Network):
     """Graphormer that loads, saves, and reads SMILES.
 
     ``Graphormer(config)`` is an ordinary PyG model with random weights. ``predict``, ``embed`` and ``save_pretrained``
@@ -85,30 +117,27 @@ class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not r
         except InputError as error:
             if Path(name).parent.is_dir():
                 raise
+            options = {"revision": revision, "cache_dir": cache_dir, "force_download": force_download, "token": token}
             try:
-                downloaded = hf_hub_download(
-                    name,
-                    WEIGHTS,
-                    revision=revision,
-                    cache_dir=cache_dir,
-                    force_download=force_download,
-                    token=token,
-                    local_files_only=local_files_only,
-                )
-            except (OSError, HfHubHTTPError, HFValidationError) as failure:
-                reason = type(failure).__name__
-                raise InputError(f"{error}, nor a repository that could be downloaded ({reason})") from None
-            path = Path(downloaded)
+                path = downloaded(name, local_files_only, options)
+            except OSError as failure:
+                raise InputError(f"{error}, nor a repository that could be downloaded ({failure})") from None
         loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
         return loaded
 
-    def _save_pretrained(self, save_directory: Path) -> None:
-        config = self.known_run()
+    def save_pretrained(self, save_directory: str | os.PathLike) -> None:
+        """Writes ``model.safetensors``, ``config.json`` and a model card into a folder, which is made if need be.
+
+        Raises:
+            InputError: ``run_config`` is not set, or does not describe the model; nothing is written then.
+        """
+        config, folder = self.known_run(), Path(save_directory)
         if self.state_dict().keys() != checkpoint.skeleton(config).state_dict().keys():
             raise InputError("the model has other norms or layers than its config, from which it could not be rebuilt")
-        checkpoint.save_model(save_directory / WEIGHTS, self, config, self.facts)
-        write_atomically(save_directory / CONFIG, config_to_json(config).encode())
+        checkpoint.save_model(folder / WEIGHTS, self, config, self.facts)
+        write_atomically(folder / CONFIG, config_to_json(config).encode())
+        write_atomically(folder / "README.md", CARD.encode())
 
     def known_run(self) -> Config:
         """``run_config``; raises InputError if it is not set."""
@@ -144,6 +173,6 @@ class Graphormer(  # type: ignore[call-arg]  # huggingface_hub's types are not r
         rows = np.empty((len(texts), width), np.float32)
         for start in range(0, len(texts), MOLECULES_PER_CHUNK):
             chunk = slice(start, start + MOLECULES_PER_CHUNK)
-            graphs = read_molecules(featurizer, texts[chunk], strict=True, first_row=start).graphs
+            graphs = read_graphs(featurizer, texts[chunk], start)
             rows[chunk] = compute(in_memory(graphs, self.config.encodings))
         return rows

@@ -27,7 +27,14 @@ from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Reader, Results, compute_chunks
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.system.files import behind_link, check_output, remove_leftovers, rename_durably, replace_content
+from graphormer_sepnorm.system.files import (
+    behind_link,
+    check_output,
+    locked,
+    remove_leftovers,
+    rename_durably,
+    replace_content,
+)
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import CHUNK
 from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, smiles_of_rows, table_of_smiles
@@ -169,7 +176,7 @@ class PartialFile:
     def discard(self) -> None:
         """Removes what is left of the growing; the record last, without which the rest would be nobody's."""
         self.path.unlink(missing_ok=True)
-        remove_leftovers(self.record.parent, self.record.name)
+        remove_leftovers(self.record.parent, f"{self.record.name}.")
         self.record.unlink(missing_ok=True)
 
 
@@ -201,7 +208,7 @@ def write_table(
 
     Raises:
         InputError: an unusable table or an unreadable row if ``strict``, nothing is left then; an output that cannot be
-            written, what is done is kept then; or nothing that fits to resume.
+            written, what is done is kept then; one that another process is writing; or nothing that fits to resume.
     """
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
@@ -225,13 +232,21 @@ def write_table(
                 output = StandardOutput()
                 errors = fill(output, reader, laid_out, table, strict)
                 return outcome(output.progress, out, errors)
-            partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
-            with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):
-                errors = Counter() if partial.is_named else fill(partial, reader, laid_out, table, strict)
-                partial.finish(laid_out.complete)
+            with output_locked(out):
+                partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
+                with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):
+                    errors = Counter() if partial.is_named else fill(partial, reader, laid_out, table, strict)
+                    partial.finish(laid_out.complete)
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror}") from None
     return outcome(partial.progress, out, errors)
+
+
+def output_locked(out: Path) -> contextlib.AbstractContextManager[None]:
+    """Within it, no other process writes this output; raises InputError as ``files.locked``."""
+    file = behind_link(out)
+    busy = f"another process is writing {out}: wait for it, or choose another output"
+    return locked(file.with_name(f".{file.name}.lock"), busy)
 
 
 def is_standard_output(out: Path) -> bool:

@@ -12,17 +12,19 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import torch
 from rdkit import Chem
 from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed, unpacked
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 
 FORMAT = 1
 MAX_REFERENCES = 100_000
 LARGEST_LOGIT = 13.8  # of a probability of one in a million
+ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class Intervals:
         return quantile * unit(spread, self.offset)
 
 
+def spread_of_models(by_model: np.ndarray) -> np.ndarray:
+    """The standard deviation over models of what they predict [models, M, T]: float64 [M, T]."""
+    return by_model.std(axis=0, dtype=np.float64)
+
+
 def unit(spread: np.ndarray, offset: np.ndarray) -> np.ndarray:
     """What errors are measured in [M, T]: the spread plus the offset; 1 (NaN for NaN) for a target without offset."""
     return np.where(offset > 0, spread + offset, 1 + 0 * spread)
@@ -98,7 +105,7 @@ def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray) -> 
 def coverage(y: np.ndarray, prediction: np.ndarray, half_widths: np.ndarray) -> np.ndarray:
     """The share of the labels that lie in their interval [T]; NaN for a target without labels; arguments [M, T]."""
     labelled = ~np.isnan(y)
-    inside = np.abs(y - prediction) <= half_widths
+    inside = np.abs(np.subtract(y, prediction, dtype=np.float64)) <= half_widths
     counts = labelled.sum(axis=0)
     return np.where(counts > 0, (inside & labelled).sum(axis=0) / np.maximum(counts, 1), np.nan)
 
@@ -122,15 +129,14 @@ class Calibration:
 
     def __call__(self, probability: np.ndarray) -> np.ndarray:
         """Calibrated probabilities [M, T] from the model's."""
-        from scipy.special import expit  # its import takes a while
-
-        return expit(self.slope * limited_logit(probability) + self.intercept)
+        return 1 / (1 + np.exp(-(self.slope * limited_logit(probability) + self.intercept)))
 
 
 def limited_logit(probability: np.ndarray) -> np.ndarray:
-    from scipy.special import logit
-
-    return logit(np.asarray(probability, np.float64)).clip(-LARGEST_LOGIT, LARGEST_LOGIT)
+    """The logarithm of p / (1 - p), float64, at most ``LARGEST_LOGIT`` on either side."""
+    with np.errstate(divide="ignore"):
+        probability = np.asarray(probability, np.float64)
+        return (np.log(probability) - np.log1p(-probability)).clip(-LARGEST_LOGIT, LARGEST_LOGIT)
 
 
 def fit_calibration(y: np.ndarray, probability: np.ndarray) -> Calibration:
@@ -172,7 +178,7 @@ def calibration_error(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
         labelled = ~np.isnan(column)
         if labelled.any():
             bins = np.minimum((10 * predicted[labelled]).astype(int), 9)
-            excess = np.bincount(bins, predicted[labelled] - column[labelled])
+            excess = np.bincount(bins, np.subtract(predicted, column, dtype=np.float64)[labelled])
             errors[target] = np.abs(excess).sum() / labelled.sum()
     return errors
 
@@ -180,7 +186,7 @@ def calibration_error(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
 def brier_score(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
     """The mean squared error of probabilities [T]; arguments as ``calibration_error``."""
     labelled = ~np.isnan(y)
-    squares = np.where(labelled, (np.nan_to_num(y) - probability) ** 2, 0).sum(axis=0)
+    squares = np.where(labelled, np.subtract(np.nan_to_num(y), probability, dtype=np.float64) ** 2, 0).sum(axis=0)
     return np.where(labelled.any(axis=0), squares / np.maximum(labelled.sum(axis=0), 1), np.nan)
 
 
@@ -215,30 +221,30 @@ class Domain:
         """The fingerprints of the training molecules."""
         return [unpacked(row) for row in self.bits]
 
-    def nearest(self, smiles: Iterable[str | None]) -> tuple[np.ndarray, list[str]]:
+    def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
         """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.
 
-        NaN and "" for an unreadable SMILES; of equally similar ones the first.
+        NaN and "" for what cannot be read; of equally similar ones the first.
         """
-        similarity, molecules = [], []
-        for text in smiles:
+        similarity, nearest = [], []
+        for molecule in molecules:
             try:
-                compared = BulkTanimotoSimilarity(morgan_bits(read_smiles(text)), self.references)
+                compared = BulkTanimotoSimilarity(morgan_bits(molecule_of(molecule)), self.references)
             except InputError:
                 similarity.append(np.nan)
-                molecules.append("")
+                nearest.append("")
                 continue
             best = int(np.argmax(compared))
             similarity.append(compared[best])
-            molecules.append(self.smiles[best])
-        return np.array(similarity, np.float64), molecules
+            nearest.append(self.smiles[best])
+        return np.array(similarity, np.float64), nearest
 
-    def warnings(self, smiles: Iterable[str | None]) -> list[str]:
+    def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """What no training molecule has, as M texts; "" where there is nothing to warn of, or nothing can be read."""
         found = []
-        for text in smiles:
+        for molecule in molecules:
             try:
-                found.append("; ".join(self.strange(read_smiles(text))))
+                found.append("; ".join(self.strange(molecule_of(molecule))))
             except InputError:
                 found.append("")
         return found
@@ -266,14 +272,13 @@ class Domain:
         Raises:
             InputError: the embeddings of the training molecules were not kept.
         """
-        from sklearn.metrics import pairwise_distances_argmin_min  # its import takes seconds
-
         if not len(self.embeddings):
             raise InputError("this model has no embeddings of its training molecules, so it has no distances to them")
         distances = np.full(len(embeddings), np.nan)
         readable = ~np.isnan(embeddings).any(axis=1)
-        if readable.any():
-            distances[readable] = pairwise_distances_argmin_min(embeddings[readable], self.embeddings)[1]
+        rows, known = (torch.from_numpy(np.asarray(x, np.float64)) for x in (embeddings[readable], self.embeddings))
+        nearest = [torch.cdist(some, known).amin(dim=1) for some in rows.split(ROWS_AT_ONCE)]
+        distances[readable] = torch.cat(nearest).numpy()
         return distances
 
 
@@ -324,7 +329,9 @@ def fit_domain(smiles: list[str], embeddings: np.ndarray | None = None) -> Domai
         np.array([min(atoms), max(atoms)], np.int64),
         np.array([min(charges), max(charges)], np.int64),
         np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
-        np.frombuffer("\n".join(" ".join(smiles[row].split()) for row in kept).encode(), np.uint8),
+        np.frombuffer(
+            "\n".join(" ".join(smiles[row].split()) for row in kept).encode(errors="surrogateescape"), np.uint8
+        ),
     )
 
 

@@ -27,7 +27,7 @@ from sklearn.utils import Tags, check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, read_molecules
+from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, read_graphs
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
@@ -139,7 +139,7 @@ class TrainedEstimator(SmilesEstimator):
         train, val = train_test_split(
             np.arange(len(smiles)), test_size=self.validation_fraction, random_state=seed, stratify=stratify
         )
-        graphs = read_molecules(config.featurizer, smiles.tolist(), strict=True).graphs
+        graphs = read_graphs(config.featurizer, smiles.tolist())
         molecules = graphs.with_targets(y.astype(np.float32))
         learnt, chosen_by = (in_memory(molecules.take(part), config.model.encodings) for part in (train, val))
         with torch.random.fork_rng():

@@ -1,31 +1,26 @@
 """The one door to the operations that have a fast path: attention over packed molecules, and sums of embeddings.
 
-Four modules define the same operations: ``cpu`` compiled, for float32 on the CPU; ``traced`` the same as operators of
-PyTorch, while ``torch.compile`` or ``torch.export`` look on; ``dense`` in plain PyTorch, for other precisions, and
-where ``use_kernels`` or the environment switched the kernels off; ``accelerator`` for GPUs and for batches of a fixed
-shape. See README.md beside this file.
+Three modules define the same operations: ``cpu`` compiled, for float32 on the CPU; ``traced`` the same as operators of
+PyTorch, while ``torch.compile`` or ``torch.export`` look on; ``dense`` in plain PyTorch, for other devices and
+precisions, and where ``use_kernels`` or the environment switched the kernels off. See README.md beside this file.
 
-Axis letters: B molecules, T atoms, N = B + T rows (the CLS rows first), L tokens of the largest molecule, P ordered
-atom pairs, H heads, D width.
+Axis letters: B molecules, T atoms, N = B + T rows (the CLS rows first), P ordered atom pairs, H heads, D width.
 """
 
 from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from graphormer_sepnorm.graphs import Shape
-from graphormer_sepnorm.kernels import accelerator, dense, traced
+from graphormer_sepnorm.graphs import Padding
+from graphormer_sepnorm.kernels import dense
 from graphormer_sepnorm.kernels.switch import KERNELS_VARIABLE, kernels_run, use_kernels
 
 __all__ = [
     "KERNELS_VARIABLE",
     "Attention",
-    "embedding",
     "embedding_sum",
     "make_attention",
-    "on_accelerator",
     "runs_compiled",
     "use_kernels",
 ]
@@ -59,7 +54,7 @@ class Attention(Protocol):
 
 
 class Operations(Protocol):
-    """What the modules define for batches of any shape."""
+    """What the compiled modules define."""
 
     def embedding_sum(self, index: Tensor, table: Tensor) -> Tensor: ...
 
@@ -74,37 +69,27 @@ def runs_compiled(tensor: Tensor) -> bool:
     return on_cpu and kernels_run()
 
 
-def _operations(tensor: Tensor) -> Operations:
-    if not runs_compiled(tensor):
-        return dense
+def _compiled() -> Operations:
     if torch.compiler.is_compiling():
+        from graphormer_sepnorm.kernels import traced  # makes six operators, which takes a while
+
         return traced
     from graphormer_sepnorm.kernels import cpu  # imports Numba
 
     return cpu
 
 
-def on_accelerator(tensor: Tensor) -> bool:
-    """Whether operations on this tensor must neither wait for a value nor sort."""
-    return tensor.device.type not in ("cpu", "mps")
-
-
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
     """Sum of the rows of ``table`` [V, W] that each row of ``index`` [M, F] names: [M, W]."""
-    if on_accelerator(table):
-        return accelerator.embedding_sum(index, table)
-    return _operations(table).embedding_sum(index, table)
-
-
-def embedding(index: Tensor, table: Tensor) -> Tensor:
-    """The row of ``table`` [V, W] that each number of ``index`` [M] names: [M, W]."""
-    if on_accelerator(table):
-        return accelerator.embedding_sum(index.unsqueeze(1), table)
-    return functional.embedding(index, table)
+    return (_compiled() if runs_compiled(table) else dense).embedding_sum(index, table)
 
 
 def make_attention(
-    ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None, shape: Shape | None = None
+    ptr: Tensor,
+    pair_bias: Tensor,
+    cls_bias: Tensor,
+    pair_factor: Tensor | None = None,
+    padding: Padding | None = None,
 ) -> Attention:
     """Prepares the attention of one batch.
 
@@ -113,8 +98,8 @@ def make_attention(
         pair_bias: [P, H] bias of ordered atom pairs.
         cls_bias: [H] bias of pairs with the CLS.
         pair_factor: [P, H] what multiplies the attention weights of ordered atom pairs; None: nothing.
-        shape: of a batch of a fixed shape; None: all rows are of molecules.
+        padding: of the batch, where it has one; plain PyTorch finds it where it has none.
     """
-    if shape is not None:
-        return accelerator.FixedAttention(ptr, pair_bias, cls_bias, pair_factor, shape)
-    return _operations(pair_bias).make_attention(ptr, pair_bias, cls_bias, pair_factor)
+    if runs_compiled(pair_bias):
+        return _compiled().make_attention(ptr, pair_bias, cls_bias, pair_factor)
+    return dense.PaddedAttention(ptr, pair_bias, cls_bias, pair_factor, padding)

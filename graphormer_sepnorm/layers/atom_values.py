@@ -2,7 +2,6 @@
 
 from torch import Tensor, nn
 
-from graphormer_sepnorm.graphs import Shape
 from graphormer_sepnorm.layers.gelu import gelu
 from graphormer_sepnorm.layers.readouts import sum_atoms
 
@@ -28,7 +27,7 @@ class AtomValues(nn.Module):
         """Draws values so small that a prediction is at first that of the head."""
         nn.init.normal_(self.out.weight, std=1e-3)
 
-    def forward(self, atoms: Tensor, ptr: Tensor, shape: Shape | None = None) -> Tensor:
-        """From atoms [T, D] and ptr [B + 1] of a batch, of a fixed shape if there is one, to [B, tasks]."""
-        averaged, added = sum_atoms(self.out(gelu(self.hidden(atoms))), ptr, shape).chunk(2, dim=1)
+    def forward(self, atoms: Tensor, ptr: Tensor) -> Tensor:
+        """From atoms [T, D] and ptr [B + 1] of a batch to [B, tasks]."""
+        averaged, added = sum_atoms(self.out(gelu(self.hidden(atoms))), ptr).chunk(2, dim=1)
         return averaged / ptr.diff().clamp(min=1).unsqueeze(1) + added / TYPICAL_ATOMS

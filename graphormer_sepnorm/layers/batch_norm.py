@@ -15,32 +15,18 @@ def synchronize_batch_norms(model: nn.Module) -> None:
     if num_processes() > 1:
         for module in model.modules():
             for name, norm in module.named_children():
-                if isinstance(norm, nn.BatchNorm1d) and type(norm) in (nn.BatchNorm1d, BatchNorm):
+                if type(norm) is nn.BatchNorm1d:
                     setattr(module, name, SyncedBatchNorm.like(norm))
 
 
-def statistics_here(x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Number [], mean [d] and variance [d] without Bessel's correction of the rows x [n, d] that are ``real`` [n].
-
-    None: all are. Padding is not left out but weighed by nothing, so that shapes are fixed.
-    """
-    if real is None:
-        variance, mean = torch.var_mean(x, dim=0, correction=0)
-        return x.new_full((), len(x)), mean, variance
-    weight = real.unsqueeze(1).to(x.dtype)
-    count = weight.sum()
-    mean = (x * weight).sum(dim=0) / count
-    return count, mean, ((x - mean).square() * weight).sum(dim=0) / count
-
-
-def statistics(x: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """The same of the rows of all processes.
+def statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Number [], mean [d] and variance [d] without Bessel's correction of the rows x [n, d] of all processes.
 
     From those of each process, which lose no digits to a mean far above the spread, as a sum of squares does.
     Source: Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983.
     """
-    count, mean, variance = statistics_here(x, real)
-    each = gather(torch.cat([count.unsqueeze(0), mean, variance]))  # [processes, 1 + 2 d]
+    variance, mean = torch.var_mean(x, dim=0, correction=0)
+    each = gather(torch.cat([x.new_full((1,), x.shape[0]), mean, variance]))  # [processes, 1 + 2 d]
     counts, means, variances = each.split([1, x.shape[1], x.shape[1]], dim=1)
     count = counts.sum()
     mean = (counts * means).sum(dim=0) / count
@@ -67,36 +53,16 @@ class Normalize(torch.autograd.Function):
         return (gradient - constant).addcmul_(normal, slope, value=-1).mul_(scale), None, None, None
 
 
-class BatchNorm(nn.BatchNorm1d):
-    """PyTorch's BatchNorm, which can leave padding out of its statistics."""
+class SyncedBatchNorm(nn.BatchNorm1d):
+    """BatchNorm whose statistics in training are those of the rows of all processes, on any device.
+
+    A module of this class and a ``BatchNorm1d`` have the same parameters and buffers.
+    """
 
     running_mean: Tensor
     running_var: Tensor
     num_batches_tracked: Tensor
     momentum: float
-
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """Normalizes rows x [n, d], in training by statistics of the rows that are ``real`` [n]; None: all."""
-        if real is None or not self.training:
-            return super().forward(x)
-        x = x.to(self.running_mean.dtype)
-        count, mean, variance = statistics_here(x, real)
-        self.follow(count, mean.detach(), variance.detach())
-        return torch.addcmul(self.bias, (x - mean) * (variance + self.eps).rsqrt(), self.weight)
-
-    @torch.no_grad()
-    def follow(self, count: Tensor, mean: Tensor, variance: Tensor) -> None:
-        """Moves the running statistics towards those of a batch of ``count`` rows."""
-        self.num_batches_tracked += 1
-        self.running_mean.lerp_(mean, self.momentum)
-        self.running_var.lerp_(variance * count / (count - 1), self.momentum)
-
-
-class SyncedBatchNorm(BatchNorm):
-    """BatchNorm whose statistics in training are those of the rows of all processes, on any device.
-
-    A module of this class and a ``BatchNorm1d`` have the same parameters and buffers.
-    """
 
     @classmethod
     def like(cls, norm: nn.BatchNorm1d) -> "SyncedBatchNorm":
@@ -106,28 +72,26 @@ class SyncedBatchNorm(BatchNorm):
         copy.weight, copy.bias = norm.weight, norm.bias
         return copy
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalizes rows x [n, d]; in training by the statistics of the rows of all processes, which it follows."""
         if not self.training:
             return super().forward(x)
         x = x.to(self.running_mean.dtype)  # bfloat16 cannot count the rows
         with torch.no_grad():
-            count, mean, variance = statistics(x, real)
-        self.follow(count, mean, variance)
-        if real is not None:
-            x = x.where(real.unsqueeze(1), x.detach())  # no gradient for padding
+            count, mean, variance = statistics(x)
+            self.num_batches_tracked += 1
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(variance * count / (count - 1), self.momentum)
         normal = Normalize.apply(x, count, mean, (variance + self.eps).rsqrt())
         return torch.addcmul(self.bias, normal, self.weight)
 
 
-def batch_statistics(norm: nn.Module, x: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The variance and the mean [d] that a BatchNorm divides by and subtracts in training.
-
-    Args:
-        x: rows [n, d].
-        real: bool [n], those that count; None: all.
-    """
-    _, mean, variance = (statistics if isinstance(norm, SyncedBatchNorm) else statistics_here)(x, real)
-    return variance, mean
+def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The variance and the mean [d] that a BatchNorm divides by and subtracts in training, of the rows x [n, d]."""
+    if isinstance(norm, SyncedBatchNorm):
+        _, mean, variance = statistics(x)
+        return variance, mean
+    return torch.var_mean(x, dim=0, correction=0)
 
 
 @torch.no_grad()
@@ -153,8 +117,7 @@ def reestimate_batch_norm(
     seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms}
 
     def record(norm: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        rows, *real = inputs
-        seen[norm].append(batch_statistics(norm, rows.float(), *real))
+        seen[norm].append(batch_statistics(norm, inputs[0].float()))
 
     hooks = [norm.register_forward_pre_hook(record) for norm in norms]
     model.eval()

@@ -9,9 +9,10 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from graphormer_sepnorm.layers.batch_norm import BatchNorm, SyncedBatchNorm
+from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 
 NormLayer = Callable[[int], nn.Module]
+BY_ROW = (nn.LayerNorm, nn.RMSNorm, nn.Identity)
 
 
 def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
@@ -22,11 +23,6 @@ def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         return norm(x.reshape(-1, x.shape[-1])).view(x.shape)
     return x.masked_scatter(mask.unsqueeze(-1), norm(x[mask]))
-
-
-def normed(norm: nn.Module, x: Tensor, real: Tensor | None) -> Tensor:
-    """Applies ``norm`` to rows x [n, d], with batch statistics of the rows alone that are ``real`` [n]; None: all."""
-    return norm(x, real) if real is not None and isinstance(norm, BatchNorm) else norm(x)
 
 
 def forbid_single_row(norm: nn.Module, rows: int) -> None:
@@ -51,9 +47,14 @@ class SepNorm(nn.Module):
         hidden_size: width d.
         cls_norm: makes the norm of the CLS rows from the width; BatchNorm in the paper.
         tok_norm: makes the norm of the other rows from the width; LayerNorm in the paper.
+
+    Attributes:
+        cls_sees_atoms: whether the norm of a CLS row depends on the rows of the other tokens: never.
     """
 
-    def __init__(self, hidden_size: int, cls_norm: NormLayer = BatchNorm, tok_norm: NormLayer = nn.LayerNorm):
+    cls_sees_atoms = False
+
+    def __init__(self, hidden_size: int, cls_norm: NormLayer = nn.BatchNorm1d, tok_norm: NormLayer = nn.LayerNorm):
         super().__init__()
         self.cls_norm_layer = cls_norm(hidden_size)
         self.tok_norm_layer = tok_norm(hidden_size)
@@ -73,20 +74,16 @@ class SepNorm(nn.Module):
         tok = normalize_rows(self.tok_norm_layer, x[:, 1:], None if mask is None else mask[:, 1:])
         return torch.cat([cls.unsqueeze(1), tok], dim=1)
 
-    def packed(self, x: Tensor, num_cls: int, real: Tensor | None = None) -> Tensor:
+    def packed(self, x: Tensor, num_cls: int) -> Tensor:
         """Normalizes packed rows x [n, d] whose first ``num_cls`` rows are the CLS tokens, perhaps all of them.
-
-        Args:
-            real: bool, of n rows or more, those that count in statistics of the batch; None: all.
 
         Raises as ``forward``.
         """
         forbid_single_row(self.cls_norm_layer, num_cls)
-        real_cls, real_tok = (None, None) if real is None else (real[:num_cls], real[num_cls:])
         if x.shape[0] == num_cls:
-            return normed(self.cls_norm_layer, x, real_cls)
+            return self.cls_norm_layer(x)
         cls, tok = x.split([num_cls, x.shape[0] - num_cls])
-        return torch.cat([normed(self.cls_norm_layer, cls, real_cls), normed(self.tok_norm_layer, tok, real_tok)])
+        return torch.cat([self.cls_norm_layer(cls), self.tok_norm_layer(tok)])
 
     @property
     def of_atoms(self) -> nn.Module:
@@ -109,9 +106,14 @@ class ShareNorm(nn.Module):
         """Normalizes x [n, l, d]; ``mask`` [n, l] is True at real tokens."""
         return normalize_rows(self.norm_layer, x, mask)
 
-    def packed(self, x: Tensor, num_cls: int, real: Tensor | None = None) -> Tensor:
+    def packed(self, x: Tensor, num_cls: int) -> Tensor:
         """As that of ``SepNorm``; ``num_cls`` is not needed, there is one norm for all."""
-        return normed(self.norm_layer, x, None if real is None else real[: x.shape[0]])
+        return self.norm_layer(x)
+
+    @property
+    def cls_sees_atoms(self) -> bool:
+        """Whether the norm of a CLS row depends on the rows of the other tokens; of norms not known it is said to."""
+        return not isinstance(self.norm_layer, BY_ROW)
 
     @property
     def of_atoms(self) -> nn.Module:
@@ -125,8 +127,8 @@ class ShareNorm(nn.Module):
 NORMS: dict[str, Callable[[int], SepNorm | ShareNorm]] = {
     "sepnorm": SepNorm,
     "sepnorm-layernorm": partial(SepNorm, cls_norm=nn.LayerNorm),
-    "sepnorm-batchnorm": partial(SepNorm, tok_norm=BatchNorm),
-    "sepnorm-layernorm-batchnorm": partial(SepNorm, cls_norm=nn.LayerNorm, tok_norm=BatchNorm),
+    "sepnorm-batchnorm": partial(SepNorm, tok_norm=nn.BatchNorm1d),
+    "sepnorm-layernorm-batchnorm": partial(SepNorm, cls_norm=nn.LayerNorm, tok_norm=nn.BatchNorm1d),
     "sharenorm": ShareNorm,
-    "sharenorm-batchnorm": partial(ShareNorm, norm=BatchNorm),
+    "sharenorm-batchnorm": partial(ShareNorm, norm=nn.BatchNorm1d),
 }

@@ -4,8 +4,13 @@ import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from graphormer_sepnorm.config import Config, config_to_json, read_config
+from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import locked, remove_leftovers, write_atomically
 from graphormer_sepnorm.tables.prepared_table import TABLE, csv_bytes
@@ -26,6 +31,23 @@ DISTANCE = "distance.png"
 REPORT = "report.html"
 PICTURES = {"regression": "parity.png", "classification": "roc.png", "multiclass": "roc.png"}
 LOCK = "run.lock"
+PARTS = "parts.json"
+
+
+@pydantic_dataclass(frozen=True, config=STRICT)
+class Parts:
+    """The run folders that a folder holds: models that predict together, or folds, each in a folder of its own."""
+
+    kind: Literal["model", "fold"]
+    count: Annotated[int, Field(ge=1)]
+
+    def __str__(self) -> str:
+        if self.kind == "fold":
+            return f"{self.count} folds: go on with --folds {self.count}"
+        return f"an ensemble of {self.count} models: go on with --ensemble {self.count}"
+
+
+READ_PARTS = TypeAdapter(Parts)
 
 
 @dataclass(frozen=True)
@@ -111,6 +133,11 @@ class RunFolder:
         return self.path / REPORT
 
     @property
+    def record(self) -> Path:
+        """Which run folders there are in the folder, written once, before the first of them is trained."""
+        return self.path / PARTS
+
+    @property
     def holds_run(self) -> bool:
         return self.config.exists()
 
@@ -122,10 +149,45 @@ class RunFolder:
         """The run folder of a fold."""
         return RunFolder(self.path / f"{FOLD}{number}")
 
+    def parts(self) -> Parts | None:
+        """The run folders in this one by its record, or of a folder without one by their names; None: there are none.
+
+        Raises:
+            InputError: the record is damaged.
+        """
+        if self.record.exists():
+            try:
+                return READ_PARTS.validate_json(self.record.read_bytes())
+            except ValidationError:
+                raise InputError(f"{self.record} is damaged: without it nobody knows the models of {self}") from None
+        if found := list(self.path.glob(f"{MEMBER}*")):
+            return Parts("model", len(found))
+        folds = list(self.path.glob(f"{FOLD}*"))
+        return Parts("fold", len(folds)) if folds else None
+
     def members(self) -> list["RunFolder"]:
         """The run folders of the models of an ensemble in order, none of a single run."""
-        found = sorted(self.path.glob(f"{MEMBER}*"), key=lambda member: (len(member.name), member.name))
-        return [RunFolder(path) for path in found]
+        if not self.record.exists():  # made by hand, or by a version that kept no record
+            found = sorted(self.path.glob(f"{MEMBER}*"), key=lambda member: (len(member.name), member.name))
+            return [RunFolder(path) for path in found]
+        parts = self.parts()
+        return [self.member(number) for number in range(parts.count)] if parts and parts.kind == "model" else []
+
+    def begin_parts(self, parts: Parts) -> None:
+        """Writes the record; raises InputError as ``check_parts``."""
+        with self.locked():
+            self.check_parts(parts)
+            write_atomically(self.record, READ_PARTS.dump_json(parts) + b"\n")
+
+    def check_parts(self, parts: Parts) -> None:
+        """Raises InputError if the folder holds anything else than these run folders, or some of them."""
+        if self.holds_run:
+            raise InputError(f"{self} holds one model: go on with --ensemble 1, or choose another --out")
+        held = self.parts()
+        unfinished = not self.record.exists() and not self.test.exists()
+        if held is None or held == parts or (unfinished and held.kind == parts.kind and held.count < parts.count):
+            return
+        raise InputError(f"{self} holds {held}, or choose another --out")
 
     def dataset(self, config: Config) -> str:
         """What ``load_split`` calls a run's dataset: its name, or the path of the table that lies in the run folder."""
@@ -137,7 +199,12 @@ class RunFolder:
             raise InputError(f"{self} already holds a run: continue it with --resume, or choose another --out")
 
     def check_free(self, resume: bool) -> None:
-        """Raises InputError if training may not write here: it holds a run that is not resumed, or another's file."""
+        """Raises InputError if a model may not be trained here.
+
+        The folder holds a run that is not resumed, several run folders, or another program's file.
+        """
+        if (held := self.parts()) is not None:
+            raise InputError(f"{self} holds {held}, or choose another --out")
         if not resume:
             self.check_new()
         elif self.holds_run and not self.state.exists():

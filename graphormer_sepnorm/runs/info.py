@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from graphormer_sepnorm.chem.features import MAX_ATOMS, ZINC_ATOM_TYPES, without_salts
+from graphormer_sepnorm.chem.features import ZINC_ATOM_TYPES, without_salts
+from graphormer_sepnorm.chem.smiles import MAX_ATOMS
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import RunFolder

@@ -40,6 +40,7 @@ from graphormer_sepnorm.search.trial import Ended, Reached, Refused, TrialProces
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.torchrun import num_processes
+from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.tasks import METRICS
@@ -87,6 +88,7 @@ def tune(
     fixed: frozenset[str] = frozenset(),
     resume: bool = False,
     compare: bool = True,
+    content: WholeTable | None = None,
 ) -> dict:
     """Searches for a better recipe than ``config`` on a table; its first trial is ``config`` itself.
 
@@ -100,6 +102,7 @@ def tune(
         resume: go on with the search in ``out``; trials that were cut off are begun anew.
         compare: at the end, train with the best recipe and with ``config``, and score both on the test split. A search
             that was compared is over: to go on would be to choose by the test split.
+        content: of the table, if it was read before.
 
     Returns:
         ``out, trials, complete, pruned, metric``, the ``validation`` metric and the ``parameters`` of the best trial,
@@ -117,7 +120,7 @@ def tune(
     places = searched(space or SearchSpace(), config, fixed)
     if not places:
         raise InputError("there is nothing to search: every field of the search space is set")
-    labelled = read_labelled(options, config.featurizer)
+    labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
     facts = {
         "config": ADAPTER.dump_python(config, mode="json"),

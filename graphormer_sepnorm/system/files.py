@@ -10,6 +10,11 @@ from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from graphormer_sepnorm.errors import InputError
 
 TEMPORARY = ".tmp"
@@ -52,18 +57,50 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """A temporary file beside ``path`` to write, which at the end is flushed to the disk and renamed; raises OSError.
 
     A symbolic link stays what it is: the file that it points at is replaced. After an exception ``path`` is as before.
+    What killed writers of ``path`` left is removed.
     """
     path = behind_link(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
+    remove_leftovers(path.parent, f"{path.name}.")
+    with temporary_beside(path) as (handle, temporary):
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+            os.chmod(temporary, 0o666 & ~current_umask())
+            rename_durably(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def temporary_beside(path: Path) -> Iterator[tuple[int, Path]]:
+    """An open temporary file in the folder of ``path``, which within it no other process takes for a leftover."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
+        with claimed(handle, wait=True):
+            if os.fstat(handle).st_nlink:
+                yield handle, Path(name)
+                return
+        os.close(handle)  # it was taken for a leftover before it was claimed
+
+
+@contextlib.contextmanager
+def claimed(handle: int, wait: bool = False) -> Iterator[None]:
+    """Within it, the file is marked as one that this process writes or removes, also after ``handle`` is closed.
+
+    Raises:
+        OSError: not ``wait``, and another process has marked it, or the file system knows no such marks.
+    """
+    if fcntl is None:
+        yield
+        return
+    mark = os.dup(handle)
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        os.chmod(temporary, 0o666 & ~current_umask())
-        rename_durably(Path(temporary), path)
+        with contextlib.suppress(OSError) if wait else contextlib.nullcontext():
+            fcntl.flock(mark, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        os.close(mark)
 
 
 def behind_link(path: Path) -> Path:
@@ -85,14 +122,15 @@ def rename_durably(temporary: Path, path: Path) -> None:
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Removes the temporary files of writers that were killed; no other process may be writing them.
+    """Removes the temporary files of writers that were killed, and none that a process is writing.
 
     Args:
         folder: where they wrote.
-        name: of the file that they wrote; "" for every file in ``folder``.
+        name: what the name of the file that they wrote begins with; "" for every file in ``folder``.
     """
     for path in folder.glob(f".{glob.escape(name)}*{TEMPORARY}"):
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError), open(path, "rb") as file, claimed(file.fileno()):
+            path.unlink()
 
 
 def current_umask() -> int:

@@ -20,8 +20,3 @@ def num_processes() -> int:
 def local_rank() -> int:
     """The number of this process among those of its machine."""
     return from_torchrun("LOCAL_RANK", 0)
-
-
-def num_local_processes() -> int:
-    """The number of processes on this machine."""
-    return from_torchrun("LOCAL_WORLD_SIZE", 1)

@@ -49,6 +49,7 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
         text: of the label.
         target: its name, for the message.
         comma_is_point: what a comma before three digits is, as in "1,234"; other ones stand for decimal points anyway.
+            It is one in tables with semicolons between columns, which are written where commas stand for points.
 
     Raises:
         InputError: no number, an infinite one, or one that may be a thousand times another.
@@ -62,12 +63,19 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
             raise InputError(f"{target} is {text.strip()!r}: write {as_written[0]} or {as_written[1]}")
         number = number.replace(",", ".")
     try:
-        value = float(number)
+        value = as_float(number)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
         raise InputError(f"{target} is {text.strip().lower()!r}, not a number")
     return value
+
+
+def as_float(text: str) -> float:
+    """The number in a text; raises ValueError for another one, and for 1_5, which Python reads as 15."""
+    if "_" in text:
+        raise ValueError(f"{text!r} has an underscore")
+    return float(text)
 
 
 def read_bound(text: str, target: str, comma_is_point: bool = False) -> str:

@@ -9,19 +9,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Literal
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, read_sized
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
-from graphormer_sepnorm.chem.smiles import one_molecule, strip_salts
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles, strip_salts
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import SPLITS, SplitName
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
-from graphormer_sepnorm.tables.formats import Row, Table, not_one_column, open_table
-from graphormer_sepnorm.tables.label_text import is_missing, read_bound, read_class, read_number, same_label
+from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, open_table
+from graphormer_sepnorm.tables.label_text import as_float, is_missing, read_bound, read_class, read_number, same_label
 from graphormer_sepnorm.tables.splits import (
     SPLITTERS,
     Duplicate,
@@ -33,7 +34,7 @@ from graphormer_sepnorm.tables.splits import (
     read_times,
     time_split,
 )
-from graphormer_sepnorm.tables.task_guess import Guess, Kind, guess_task, read_columns
+from graphormer_sepnorm.tables.task_guess import Guess, Kind, guess_task, look_at_columns
 from graphormer_sepnorm.tasks import check_learnable, check_scorable, find_metric
 
 MAX_ROWS = 10_000_000
@@ -163,38 +164,46 @@ class LabelledTable:
         return replace(self, rows=rows)
 
 
-def read_labelled(options: TableOptions, featurizer: str) -> LabelledTable:
+def read_whole(path: str, smiles_column: str | None = None, delimiter: str | None = None) -> WholeTable:
+    """Reads a table into memory; raises InputError as ``open_table``, or for more than ``MAX_ROWS`` rows."""
+    with open_table(path, smiles_column, delimiter) as table:
+        rows = list(islice(table.rows, MAX_ROWS + 1))
+        if len(rows) > MAX_ROWS:
+            raise InputError(f"{path} has more than {MAX_ROWS:,} rows; training holds them in memory")
+        return WholeTable(table.columns, rows, table.delimiter)
+
+
+def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
     """Reads a table, skips the rows that cannot be used, splits the others, and finds molecules in several rows.
 
     Args:
         options: how.
         featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped. If it strips salts, the rows have the
             SMILES of what is left.
+        table: what is at ``options.path``, if it was read before.
 
     Raises:
         InputError: an unusable table, one of more than ``MAX_ROWS`` rows, a column that is not there, or no molecules
             in one of the splits.
     """
-    labelled = read_usable(options, featurizer)
+    labelled = read_usable(options, featurizer, table)
     labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures))
     check_filled(options, labelled)
     return labelled
 
 
-def read_usable(options: TableOptions, featurizer: str) -> LabelledTable:
+def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
     """As ``read_labelled``, but the rows have no splits yet unless a column says them."""
+    table = table or read_whole(options.path, options.smiles_column, options.delimiter)
     labelled = LabelledTable()
-    with open_table(options.path, options.smiles_column, options.delimiter) as table:
-        read = label_reader(options, table)
-        strips_salts = FEATURIZERS[featurizer].strips_salts
-        for number, row in enumerate(table.rows, 1):
-            if number > MAX_ROWS:
-                raise InputError(f"{options.path} has more than {MAX_ROWS:,} rows; training holds them in memory")
-            try:
-                found = read(number, row)
-                labelled.rows.append(replace(found, smiles=strip_salts(found.smiles)) if strips_salts else found)
-            except InputError as error:
-                labelled.skipped.append((number, row.smiles, str(error)))
+    read = label_reader(options, table)
+    strips_salts = FEATURIZERS[featurizer].strips_salts
+    for number, row in enumerate(table.rows, 1):
+        try:
+            found = read(number, row)
+            labelled.rows.append(replace(found, smiles=strip_salts(found.smiles)) if strips_salts else found)
+        except InputError as error:
+            labelled.skipped.append((number, row.smiles, str(error)))
     structures = keep_readable(labelled, featurizer)
     labelled.skipped.sort()
     y = labelled.labels()
@@ -226,7 +235,7 @@ def first_reason(labelled: LabelledTable) -> str:
     return f"; {len(labelled.skipped)} rows were skipped, the first, row {number}, because: {reason}"
 
 
-def label_reader(options: TableOptions, table: Table) -> Callable[[int, Row], LabelledRow]:
+def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:
     """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
     columns = table.columns
     wanted = [*options.targets, *filter(None, [options.split_column])]
@@ -240,7 +249,7 @@ def label_reader(options: TableOptions, table: Table) -> Callable[[int, Row], La
         if row.error:
             raise InputError(row.error)
         texts = {name: row.fields[places[name]] for name in options.targets}
-        labels, bounds = read_labels(texts, options, table.delimiter not in ("", ","))
+        labels, bounds = read_labels(texts, options, table.delimiter == ";")
         if all(map(math.isnan, labels)) and not bounds:
             raise InputError("it has no label")
         found = LabelledRow(number, row.smiles, labels, bounds=bounds)
@@ -306,7 +315,7 @@ def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str
     answers = []
     for text in smiles:
         try:
-            mol = read_sized(text)
+            mol = read_smiles(text)
             scaffold, key = murcko_scaffold(mol), molecule_key(mol)
             with one_molecule(text or ""):
                 FEATURIZERS[featurizer].features(mol)
@@ -316,18 +325,18 @@ def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str
     return answers
 
 
-def read_folds(options: TableOptions, featurizer: str) -> list[LabelledTable]:
+def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> list[LabelledTable]:
     """Reads a table as ``read_labelled``, once with each fold as its test split.
 
     Raises:
         InputError: as ``read_labelled`` and ``fold_splits``.
     """
-    labelled = read_usable(options, featurizer)
+    labelled = read_usable(options, featurizer, table)
     y = labels_to_stratify(options, labelled)
     divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
     tables = [labelled.with_splits(splits) for splits in divisions]
-    for table in tables:
-        check_filled(options, table)
+    for labelled in tables:
+        check_filled(options, labelled)
     return tables
 
 
@@ -371,19 +380,13 @@ def table_task(options: TableOptions) -> TaskConfig:
 def read_weights(text: str | None) -> tuple[float, ...]:
     """Weights of targets such as "1,2,0.5"; raises InputError for what are no numbers."""
     try:
-        return tuple(float(part) for part in (text or "").split(",") if text)
+        return tuple(as_float(part) for part in (text or "").split(",") if text)
     except ValueError:
         raise InputError(f"the target weights are {text!r}: give a number for each column, such as 1,2,0.5") from None
 
 
-def task_of_table(
-    path: str,
-    targets: tuple[str, ...],
-    asked: Kind | None = None,
-    smiles_column: str | None = None,
-    delimiter: str | None = None,
-) -> Guess:
-    """The task that the target columns of a table ask for; arguments and errors as ``read_columns``, ``guess_task``."""
+def task_of_table(table: WholeTable, targets: tuple[str, ...], asked: Kind | None = None) -> Guess:
+    """The task that the target columns of a table ask for; ``asked`` and errors as ``guess_task``."""
     if asked == "regression" or not targets:
         return Guess(asked or "regression")
-    return guess_task(read_columns(path, targets, smiles_column, delimiter), asked)
+    return guess_task(look_at_columns(table, targets), asked)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import TypeAdapter
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, read_molecules
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.errors import InputError
@@ -105,7 +105,7 @@ def kept_facts(path: Path) -> tuple[TaskConfig, str] | None:
 def read_table(path: Path, task: TaskConfig, featurizer: str, split: str, root: Path) -> Graphs:
     smiles, y, bounds = read_labels(path, task, split)
     known = bounds if np.isfinite(bounds).any() else None
-    return read_molecules(featurizer, smiles, strict=True).graphs.with_targets(y, known)
+    return read_graphs(featurizer, smiles).with_targets(y, known)
 
 
 def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.ndarray]:

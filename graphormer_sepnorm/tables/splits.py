@@ -20,6 +20,7 @@ from graphormer_sepnorm.chem.fingerprints import morgan_bits
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.label_text import as_float
 
 LARGE_SHARE = 0.05
 CLUSTER_DISTANCE = 0.6
@@ -52,7 +53,7 @@ def read_sizes(text: str) -> Sizes:
         InputError: not three positive numbers that add up to 100 or to 1.
     """
     try:
-        parts = [float(part) for part in text.replace(",", ":").split(":")]
+        parts = [as_float(part) for part in text.replace(",", ":").split(":")]
     except ValueError:
         parts = []
     total = math.fsum(parts)
@@ -269,7 +270,7 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
         InputError: one that is neither, or both kinds in one column.
     """
     texts = [text.strip() for text in texts]
-    for read in (float, as_seconds):
+    for read in (as_float, as_seconds):
         try:
             times = np.array([read(text) for text in texts], np.float64)
         except ValueError:
@@ -289,7 +290,7 @@ def as_seconds(text: str) -> float:
 
 
 def is_time(text: str) -> bool:
-    for read in (float, as_seconds):
+    for read in (as_float, as_seconds):
         try:
             if math.isfinite(read(text)):
                 return True

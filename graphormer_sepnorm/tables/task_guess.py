@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import STANDARD_INPUT, open_table
+from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.label_text import is_class, is_missing, read_bound, read_number, same_label
 
 Kind = Literal["regression", "classification", "multiclass"]
@@ -91,26 +90,14 @@ def shown(texts: Iterable[str]) -> str:
     return ", ".join(map(ascii, texts[:SHOWN])) + (", ..." if len(texts) > SHOWN else "")
 
 
-def read_columns(
-    path: str, targets: tuple[str, ...], smiles_column: str | None = None, delimiter: str | None = None
-) -> list[Column]:
-    """What is in the target columns of a table; those that it does not have are left out.
-
-    Raises:
-        InputError: as ``open_table``, or a table that can be read only once.
-    """
-    if path == STANDARD_INPUT or Path(path).is_fifo():
-        raise InputError(
-            f"{path} can be read only once, and its labels are looked at first: save it in a file, or say --task "
-            "regression"
-        )
-    with open_table(path, smiles_column, delimiter) as table:
-        places = {name: table.columns.index(name) for name in targets if name in table.columns}
-        columns = [Column(name) for name in places]
-        for row in table.rows:
-            if not row.error:
-                for column in columns:
-                    column.add(row.fields[places[column.name]])
+def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]:
+    """What is in the target columns of a table; those that it does not have are left out."""
+    places = {name: table.columns.index(name) for name in targets if name in table.columns}
+    columns = [Column(name) for name in places]
+    for row in table.rows:
+        if not row.error:
+            for column in columns:
+                column.add(row.fields[places[column.name]])
     return columns
 
 

@@ -20,7 +20,6 @@ from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
-from graphormer_sepnorm.system.replicas import run_together
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows, rows_of_split
 from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable, left_out
@@ -35,7 +34,6 @@ def train_run(
     root: str | os.PathLike | None = None,
     resume: bool = False,
     alone: AbstractContextManager | None = None,
-    processes: int = 1,
 ) -> dict:
     """Trains on a named dataset, or on the table in the run folder, and scores the best checkpoint on the test split.
 
@@ -45,7 +43,6 @@ def train_run(
         root: folder of the downloaded datasets.
         resume: go on from the last saved epoch of ``out``.
         alone: keeps other runs out of the folder while training writes there; None: ``training_alone``.
-        processes: number of replicas of this process that train together, each on one thread.
 
     Returns:
         the result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
@@ -55,7 +52,6 @@ def train_run(
     """
     run = RunFolder(out)
     run.check_free(resume)
-    distributed.check_replicas(processes)
     find_optimizer(config.train.optimizer)
     dataset = run.dataset(config)
     if config.featurizer != find_dataset(dataset).featurizer:
@@ -67,19 +63,15 @@ def train_run(
         train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
         check_scorable(config.task, test.y, "test")
         distributed.wait_for_all()
-
-        def train_and_score() -> dict:
-            recorder = Recorder(Trainer(config, train, val, verbose=True), run)
-            with alone or training_alone(run, resume):
-                if resume:
-                    recorder.resume()
-                recorder.train()
-                scores = score_runs([out], "test", root)
-                if distributed.rank() == 0:
-                    scores.write(run)
-            return scores.result
-
-        return run_together(processes, train_and_score)
+        recorder = Recorder(Trainer(config, train, val, verbose=True), run)
+        with alone or training_alone(run, resume):
+            if resume:
+                recorder.resume()
+            recorder.train()
+            scores = score_runs([out], "test", root)
+            if distributed.rank() == 0:
+                scores.write(run)
+    return scores.result
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ import numpy as np
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS, cache_root
 from graphormer_sepnorm.inference.forest import Forest, blended, save_forest
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_folds, read_labelled
 from graphormer_sepnorm.tables.prepared_table import write_labelled
 from graphormer_sepnorm.tasks import METRICS, all_scores
@@ -35,17 +36,17 @@ class Plan:
         blend: whether that forest takes part in the predictions, by the weight that validation chooses; of several
             classes that exclude each other it never does, because its probabilities do not add up to 1.
         resume: go on from the last saved epoch.
-        processes: as ``train_run``.
     """
 
     members: int = 1
     baseline: bool = True
     blend: bool = True
     resume: bool = False
-    processes: int = 1
 
 
-def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) -> dict:
+def train_table(
+    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
+) -> dict:
     """Trains one model on a table, or an ensemble of models.
 
     Args:
@@ -53,6 +54,7 @@ def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) ->
         config: of the first run, with the task of ``table_task`` and the dataset ``TABLE``.
         out: run folder of one model; of an ensemble, the folder of the run folders ``model-0``, ``model-1``, ...
         plan: what is trained.
+        content: of the table, if it was read before.
 
     Returns:
         what ``finish_table`` returns, which ``test.json`` holds too, and the numbers of rows that were used and
@@ -61,19 +63,21 @@ def train_table(options: TableOptions, config: Config, out: Path, plan: Plan) ->
     Raises:
         InputError: as ``read_labelled`` and ``train_run``; nothing is written if the table cannot be used.
     """
-    check_beginning(config, [out], plan)
-    labelled = read_labelled(options, config.featurizer)
+    check_beginning(config, [RunFolder(out)], plan)
+    labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
     return train_labelled(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
 
 
-def train_folds(options: TableOptions, config: Config, out: Path, plan: Plan) -> dict:
+def train_folds(
+    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
+) -> dict:
     """Trains as ``train_table`` once per fold, so that every molecule is predicted by models that did not see it.
 
     Args:
         out: folder of a folder ``fold-0``, ``fold-1``, ... for each fold, and of ``predictions.csv``, where ``split``
             is the fold in which a molecule was tested.
-        options, config, plan: as ``train_table``; ``options.folds`` says how many folds there are.
+        options, config, plan, content: as ``train_table``; ``options.folds`` says how many folds there are.
 
     Returns:
         ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same of the
@@ -82,11 +86,14 @@ def train_folds(options: TableOptions, config: Config, out: Path, plan: Plan) ->
     Raises:
         InputError: as ``train_table`` and ``read_folds``.
     """
-    whole = RunFolder(out)
-    check_beginning(config, [whole.fold(number).path for number in range(options.folds)], plan)
-    tables = read_folds(options, config.featurizer)
+    whole, parts = RunFolder(out), Parts("fold", options.folds)
+    whole.check_parts(parts)
+    check_beginning(config, [whole.fold(number) for number in range(options.folds)], plan)
+    tables = read_folds(options, config.featurizer, content)
     for labelled in tables:
         check_splits(options, config.task, labelled)
+    if distributed.rank() == 0:
+        whole.begin_parts(parts)
     results = [
         train_labelled(labelled, options, config, whole.fold(number), plan) for number, labelled in enumerate(tables)
     ]
@@ -101,12 +108,13 @@ def train_folds(options: TableOptions, config: Config, out: Path, plan: Plan) ->
     return result | numbers_of_rows(tables[0])
 
 
-def check_beginning(config: Config, outs: list[Path], plan: Plan) -> None:
+def check_beginning(config: Config, outs: list[RunFolder], plan: Plan) -> None:
     """Raises InputError for what is known to be wrong before the table is read."""
-    for out in outs:
-        for run in folders(RunFolder(out), plan):
+    for whole in outs:
+        if plan.members > 1:
+            whole.check_parts(Parts("model", plan.members))
+        for run in folders(whole, plan):
             run.check_free(plan.resume)
-    distributed.check_replicas(plan.processes)
     find_optimizer(config.train.optimizer)
 
 
@@ -120,13 +128,15 @@ def train_labelled(
 ) -> dict:
     """As ``train_table``, on a table that is read and divided."""
     runs = folders(whole, plan)
+    if plan.members > 1 and distributed.rank() == 0:
+        whole.begin_parts(Parts("model", plan.members))
     for number, run in enumerate(runs):
         own = replace(config, train=replace(config.train, seed=config.train.seed + number))
         with training_alone(run, plan.resume):
             if distributed.rank() == 0:
                 write_labelled(run.path, labelled, config, options)
             distributed.wait_for_all()
-            train_run(own, run.path, resume=plan.resume, alone=nullcontext(), processes=plan.processes)
+            train_run(own, run.path, resume=plan.resume, alone=nullcontext())
     distributed.wait_for_all()
     val, test = (score_runs([run.path for run in runs], split) for split in ("val", "test"))
     if distributed.rank() > 0:

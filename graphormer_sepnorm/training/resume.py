@@ -167,7 +167,7 @@ def restore_optimizers(trainer: Trainer, tensors: dict[str, Tensor], scalars: di
         if isinstance(expected_scalars.get(name), int | float) and not isinstance(scalar, int | float):
             raise InputError(f"{path}: {name} is {scalar!r}, not a number")
     for name, tensor in tensors.items():
-        device = expected[name].device if name in expected else trainer.fabric.device
+        device = expected[name].device if name in expected else trainer.device
         places[place_of(name)][key_of(name)] = tensor.to(device)
     for name, scalar in scalars.items():
         places[place_of(name)][key_of(name)] = scalar

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from torch import Tensor
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.inference.forward import computes_on_device
+from graphormer_sepnorm.inference.forward import on_gpu
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import plot_curves
@@ -109,7 +109,7 @@ class Recorder:
 
     def is_due(self) -> bool:
         """Whether to write now."""
-        if self.saved_at is None or not computes_on_device(self.trainer.model):
+        if self.saved_at is None or not on_gpu(self.trainer.model):
             return True
         return time.monotonic() - self.saved_at > SECONDS_BETWEEN_SAVES
 

@@ -1,8 +1,7 @@
-"""One update of a model after another, on the device where it lies."""
+"""One update of a model after another, on the device where it lies, none of which waits for a value there."""
 
-import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,112 +15,104 @@ from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast
-from graphormer_sepnorm.tasks import Task
-from graphormer_sepnorm.training.optimizers import Parted
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+from graphormer_sepnorm.training.objectives.base import Objective
 
 
-class Step(Protocol):
-    """What updates a model by batches of the training split, each named by the numbers of its molecules.
+class Share(NamedTuple):
+    """This process's share of a batch, where the model lies.
 
     Attributes:
-        updates_per_reading: after how many updates their results are best read.
+        batch: with labels.
+        weight: of its loss, for the mean over processes to be the mean over all labels.
     """
 
-    updates_per_reading: int
+    batch: GraphBatch
+    weight: float
 
-    def batch(self, molecules: np.ndarray) -> GraphBatch:
-        """This process's share of a batch, where the model lies."""
 
-    def __call__(self, molecules: np.ndarray, lr: float) -> Tensor:
+class Step:
+    """What updates a model.
+
+    Args:
+        model: in training.
+        objective: what it is trained for.
+        train: the training split.
+        config: precision, clipping and averaging.
+        optimizers: of the model's parameters.
+        average: follows the model; None: nothing does.
+
+    Attributes:
+        updates_per_reading: after how many updates their results are best read, for which a GPU is waited for.
+    """
+
+    def __init__(
+        self,
+        model: Network,
+        objective: Objective,
+        train: MoleculeDataset,
+        config: TrainConfig,
+        optimizers: Sequence[Optimizer],
+        average: AveragedModel | None,
+    ):
+        self.model, self.objective, self.train, self.config = model, objective, train, config
+        self.optimizers, self.average = optimizers, average
+        self.device = model.cls.device
+        self.updates_per_reading = 1 if self.device.type == "cpu" else 100
+
+    def shares(self, batches: Sequence[np.ndarray]) -> Iterator[Share]:
+        """This process's shares of batches of the training split, each named by the numbers of its molecules."""
+        weights = map(self.weight_of_share, batches)
+        own = self.train.batches(map(distributed.share, batches), self.device)
+        return map(Share, own, weights)
+
+    def weight_of_share(self, molecules: np.ndarray) -> float:
+        if distributed.num_processes() == 1:
+            return 1.0
+        counts = self.objective.counts(molecules).numpy()
+        return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
+
+    def __call__(self, share: Share, lr: float) -> Tensor:
         """Updates the model, and the averaged one if there is one, at a learning rate.
 
         Returns:
             the loss and the norm of the gradient before clipping [2], over all processes; if one of them is not finite,
             no weight has changed.
         """
-
-
-class HostStep:
-    """Updates that are read one by one, by one process or several, with any optimizer.
-
-    Args:
-        fabric: that set up what follows.
-        forward: the model as Fabric wraps it.
-        model: in training.
-        task: its numbers on the device.
-        train: the training split.
-        config: batch size, precision, clipping and averaging.
-        optimizers: of the model's parameters, as Fabric wraps them.
-        average: follows the model; None: nothing does.
-    """
-
-    updates_per_reading = 1
-
-    def __init__(
-        self,
-        fabric: "Fabric",
-        forward: nn.Module,
-        model: Network,
-        task: Task,
-        train: MoleculeDataset,
-        config: TrainConfig,
-        optimizers: Sequence[Optimizer],
-        average: AveragedModel | None,
-    ):
-        self.fabric, self.forward, self.model, self.task = fabric, forward, model, task
-        self.train, self.config, self.optimizers, self.average = train, config, optimizers, average
-
-    def batch(self, molecules: np.ndarray) -> GraphBatch:
-        return self.train.batch(distributed.share(molecules)).to(self.fabric.device)
-
-    def __call__(self, molecules: np.ndarray, lr: float) -> Tensor:
-        set_rate(self.optimizers, lr)
-        batch = self.batch(molecules)
-        loss = find_loss(self.forward, self.task, self.config.precision, batch) * self.weight_of_share(molecules)
+        loss = find_loss(self.model, self.objective, self.config.precision, share.batch) * share.weight
         self.model.zero_grad()
-        self.fabric.backward(loss)
+        loss.backward()
         distributed.average_gradients(self.model)
-        gradient_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        mean_loss, norm = float(distributed.mean(loss).item()), float(gradient_norm.item())
-        if math.isfinite(mean_loss) and math.isfinite(norm):
-            for optimizer in self.optimizers:
-                optimizer.step()
-            self.follow()
-        return torch.tensor([mean_loss, norm], dtype=torch.float64)
-
-    def weight_of_share(self, molecules: np.ndarray) -> float:
-        """What the loss of this process's share counts, for the mean over processes to be the mean over all labels."""
-        counts = self.task.counts(*self.train.labels(molecules)).numpy()
-        return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
-
-    def follow(self) -> None:
-        """Lets the averaged weights follow those of the model."""
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        found = torch.stack([distributed.mean(loss.detach()), norm])
+        skip = (~found.isfinite().all()).float()
+        for optimizer in self.optimizers:
+            step_unless(skip, optimizer, lr)
         if self.average is not None:
             follow(self.average.module, self.model, self.config.averaging, first=not self.average.n_averaged)
             self.average.n_averaged += 1
+        return found
 
 
-def set_rate(optimizers: Sequence[Optimizer] | Sequence[Parted], lr: float) -> None:
-    """Gives all groups of parameters a learning rate."""
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = lr
+def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
+    """A step at a learning rate, which changes nothing where ``skip`` [] is 1.
+
+    Optimizers that know PyTorch's ``found_inf`` look at it where it lies; for others it is read.
+    """
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+        if not skip.item():
+            optimizer.step()
+        return
+    optimizer.found_inf = skip  # type: ignore[attr-defined]
+    optimizer.step()
+    del optimizer.found_inf  # type: ignore[attr-defined]
 
 
-def find_loss(model: nn.Module, task: Task, precision: str, batch: GraphBatch) -> Tensor:
-    """The loss [] of a model for a batch with labels, in a precision as ``autocast`` knows it."""
+def find_loss(model: Network, objective: Objective, precision: str, batch: GraphBatch) -> Tensor:
+    """The loss [] of a model for a batch of the training split, in a precision as ``autocast`` knows it."""
     with autocast(precision, batch.x.device):
-        output = model(batch)
-    return task.loss(output.float(), labels(batch), batch.bounds)
-
-
-def labels(batch: GraphBatch) -> Tensor:
-    """The targets [B, tasks] of a batch of a prepared split, which has them."""
-    assert batch.y is not None
-    return batch.y
+        return objective.loss(model, batch)
 
 
 def follow(average: nn.Module, model: nn.Module, decay: float, first: bool) -> None:

@@ -1,4 +1,4 @@
-"""The training loop, on Lightning Fabric: it yields epochs and knows no files of the run."""
+"""The training loop: it yields epochs and knows no files of the run."""
 
 import math
 import time
@@ -14,27 +14,25 @@ from torch.optim.swa_utils import AveragedModel
 from tqdm import tqdm
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.datasets.on_device import DeviceDataset
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.inference.forward import computes_on_device, predict_together
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm, synchronize_batch_norms
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.device import autocast
-from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
-from graphormer_sepnorm.training.device_step import DeviceStep
+from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.training.finetune import learning_body, start_from
-from graphormer_sepnorm.training.optimizers import Parted, make_optimizers
+from graphormer_sepnorm.training.objectives.base import Objectives
+from graphormer_sepnorm.training.objectives.labels import Labels
+from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.schedule import (
     epoch_batches,
+    fitted_epochs,
     learning_rate,
     smallest_batch_size,
-    with_enough_epochs,
 )
-from graphormer_sepnorm.training.step import HostStep, Step, find_loss, labels
+from graphormer_sepnorm.training.step import Step, find_loss
 
 REESTIMATE_BATCHES = 16
 
@@ -64,31 +62,35 @@ class Trainer:
     """Trains one model.
 
     Args:
-        config: the run; the scale of its task and the number of epochs are fitted to the training split here.
+        config: the run; its task and the number of epochs are fitted to the training split here.
         train, val: prepared splits.
         verbose: show progress bars.
+        make_objective: from the task and the splits to what is trained for; by default, to predict their labels.
 
     Attributes:
-        config: the run, with the fitted scale and epochs.
+        config: the run, with the fitted task and epochs.
+        objective: what is trained for.
         model: in training.
         evaluated: the model that is evaluated and kept: the averaged one where there is one.
         optimizers: each of its own parameters of the model.
-        step: what updates the model: on a GPU, of one process, without waiting for it.
-        validated: the validation split, where it is read.
+        step: what updates the model.
         progress: how far it has come.
 
     Raises:
-        InputError: an unknown optimizer, fewer than two training molecules, an empty validation split, targets that
-            cannot be used, more processes than molecules in a batch, or a checkpoint to start from that does not fit.
+        InputError: an unknown optimizer, fewer than two training molecules, splits that the objective cannot use, more
+            processes than molecules in a batch, or a checkpoint to start from that does not fit.
     """
 
-    def __init__(self, config: Config, train: MoleculeDataset, val: MoleculeDataset, verbose: bool = False):
+    def __init__(
+        self,
+        config: Config,
+        train: MoleculeDataset,
+        val: MoleculeDataset,
+        verbose: bool = False,
+        make_objective: Objectives = Labels,
+    ):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")
-        check_learnable(config.task, train.y)
-        optimisation = with_enough_epochs(config.train, len(train))
-        self.config = replace(config, task=fit_scale(config.task, train.y), train=optimisation)
-        check_scorable(self.config.task, val.y, "validation")
         smallest_batch = smallest_batch_size(len(train), config.train.batch_size)
         if smallest_batch < distributed.num_processes():
             raise InputError(
@@ -96,27 +98,22 @@ class Trainer:
                 "start fewer, or choose a larger batch"
             )
         self.train, self.val, self.verbose = train, val, verbose
-        self.fabric = distributed.make_fabric()
-        self.task = Task(self.config.task, self.fabric.device)
+        distributed.join()
+        self.device = current().device
+        self.objective = make_objective(config.task, train, val, self.device)
+        self.config = replace(config, task=self.objective.task, train=fitted_epochs(config.train, len(train)))
         torch.manual_seed(config.train.seed)
         self.model = Network(config.model)
         synchronize_batch_norms(self.model)
         if config.train.start_from is not None:
             start_from(self.model, resolve_model(config.train.start_from), config.train.frozen_layers)
         self.body = learning_body(self.model)
-        optimizers = make_optimizers(self.model, config.train)
-        forward, *self.optimizers = self.fabric.setup(self.model, *optimizers)
+        self.model.to(self.device)
+        self.optimizers = make_optimizers(self.model, config.train)
         self.average = AveragedModel(self.model) if config.train.averaging else None
-        self.step: Step
-        self.validated: MoleculeDataset | DeviceDataset = val
-        parted = [optimizer for optimizer in optimizers if isinstance(optimizer, Parted)]
-        if distributed.num_processes() == 1 and computes_on_device(self.model) and len(parted) == len(optimizers):
-            self.step = DeviceStep(self.model, self.task, train, self.config.train, parted, self.average)
-            self.validated = DeviceDataset(val, self.fabric.device)
-        else:
-            self.step = HostStep(
-                self.fabric, forward, self.model, self.task, train, self.config.train, self.optimizers, self.average
-            )
+        if config.train.compile:
+            self.model.compile(dynamic=True)
+        self.step = Step(self.model, self.objective, train, self.config.train, self.optimizers, self.average)
         self.progress = Progress()
 
     @property
@@ -126,17 +123,17 @@ class Trainer:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether as many epochs as the config's patience brought nothing better."""
-        patience = self.config.train.patience
-        return 0 < patience <= self.progress.epoch - self.progress.best_epoch
+        """Whether as many epochs as the config's patience brought nothing better; frozen ones do not count."""
+        train = self.config.train
+        return 0 < train.patience <= self.progress.epoch - max(self.progress.best_epoch, train.frozen_epochs)
 
     def autocast(self) -> AbstractContextManager:
         """Within it the model computes in the precision of the run."""
-        return autocast(self.config.train.precision, self.fabric.device)
+        return autocast(self.config.train.precision, self.device)
 
     def epochs(self) -> Iterator[Epoch]:
         """Trains from where the run stands to the last epoch."""
-        if distributed.has_time_limit():
+        if distributed.num_processes() > 1:
             self.compile()
             distributed.wait_for_all()
         while self.progress.epoch < self.config.train.epochs and not self.out_of_patience:
@@ -144,8 +141,9 @@ class Trainer:
 
     def compile(self) -> None:
         """Computes a gradient and forgets it, so that whatever an update compiles is compiled."""
-        batch = self.step.batch(np.arange(min(len(self.train), self.config.train.batch_size)))
-        loss = find_loss(self.model.eval(), self.task, self.config.train.precision, batch)
+        molecules = np.arange(min(len(self.train), self.config.train.batch_size))
+        (share,) = self.step.shares([molecules])
+        loss = find_loss(self.model.eval(), self.objective, self.config.train.precision, share.batch)
         learning = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         torch.autograd.grad(loss, learning, allow_unused=True)
 
@@ -159,7 +157,7 @@ class Trainer:
         trained = time.perf_counter()
         metric = self.evaluate(epoch)
         self.progress.epoch = epoch
-        if self.task.metric.improves(metric, self.progress.best_metric):
+        if self.objective.improves(metric, self.progress.best_metric):
             self.progress.best_metric, self.progress.best_epoch = metric, epoch
         speed = len(self.train) / (trained - started)
         return Epoch(epoch, loss, metric, lr, speed, time.perf_counter() - started)
@@ -179,9 +177,9 @@ class Trainer:
         hidden = None if self.verbose and distributed.rank() == 0 else True
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
             taken: list[tuple[np.ndarray, Tensor]] = []
-            for step, molecules in enumerate(batches):
-                lr = learning_rate(train, (epoch - 1 + (step + 1) / len(batches)) / train.epochs)
-                taken.append((molecules, self.step(molecules, lr)))
+            for step, (molecules, share) in enumerate(zip(batches, self.step.shares(batches), strict=True)):
+                lr = learning_rate(train, (epoch - 1) * len(batches) + step, train.epochs * len(batches))
+                taken.append((molecules, self.step(share, lr)))
                 if len(taken) < self.step.updates_per_reading and step + 1 < len(batches):
                     continue
                 for number, loss in enumerate(self.losses(taken, epoch, step + 2 - len(taken))):
@@ -220,28 +218,25 @@ class Trainer:
         for module in self.model.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.reset_running_stats()
-        batch = self.train.batch(molecules).to(self.fabric.device)
-        with self.autocast():
-            output = self.model.eval()(batch).float()
-        losses = [self.task.loss(*rows) for rows in zip(output.split(1), labels(batch).split(1), strict=True)]
-        wrong = ~(torch.stack(losses).isfinite() & output.isfinite().all(dim=1)).cpu().numpy()
+        self.model.eval()
+        batches = (self.train.batch([molecule]).to(self.device) for molecule in molecules)
+        losses = [find_loss(self.model, self.objective, self.config.train.precision, batch) for batch in batches]
+        wrong = ~torch.stack(losses).isfinite().cpu().numpy()
         return molecules[wrong] if wrong.any() else molecules
 
     def evaluate(self, epoch: int) -> float:
-        """The metric on the validation split, with BatchNorm statistics of today's weights."""
+        """The score on the validation split, with BatchNorm statistics of today's weights."""
         with self.autocast():
             reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
             self.evaluated.eval()
-            prediction = predict_together(self.evaluated, self.validated, self.task)
-        wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
-        if len(wrong):
-            raise InputError(
-                f"in epoch {epoch} the predictions for validation molecules {wrong[:10].tolist()} are not finite: "
-                "lower the learning rate; the last checkpoint is intact"
-            )
-        return self.task.metric(self.val.y, prediction)
+            try:
+                return self.objective.score(self.evaluated)
+            except InputError as error:
+                raise InputError(
+                    f"in epoch {epoch} {error}: lower the learning rate; the last checkpoint is intact"
+                ) from None
 
     def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
         train = self.config.train
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
-        return (self.step.batch(molecules) for molecules in batches[:REESTIMATE_BATCHES])
+        return (share.batch for share in self.step.shares(batches[:REESTIMATE_BATCHES]))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
@@ -28,6 +29,7 @@ from graphormer_sepnorm.inference.trust import (
     fit_calibration,
     fit_domain,
     fit_intervals,
+    spread_of_models,
 )
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
@@ -77,7 +79,7 @@ def fit_trust(first: FirstModel, val: Scores) -> Trust:
     if val.task.kind == "classification":
         return Trust(domain, calibration=fit_calibration(val.y, val.prediction))
     if val.task.kind == "regression" and not np.isnan(val.y).all(axis=0).any():
-        return Trust(domain, intervals=fit_intervals(val.y, val.prediction, val.by_network.std(axis=0)))
+        return Trust(domain, intervals=fit_intervals(val.y, val.prediction, spread_of_models(val.by_network)))
     return Trust(domain)
 
 
@@ -109,7 +111,7 @@ def measure(run: RunFolder, trust: Trust, test: Scores, final: Scores) -> dict:
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
     """The share of the labels in their interval and the mean width [T] each; NaN where there are no such intervals."""
     try:
-        half_widths = intervals.half_widths(confidence, test.by_network.std(axis=0))
+        half_widths = intervals.half_widths(confidence, spread_of_models(test.by_network))
     except InputError:  # too few molecules of calibration
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
     return coverage(test.y, test.prediction, half_widths), 2 * half_widths.mean(axis=0)
@@ -140,14 +142,15 @@ class Looked:
 def look_at_test(first: FirstModel, domain: Domain, final: Scores) -> Looked:
     """Looks at the test molecules, of which ``final`` has the predictions."""
     smiles = first.smiles("test")
+    mols = [read_smiles(text) for text in smiles]
     compared = evenly(len(smiles), MOST_COMPARED)
     similarity, distance = np.full(len(smiles), np.nan), np.full(len(smiles), np.nan)
-    similarity[compared], molecules = domain.nearest(smiles[row] for row in compared)
+    similarity[compared], molecules = domain.nearest(mols[row] for row in compared)
     nearest = dict(zip(compared.tolist(), molecules, strict=True))
     distance[compared] = domain.distance(first.embeddings("test")[compared])
     errors = molecule_errors(final.task, final.y, final.prediction)
     nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
-    return Looked(smiles, nearness, domain.warnings(smiles), errors)
+    return Looked(smiles, nearness, domain.warnings(mols), errors)
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
@@ -155,7 +158,7 @@ def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> 
 
     Several regressions are measured in standard deviations of their training labels, so that they can be averaged.
     """
-    errors = np.abs(y - prediction)
+    errors = np.abs(np.subtract(y, prediction, dtype=np.float64))
     if task.kind == "regression" and len(task.targets) > 1:
         errors = errors / np.array(task.std)
     labelled = ~np.isnan(errors)

@@ -1,77 +1,82 @@
-"""Training on a GPU beside a plain padded Graphormer and Hugging Face's: one JSON line per recipe and batch size.
+"""Training on a GPU, all of it within ten minutes of an H100; every figure is a JSON line of a file as it comes.
 
-    python tests/benchmarks/gpu.py --csv zinc.csv.gz [--peers PEERS/bin/python] [--device cuda]
+    python tests/benchmarks/gpu.py pack zinc.csv.gz molecules.safetensors          # anywhere; needs RDKit
+    python tests/benchmarks/gpu.py measure molecules.safetensors results.jsonl     # on the GPU
+        [--peers PEERS/bin/python --csv zinc.csv.gz] [--limit 600]
 
-Molecules per second of whole updates, from the numbers of the molecules to changed weights, in bfloat16; the part of
-the time in which the GPU computes, from a profile of other updates than those that are timed; peak memory. Ours and
-the plain one alternate in this process and medians are compared; the plain one's batches are padded and moved before
-the clock starts. Hugging Face's, in its own environment, runs in float32, as it does on CPUs, and is timed likewise.
-The CSV has the columns `smiles` and `penalized_logp`. On --device cpu the numbers mean nothing: that tries the script.
+Molecules per second of whole updates as the trainer makes them: batches are packed, padded and moved ahead, losses are
+read every hundred updates. Random batches, bfloat16, with and without torch.compile. The part of the time in which the
+GPU computes comes from a profile of other updates than those that are timed. Hugging Face's Graphormer runs in its own
+environment, in float32 on batches that are collated before the clock starts, and is counted the same way.
+
+The CSV has the columns `smiles` and `penalized_logp`. With --device cpu the figures mean nothing: that tries the
+script.
 """
 
 import argparse
+import itertools
 import json
-import statistics
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from ours import FEATURIZER, read
-from plain import Plain, padded
+from ours import read
 from run import call
+from safetensors.torch import load_file, save_file
 from torch.optim.swa_utils import AveragedModel
 
-from graphormer_sepnorm.config import ModelConfig, TaskConfig, TrainConfig
-from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
+from graphormer_sepnorm.config import TaskConfig, TrainConfig
+from graphormer_sepnorm.datasets.store import MoleculeDataset, from_tensors, in_memory, to_tensors
+from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.recipes import RECIPES
-from graphormer_sepnorm.system.device import autocast
+from graphormer_sepnorm.recipes import RECIPES, Recipe
 from graphormer_sepnorm.tasks import Task, fit_scale
-from graphormer_sepnorm.training.device_step import DeviceStep
 from graphormer_sepnorm.training.optimizers import make_optimizers
+from graphormer_sepnorm.training.pretrain import SIZES
+from graphormer_sepnorm.training.step import Step
 
-TARGETS = {"paper": 40_000, "best": 20_000}
-Step = Callable[[int], object]
+MODELS: dict[str, tuple[Recipe, int]] = {
+    "slim": (RECIPES["slim"], 1),
+    "local": (RECIPES["local"], 1),
+    "foundation": (SIZES["base"], 200),  # with as many targets as there are descriptors
+}
+BATCH_SIZES = (64, 256, 1024)
+PEER_HOPS = 20
 
 
-def architecture(recipe: str) -> ModelConfig:
-    return RECIPES[recipe].architecture(FEATURIZER.atom_sizes, FEATURIZER.bond_sizes, 1)
-
-
-def make_ours(recipe: str, data: MoleculeDataset, batches: list[np.ndarray], device: torch.device) -> Step:
-    """Update number n of ours, as the trainer makes it."""
-    found = RECIPES[recipe]
-    train = replace(found.train, batch_size=len(batches[0]), precision="bf16-mixed", start_from=None)
-    model = Network(architecture(recipe)).to(device).train()
-    task = Task(fit_scale(TaskConfig("regression", "mae", ("penalized_logp",)), data.y), device)
+def make_step(recipe: Recipe, data: MoleculeDataset, train: TrainConfig, compiled: bool, device: torch.device) -> Step:
+    """The trainer's updates of a model with random weights."""
+    found = FEATURIZERS[FOR_TABLES]
+    names = tuple(map(str, range(data.y.shape[1])))
+    task = Task(fit_scale(TaskConfig("regression", "mae", names), data.y), device)
+    model = Network(recipe.architecture(found.atom_sizes, found.bond_sizes, len(names))).to(device).train()
     average = AveragedModel(model) if train.averaging else None
-    step = DeviceStep(model, task, data, train, make_optimizers(model, train), average)
-    return lambda number: step(batches[number % len(batches)], train.lr)
+    if compiled:
+        model.compile(dynamic=True)
+    return Step(model, task, data, train, make_optimizers(model, train), average)
 
 
-def make_plain(data: MoleculeDataset, batches: list[np.ndarray], device: torch.device) -> Step:
-    """Update number n of a plain Graphormer of the paper's size, on batches that are padded and moved already."""
-    config = architecture("paper")
-    model = Plain(config).to(device).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=TrainConfig().lr, fused=True)
-    made = [padded(data.batch(molecules)) for molecules in batches]
-    made = [({name: array.to(device) for name, array in arrays.items()}, y.to(device)) for arrays, y in made]
+def random_batches(molecules: int, batch_size: int) -> list[np.ndarray]:
+    """Full batches of many passes over the molecules."""
+    rng = np.random.default_rng(0)
+    passes = (rng.permutation(molecules) for _ in range(1 + 10_000 * batch_size // molecules))
+    return [order[a : a + batch_size] for order in passes for a in range(0, molecules - batch_size + 1, batch_size)]
 
-    def step(number: int) -> float:
-        arrays, y = made[number % len(made)]
-        with autocast("bf16-mixed", device):
-            output = model(arrays)
-        loss = torch.nn.functional.l1_loss(output.float(), y)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
-        optimizer.step()
-        return loss.item()
 
-    return step
+def updates(step: Step, batches: list[np.ndarray], lr: float) -> Iterator[None]:
+    """Endless updates, read every hundred."""
+    taken = []
+    for share in itertools.chain.from_iterable(step.shares(batches) for _ in itertools.count()):
+        taken.append(step(share, lr))
+        if len(taken) == 100:
+            torch.stack(taken).tolist()
+            taken.clear()
+        yield
 
 
 def wait(device: torch.device) -> None:
@@ -79,94 +84,107 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def rate(step: Step, steps: int, batch_size: int, device: torch.device) -> float:
-    """Molecules per second."""
+def timed(running: Iterator[None], count: int, device: torch.device) -> float:
+    """Seconds that some updates take."""
     wait(device)
     started = time.perf_counter()
-    for number in range(steps):
-        step(number)
+    for _ in itertools.islice(running, count):
+        pass
     wait(device)
-    return steps * batch_size / (time.perf_counter() - started)
+    return time.perf_counter() - started
 
 
-def busy(step: Step, steps: int, device: torch.device) -> float | None:
-    """The part of the time in which the GPU computes, from a profile; None without one."""
+def busy(running: Iterator[None], count: int, device: torch.device) -> float | None:
+    """The part of the time of some updates in which the GPU computes; None without a GPU."""
     if device.type != "cuda":
         return None
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profile:
-        wait(device)
-        started = time.perf_counter()
-        for number in range(steps):
-            step(number)
-        wait(device)
-        seconds = time.perf_counter() - started
+        seconds = timed(running, count, device)
     return sum(event.self_device_time_total for event in profile.key_averages()) / 1e6 / seconds
 
 
-def peak_memory(step: Step, steps: int, device: torch.device) -> float | None:
-    """MiB that PyTorch had taken of a GPU's memory at most, everything included; None without one."""
-    if device.type != "cuda":
-        return None
-    torch.cuda.reset_peak_memory_stats(device)
-    for number in range(steps):
-        step(number)
-    wait(device)
-    return torch.cuda.max_memory_allocated(device) / 2**20
-
-
-def row(recipe: str, batch_size: int, data: MoleculeDataset, paper: MoleculeDataset, args: argparse.Namespace) -> dict:
-    """Ours on molecules that are prepared for the recipe, the plain one on the same, prepared for the paper's."""
-    torch._dynamo.reset()
-    device = torch.device(args.device)
-    order = np.random.default_rng(0).permutation(len(data))
-    batches = [order[start : start + batch_size] for start in range(0, len(data) - batch_size + 1, batch_size)]
-    sides = {"ours": make_ours(recipe, data, batches, device), "plain": make_plain(paper, batches[:8], device)}
-    for step in sides.values():
-        rate(step, args.warmup, batch_size, device)
-    rates: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(args.repeat):
-        for name, step in sides.items():
-            rates[name].append(rate(step, args.steps, batch_size, device))
-    speeds = {name: statistics.median(found) for name, found in rates.items()}
-    result = {
-        "row": f"training on a GPU, {recipe}, batch {batch_size}, molecules/s",
-        **speeds,
+def own_row(name: str, batch_size: int, compiled: bool, graphs: Graphs, args: argparse.Namespace) -> dict:
+    """Ours: the median of three times over ``args.seconds``, after updates that compile and allocate."""
+    device, (recipe, tasks) = torch.device(args.device), MODELS[name]
+    data = in_memory(graphs.with_targets(np.tile(graphs.y, (1, tasks))), recipe.architecture((1,), (1,)).encodings)
+    train = replace(recipe.train, batch_size=batch_size, precision="bf16-mixed", start_from=None, frozen_epochs=0)
+    running = updates(make_step(recipe, data, train, compiled, device), random_batches(len(data), batch_size), train.lr)
+    first = timed(running, args.warmup, device)
+    count = max(1, round(args.seconds / 3 / (timed(running, args.warmup, device) / args.warmup)))
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    rates = sorted(count * batch_size / timed(running, count, device) for _ in range(3))
+    return {
+        "model": name,
+        "batch": batch_size,
+        "compiled": compiled,
+        "molecules_per_s": rates[1],
         "each": rates,
-        "ratio": speeds["ours"] / speeds["plain"],
-        "target": TARGETS[recipe] if batch_size == 256 else None,
-        "busy": {name: busy(step, args.steps, device) for name, step in sides.items()},
-        "peak_mib_of_both": {name: peak_memory(step, args.steps, device) for name, step in sides.items()},
+        "busy": busy(running, min(count, 20), device),
+        "peak_mib": torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else None,
+        "first_updates_s": first,
     }
-    if args.peers:
-        options = ("--csv", args.csv, "--molecules", args.molecules, "--batch-size", batch_size, "--max-hops", 20)
-        theirs = call(args.peers, "peer_hf_train.py", *options, "--device", args.device)
-        result["theirs"] = theirs["step_molecules_per_s"]
-        result["theirs_ratio"] = speeds["ours"] / result["theirs"]
-    return result
+
+
+def peer_row(batch_size: int, args: argparse.Namespace) -> dict:
+    """Hugging Face's, at the size of slim."""
+    options = ("--csv", args.csv, "--molecules", max(2000, batch_size), "--batch-size", batch_size)
+    found = call(args.peers, "peer_hf_train.py", *options, "--max-hops", PEER_HOPS, "--device", args.device)
+    return {"model": found["peer"], "batch": batch_size, "molecules_per_s": found["step_molecules_per_s"]}
+
+
+def measure(args: argparse.Namespace) -> None:
+    """A line per row, until the time is up: ours first, then the peer's, then ours compiled."""
+    ends = time.monotonic() + args.limit
+    graphs = from_tensors(load_file(args.molecules))
+    cuda = args.device.startswith("cuda")
+    facts = {"device": torch.cuda.get_device_name(args.device) if cuda else args.device, "torch": torch.__version__}
+    sizes = list(itertools.product(args.models, args.batch_sizes))
+    rows = [lambda name=name, size=size: own_row(name, size, False, graphs, args) for name, size in sizes]
+    rows += [lambda size=size: peer_row(size, args) for size in args.batch_sizes if args.peers]
+    rows += [lambda name=name: own_row(name, args.batch_sizes[-1], True, graphs, args) for name in args.models]
+    with open(args.out, "a") as file:
+        for number, row in enumerate(rows):
+            if time.monotonic() > ends:
+                print(f"the time is up: {len(rows) - number} of {len(rows)} rows are missing")
+                return
+            line = json.dumps(facts | row())
+            print(line, flush=True)
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def pack(args: argparse.Namespace) -> None:
+    """Writes molecules and their targets as one file of compact arrays."""
+    save_file(to_tensors(read(args.csv, args.count, FOR_TABLES)), args.molecules)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--csv", type=lambda text: Path(text).resolve(), required=True)
-    parser.add_argument("--peers", help="python of the peers' environment; without it Hugging Face's is left out")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--recipes", nargs="+", choices=TARGETS, default=list(TARGETS))
-    parser.add_argument("--batch-sizes", nargs="+", type=int, default=[64, 256, 1024])
-    parser.add_argument("--molecules", type=int, default=10_000)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--warmup", type=int, default=20)
-    parser.add_argument("--repeat", type=int, default=5)
+    commands = parser.add_subparsers(required=True)
+    packing = commands.add_parser("pack")
+    packing.set_defaults(run=pack)
+    packing.add_argument("csv", type=Path)
+    packing.add_argument("molecules", type=Path)
+    packing.add_argument("--count", type=int, default=20_000)
+    measuring = commands.add_parser("measure")
+    measuring.set_defaults(run=measure)
+    measuring.add_argument("molecules", type=Path)
+    measuring.add_argument("out", type=Path)
+    measuring.add_argument("--peers", help="python of the peers' environment; without it theirs is left out")
+    measuring.add_argument("--csv", type=lambda text: Path(text).resolve(), help="for the peer, which reads SMILES")
+    measuring.add_argument("--device", default="cuda")
+    measuring.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    measuring.add_argument("--batch-sizes", nargs="+", type=int, default=list(BATCH_SIZES))
+    measuring.add_argument("--seconds", type=float, default=9.0, help="of a row, without what compiles")
+    measuring.add_argument("--warmup", type=int, default=20)
+    measuring.add_argument("--limit", type=float, default=570.0, help="seconds after which no row begins")
     args = parser.parse_args()
-    if args.device.startswith("cuda") and not torch.cuda.is_available():
-        raise SystemExit("PyTorch finds no CUDA GPU: these rows are for one; --device cpu tries the script")
-    name = torch.cuda.get_device_name(args.device) if args.device.startswith("cuda") else args.device
-    graphs = read(args.csv, args.molecules)
-    paper = in_memory(graphs, architecture("paper").encodings)
-    for recipe in args.recipes:
-        data = in_memory(graphs, architecture(recipe).encodings)
-        for batch_size in args.batch_sizes:
-            print(json.dumps(row(recipe, batch_size, data, paper, args) | {"device": name}), flush=True)
+    if getattr(args, "device", "cpu").startswith("cuda") and not torch.cuda.is_available():
+        raise SystemExit("PyTorch finds no CUDA GPU: these figures are for one; --device cpu tries the script")
+    args.run(args)
 
 
 if __name__ == "__main__":

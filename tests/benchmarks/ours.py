@@ -40,10 +40,11 @@ def best_config() -> ModelConfig:
 CONFIGS = {"slim": slim_config, "best": best_config}
 
 
-def read(csv: Path, count: int | None) -> Graphs:
+def read(csv: Path, count: int | None, featurizer: str = "zinc") -> Graphs:
     table = pd.read_csv(csv)
     table = table if count is None else table.sample(count, random_state=0)
-    graphs = FEATURIZER.pack([FEATURIZER.graph(smiles) for smiles in table.smiles])
+    found = FEATURIZERS[featurizer]
+    graphs = found.pack([found.graph(smiles) for smiles in table.smiles])
     return graphs.with_targets(table[["penalized_logp"]].to_numpy(np.float32))
 
 

@@ -142,34 +142,33 @@ def memory_row(args: argparse.Namespace) -> dict:
 
 
 def cores_row(args: argparse.Namespace) -> dict:
-    """Whole trainings of slim on the sample: one thread, two threads, two replicas, and two trainings at once.
+    """Whole trainings of slim on the sample: one thread, two threads, and two trainings at once.
 
     Two trainings at once, added up, are the most that any division of the work could reach.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
-        def start(run: str, threads: int, processes: int) -> subprocess.Popen:
+        def start(run: str, threads: int) -> subprocess.Popen:
             command = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "train"]
-            options = ["--epochs", "3", "--processes", str(processes), "--out", str(folder / run)]
+            options = ["--epochs", "3", "--out", str(folder / run)]
             variables = {"OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads)}
             environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), **variables}
             return subprocess.Popen([*command, *options], env=environment, stdout=subprocess.DEVNULL)
 
-        def speed(*runs: tuple[str, int, int]) -> float:
+        def speed(*runs: tuple[str, int]) -> float:
             """Of the last epoch, the sum over trainings at once."""
             started = [start(*run) for run in runs]
             if any(process.wait() for process in started):
                 raise SystemExit("a training failed")
-            lines = [(folder / run / "metrics.jsonl").read_text().splitlines()[-1] for run, _, _ in runs]
+            lines = [(folder / run / "metrics.jsonl").read_text().splitlines()[-1] for run, _ in runs]
             return sum(json.loads(line)["molecules_per_second"] for line in lines)
 
         found = [
             {
-                "one thread": speed((f"one-{number}", 1, 1)),
-                "two threads": speed((f"two-{number}", 2, 1)),
-                "two replicas": speed((f"replicas-{number}", 2, 2)),
-                "two trainings": speed((f"left-{number}", 1, 1), (f"right-{number}", 1, 1)),
+                "one thread": speed((f"one-{number}", 1)),
+                "two threads": speed((f"two-{number}", 2)),
+                "two trainings": speed((f"left-{number}", 1), (f"right-{number}", 1)),
             }
             for number in range(args.rounds)
         ]

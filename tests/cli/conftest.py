@@ -1,3 +1,4 @@
+import io
 import json
 import sys
 
@@ -20,3 +21,13 @@ def command(monkeypatch, capsys):
         return end.value.code or 0, json.loads(last), printed.err
 
     return run
+
+
+@pytest.fixture
+def blank_pictures(monkeypatch):
+    """Figures are put together, but nothing is painted; ``test_trust.py`` and ``test_plots.py`` paint them."""
+    from matplotlib.figure import Figure  # its import takes time, which other tests need not spend
+
+    blank = io.BytesIO()
+    Figure(figsize=(0.1, 0.1)).savefig(blank, format="png")
+    monkeypatch.setattr(Figure, "savefig", lambda figure, file, **options: file.write(blank.getvalue()))

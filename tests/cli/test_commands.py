@@ -63,11 +63,11 @@ def test_evaluate_recomputes_the_test_score(finished):
 
 
 @pytest.mark.slow
-def test_a_finished_run_is_not_overwritten(finished):
+def test_a_finished_run_is_not_overwritten(finished, command):
     out, _ = finished
     before = (out / "model.safetensors").read_bytes()
-    again = run("train.py", "--epochs", 1, "--seed", 3, "--out", out)
-    assert again.returncode == 2 and "--resume" in again.stderr
+    code, _, messages = command("train", "--epochs", 1, "--seed", 3, "--out", out)
+    assert code == 2 and "--resume" in messages
     assert (out / "model.safetensors").read_bytes() == before
 
 
@@ -109,15 +109,14 @@ def test_bad_options_end_with_one_sentence_and_nothing_written(tmp_path, monkeyp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [["--norm", "sharenorm"], ["--freeze", "99"]])
-def test_what_a_start_from_another_model_decides_is_refused(finished, tmp_path, options):
-    start = run("train.py", "--epochs", 1, "--from", finished[0], "--out", tmp_path / "run", *options)
-    assert start.returncode == 2 and ("leave --norm out" in start.stderr or "cannot freeze 99" in start.stderr)
+def test_what_a_start_from_another_model_decides_is_refused(finished, command, tmp_path, options):
+    code, _, messages = command("train", "--epochs", 1, "--from", finished[0], "--out", tmp_path / "run", *options)
+    assert code == 2 and ("leave --norm out" in messages or "cannot freeze 99" in messages)
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["missing", "empty folder", "text file", "truncated"])
-def test_what_is_not_a_run_is_refused(tmp_path, kind):
+def test_what_is_not_a_run_is_refused(command, tmp_path, kind):
     run_folder = tmp_path / "run"
     if kind == "empty folder":
         run_folder.mkdir()
@@ -126,16 +125,17 @@ def test_what_is_not_a_run_is_refused(tmp_path, kind):
     elif kind == "truncated":
         run_folder.mkdir()
         (run_folder / "model.safetensors").write_bytes(b"\x40\0\0\0\0\0\0\0{")
-    done = run("evaluate.py", run_folder)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ") and "run" in done.stderr and "Traceback" not in done.stderr
+    code, _, messages = command("evaluate", run_folder)
+    assert code == 2
+    assert messages.startswith("error: ") and "run" in messages and "Traceback" not in messages
 
 
-def test_unknown_split_is_refused(tmp_path):
-    done = run("evaluate.py", tmp_path, "--split", "final")
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+def test_unknown_split_is_refused(command, tmp_path):
+    code, _, messages = command("evaluate", tmp_path, "--split", "final")
+    assert code == 2 and "Traceback" not in messages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
 def test_help_names_every_option(script):
     done = run(script, "--help")

@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web.job_queue import Limits
+from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
 from graphormer_sepnorm.interfaces.web.worker import Worker
-from tests.page import open_desk, served, uncompiled_models
+from tests.page import open_queue, served, uncompiled_service
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -25,15 +25,15 @@ PATIENCE = 300_000  # milliseconds
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    worker = Worker(uncompiled_models, tmp_path_factory.mktemp("models"))
-    with open_desk(worker, tmp_path_factory.mktemp("shelf"), Limits(step_seconds=300)) as desk:
-        yield desk
+def queue(tmp_path_factory):
+    worker = Worker(uncompiled_service, tmp_path_factory.mktemp("models"))
+    with open_queue(worker, tmp_path_factory.mktemp("store"), JobLimits(step_seconds=300)) as queue:
+        yield queue
 
 
 @pytest.fixture(scope="module")
-def address(desk):
-    with served(desk) as address:
+def address(queue):
+    with served(queue) as address:
         yield address
 
 

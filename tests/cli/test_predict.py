@@ -45,6 +45,7 @@ def test_the_drugs_table_comes_back_with_predictions(command, model, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"out.csv"}
 
 
+@pytest.mark.slow
 def test_odd_molecules_are_predicted_and_unreadable_ones_explained(command, model, tmp_path):
     smiles = [*ODDITIES.values(), *REFUSED_BY_STRICT_RDKIT, *UNREADABLE]
     with open(tmp_path / "in.csv", "w", newline="") as file:
@@ -105,6 +106,7 @@ def test_kinds_of_files_give_the_same_predictions(command, model, tmp_path, monk
         np.testing.assert_allclose(values, predictions["a.csv"], rtol=1e-3, err_msg=name)
 
 
+@pytest.mark.slow
 def test_several_models_give_mean_and_spread(command, model, tmp_path):
     ensemble = tmp_path / "ensemble"
     for seed in range(2):
@@ -198,6 +200,7 @@ def test_what_is_for_libraries_and_what_is_not(command, model, tmp_path, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
+@pytest.mark.slow
 def test_a_pipe_is_read_to_its_end(model, tmp_path):
     """1,500 rows, of which a pipe holds but a part at a time."""
     rows = "".join(f"CCO,{number}\n" for number in range(1500))
@@ -327,7 +330,7 @@ def test_a_workbook_is_predicted(command, model, tmp_path):
     assert code == 2 and "in.csv is a zip archive or a workbook: save the table as CSV" in messages
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_run_goes_on_and_gives_the_same_bytes(model, tmp_path):
     sample_table().to_csv(tmp_path / "in.csv", index=False)
     main = "from graphormer_sepnorm.interfaces.cli import main; main()"
@@ -389,6 +392,18 @@ def test_info(command, model):
     assert code == 0
     assert facts["targets"] == ["logp"] and facts["epoch"] == 3 and facts["validation"] == 0.5
     assert {"architecture", "parameters", "training_data", "metric", "vocabulary", "licence"} <= set(facts)
+
+
+def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE", str(tmp_path))
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE_GB", "1.5")
+    (tmp_path / "some-store").mkdir()
+    (tmp_path / "some-store" / "shard").write_bytes(b"12345")
+    code, facts, _ = command("info", "--cache")
+    assert code == 0 and facts["entries"] == 1 and facts["bytes"] >= 5 and facts["limit"] == 1_500_000_000
+    for wrong in (["info"], ["info", model, "--cache"]):
+        code, _, messages = command(*wrong)
+        assert code == 2 and "name a model, or give --cache" in messages
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ REPOSITORY = Path(__file__).parents[2]
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "serve"]
 
 
+@pytest.mark.slow
 def test_asked_and_closed(tmp_path):
     """Ctrl-C: exit code 130, one line, no process left, and the finished table is on the shelf."""
     run = save_tiny(tmp_path / "run", featurizer="mol")

@@ -10,27 +10,35 @@ import typer
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.runs.zoo import shipped_models
 from graphormer_sepnorm.version import __version__
 from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
 HEAVY = {"torch", "numpy", "rdkit", "pydantic", "torch_geometric", "numba", "ogb", "scipy", "sklearn", "pandas", "tqdm"}
 NOT_FOR_PREDICTING = {
-    "torch_geometric", "sklearn", "pandas", "matplotlib", "lightning_fabric", "captum", "ogb.graphproppred", "ogb.lsc",
-    "huggingface_hub", "torch._dynamo", "scipy.sparse", "scipy.special",
+    "torch_geometric", "torch._dynamo", "transformers", "pandas", "ogb", "sklearn", "scipy.sparse", "scipy.special",
+    "scipy.stats", "matplotlib", "captum", "huggingface_hub", "requests",
 }  # fmt: skip
 LEFT_BEHIND = """
 import atexit, sys
 atexit.register(lambda: print("modules", *sys.modules))
+"""
+COMMAND = """
 from graphormer_sepnorm.interfaces.cli import main
 main()
 """
+IN_PYTHON = """
+from graphormer_sepnorm import Graphormer
+model = Graphormer.from_pretrained(sys.argv[1])
+model.predict(["CCO"]), model.embed(["CCO"])
+"""
 
 
-def modules_after(*arguments: object) -> set[str]:
-    """The modules that a command has imported when it ends."""
+def modules_after(*arguments: object, code: str = COMMAND) -> set[str]:
+    """The modules that a command, or other code, has imported when it ends."""
     done = subprocess.run(
-        [sys.executable, "-c", LEFT_BEHIND, *map(str, arguments)],
+        [sys.executable, "-c", LEFT_BEHIND + code, *map(str, arguments)],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -53,9 +61,16 @@ def test_the_help_of_a_command_imports_what_typer_does(name):
     assert not sorted(modules & (HEAVY | NOT_FOR_PREDICTING) - {"pydantic"})  # recent releases of typer convert with it
 
 
+@pytest.mark.slow
 def test_predicting_imports_what_it_needs(tmp_path):
     (tmp_path / "two.csv").write_text("smiles\nCCO\nc1ccccc1\n")
     modules = modules_after("predict", save_tiny(tmp_path / "run"), tmp_path / "two.csv", "-o", tmp_path / "out.csv")
+    assert {"torch", "rdkit"} <= modules
+    assert not sorted(modules & NOT_FOR_PREDICTING)
+
+
+def test_predicting_in_python_imports_what_it_needs(tmp_path):
+    modules = modules_after(save_tiny(tmp_path / "run"), code=IN_PYTHON)
     assert {"torch", "rdkit"} <= modules
     assert not sorted(modules & NOT_FOR_PREDICTING)
 
@@ -123,3 +138,12 @@ def test_the_module_is_the_command_where_no_script_is_on_the_path():
     module = [sys.executable, "-m", "graphormer_sepnorm"]
     shown = subprocess.run([*module, "--version"], capture_output=True, text=True, cwd=REPOSITORY)
     assert (shown.returncode, shown.stdout) == (0, f"{__version__}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", shipped_models())
+def test_a_shipped_model_imports_what_it_needs_to_predict(name):
+    """Numba looks for BLAS in SciPy; of SciPy nothing else is imported."""
+    modules = modules_after("predict", name, "CCO")
+    assert {"torch", "rdkit"} <= modules
+    assert not sorted(modules & NOT_FOR_PREDICTING)

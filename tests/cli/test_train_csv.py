@@ -34,7 +34,7 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 
 
 @pytest.fixture
-def train(command, monkeypatch, tmp_path):
+def train(command, monkeypatch, tmp_path, blank_pictures):
     """Runs the command on a table with a tiny model, without a forest; gives exit code, result and messages."""
     monkeypatch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig()))
 
@@ -96,7 +96,8 @@ def test_classification_ensemble_with_balance(train, command, molecules, tmp_pat
     assert code == 0, messages
     assert set(result["scores"]) == {"rocauc", "prauc", "accuracy"}
     run = tmp_path / "run"
-    assert names(run) == {"model-0", "model-1", "test.json", "roc.png", "predictions.csv"} | WHOLE_FILES
+    files = {"model-0", "model-1", "parts.json", "test.json", "roc.png", "predictions.csv"}
+    assert names(run) == files | WHOLE_FILES
     assert names(run / "model-1") == MODEL_FILES | TABLE_FILES | {"roc.png"}
     configs = [load_model(run / f"model-{member}")[1] for member in range(2)]
     assert [config.train.seed for config in configs] == [4, 5]
@@ -120,6 +121,7 @@ def test_split_by_a_column(train, molecules, tmp_path):
     assert found == (["train", "val", "test"] * 40)[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPLITTERS)
 def test_every_split_divides_the_table_by_the_sizes_that_are_asked_for(train, molecules, tmp_path, name):
     code, _, messages = train(
@@ -132,6 +134,7 @@ def test_every_split_divides_the_table_by_the_sizes_that_are_asked_for(train, mo
     assert found.split.tolist() != SPLITTERS[name](structures, None, Sizes(), 3)
 
 
+@pytest.mark.slow
 def test_scaffolds_are_split_by_the_seed_if_nothing_else_is_said(train, molecules, tmp_path):
     assert train(molecules, "--target-columns", "a", "--seed", 5)[0] == 0
     structures = structures_of(molecules.smiles.tolist())
@@ -140,6 +143,7 @@ def test_scaffolds_are_split_by_the_seed_if_nothing_else_is_said(train, molecule
     assert found != SPLITTERS["scaffold"](structures, None, Sizes(), 6)
 
 
+@pytest.mark.slow
 def test_classes_that_go_with_common_scaffolds_are_split_by_default(train, tmp_path):
     """As in bace and bbbp: the molecules of rare scaffolds, which the split of DeepChem tests on, are of one class."""
     chains = ["C" * length for length in range(1, 21)]
@@ -154,6 +158,7 @@ def test_classes_that_go_with_common_scaffolds_are_split_by_default(train, tmp_p
     assert train(table, *arguments)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_random_split_gives_every_split_its_share_of_a_class(train, molecules, tmp_path):
     table = molecules.assign(active=[1] * 10 + [0] * 110)
     code, _, messages = train(
@@ -164,6 +169,7 @@ def test_a_random_split_gives_every_split_its_share_of_a_class(train, molecules,
     assert found.groupby("split")["target active"].sum().to_dict() == {"train": 8, "val": 1, "test": 1}
 
 
+@pytest.mark.slow
 def test_the_latest_rows_are_tested_on(train, molecules, tmp_path):
     table = molecules.assign(day=[f"{2000 + (row * 7) % 120}-01-01" for row in range(120)])
     table.loc[[4, 9], "day"] = ["soon", None]
@@ -174,6 +180,7 @@ def test_the_latest_rows_are_tested_on(train, molecules, tmp_path):
     assert found.max()["train"] < found.min()["val"] <= found.max()["val"] < found.min()["test"]
 
 
+@pytest.mark.slow
 def test_molecules_in_several_rows_stay_together_and_are_named(train, molecules, tmp_path):
     table = molecules[["smiles", "long"]].copy()
     extra = pd.DataFrame({"smiles": ["OCC", "C(O)C", "NC", "CN"], "long": [0, 1, 1, 1]})
@@ -344,6 +351,7 @@ def test_patience_is_never_by_default():
     assert TrainConfig().patience == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [(0, 1), (False, True), ("no", "Yes"), ("inactive", "ACTIVE")])
 def test_two_classes_are_never_silently_numbers(train, molecules, tmp_path, classes):
     table = molecules.assign(seen=[classes[label] for label in molecules.long])
@@ -354,17 +362,20 @@ def test_two_classes_are_never_silently_numbers(train, molecules, tmp_path, clas
     assert found["target seen"].tolist() == molecules.long.tolist()
 
 
+@pytest.mark.slow
 def test_zeros_and_ones_are_numbers_if_that_is_said(train, molecules):
     code, result, messages = train(molecules, "--target-columns", "long", "--task", "regression", "--epochs", 1)
     assert code == 0 and result["metric"] == "mae" and "the task is" not in messages
 
 
+@pytest.mark.slow
 def test_numbers_are_a_regression_with_a_sentence(train, molecules):
     code, result, messages = train(molecules, "--target-columns", "a", "--epochs", 1)
     assert code == 0 and result["metric"] == "mae"
     assert "a: numbers, so the task is regression; otherwise say --task classification" in messages
 
 
+@pytest.mark.slow
 def test_three_classes_get_a_probability_each(train, command, molecules, tmp_path, few_trees):
     words = np.array(["low", "mid", "high"])[molecules.smiles.str.len().rank(pct=True).mul(2.99).astype(int)]
     table = molecules.assign(grade=words)
@@ -418,6 +429,7 @@ def test_bounds_are_learnt_from_and_left_out_of_the_scores(train, command, molec
     assert code == 0 and again["value"] == result["value"], messages
 
 
+@pytest.mark.slow
 def test_weights_metric_and_loss_reach_the_run(train, molecules, tmp_path):
     options = ["--target-weights", "1,2.5", "--metric", "r2", "--loss", "mse", "--epochs", 1]
     code, result, messages = train(molecules, "--target-columns", "a", "b", *options)
@@ -473,6 +485,7 @@ def test_salts_are_stripped_in_training_and_then_without_being_told(train, comma
     assert "the largest organic one" in command("info", tmp_path / "run")[1]["vocabulary"]
 
 
+@pytest.mark.slow
 def test_a_workbook_is_trained_on(train, molecules, tmp_path):
     pytest.importorskip("openpyxl")
     molecules.to_excel(tmp_path / "mols.xlsx", index=False)

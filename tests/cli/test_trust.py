@@ -24,8 +24,10 @@ from graphormer_sepnorm.inference.trust import Calibration, load_trust, save_tru
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe
 from graphormer_sepnorm.training.baseline import fit_forest
+from tests.cli.test_starting import NOT_FOR_PREDICTING, modules_after
 from tests.cli.test_train_csv import tiny
 
+pytestmark = pytest.mark.slow
 HOSTILE = '<script>alert("1")</script> & $\\frac{x}$'
 PEPTIDE = "NC(C)C(=O)" * 67
 STRANGE = {"[Na+]": "Na was never seen", "CC[Pt](Cl)Cl": "Pt was never seen", PEPTIDE: "heavy atoms: 335, seen"}
@@ -162,7 +164,6 @@ def test_a_forest_takes_part_by_its_weight(regression, predicted, command, tmp_p
     assert plain == Graphormer.from_pretrained(regression / "model-0").predict(["CCO"])
 
 
-@pytest.mark.slow
 def test_the_scores_before_and_after_calibration_are_those_of_what_is_written(classification, predicted, command):
     """Of the weights file alone, and of the run folder."""
     test, kept = rows_of(classification, "test"), result_of(classification)
@@ -211,6 +212,13 @@ def test_what_cannot_be_given_is_one_sentence(request, command, tmp_path, model,
     code, _, messages = command("predict", name, tmp_path / "in.csv", "-o", tmp_path / "out.csv", *options)
     assert code == 2 and message in messages and messages.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_intervals_a_forest_and_the_domain_import_no_more_than_a_prediction(regression, classification):
+    """An ensemble with a forest, and calibrated probabilities."""
+    for run, options in ((regression, ["--interval", 0.5]), (classification, [])):
+        modules = modules_after("predict", run, "CCO", "--domain", *options)
+        assert not sorted(modules & NOT_FOR_PREDICTING)
 
 
 @pytest.mark.parametrize("name", ["trust.safetensors", "forest.safetensors"])

@@ -113,7 +113,7 @@ def test_a_trial_that_is_killed_is_lost_alone(table, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_a_search_that_is_stopped_keeps_its_trials_and_goes_on(table, tmp_path, number):
     """The command alone is killed; Ctrl-C goes to all processes. No trial stays behind."""
     study = tmp_path / "study"

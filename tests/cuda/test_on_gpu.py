@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.runs.checkpoint import load_tensors
@@ -17,16 +16,8 @@ from graphormer_sepnorm.system.device import autocast, choose, computing
 from graphormer_sepnorm.training.experiment import evaluate_run, train_run
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from graphormer_sepnorm.training.run_writer import Recorder
-from graphormer_sepnorm.training.trainer import Trainer
-from tests.unit.kernels.test_accelerator import (
-    VARIANTS,
-    architecture,
-    assert_near,
-    both_batches,
-    learn,
-    make_model,
-)
-from tests.unit.training.test_device_step import config_of
+from tests.robustness.tiny_run import update
+from tests.unit.training.test_step import config_of, trainer_of
 
 pytestmark = [
     pytest.mark.cuda,
@@ -44,23 +35,12 @@ def on_gpu():
         yield
 
 
-def trainer_of(config: Config) -> Trainer:
-    return Trainer(config, *(load_split("tiny", split, config.model.encodings) for split in ("train", "val")))
-
-
 def without_dropout(config: Config) -> Config:
     return replace(config, model=replace(config.model, dropout=0.0, attention_dropout=0.0))
 
 
-@pytest.mark.parametrize("name", [*VARIANTS, *RECIPES])
-def test_a_padded_batch_there_learns_what_the_packed_one_learns_here(config, name):
-    config = architecture(name, config)
-    packed, padded = both_batches(config)
-    kind = torch.float64 if config.norm == "sepnorm" and config.norm_position == "pre" else torch.float32
-    expected = learn(make_model(config).to(kind).train(), packed)
-    found = learn(make_model(config).to("cuda", kind).train(), padded.to("cuda"), "cuda")
-    for a, b in zip(found[:2], expected[:2], strict=True):
-        assert_near(a.cpu(), b, 1e-4)
+def assert_near(found: Tensor, expected: Tensor, tolerance: float) -> None:
+    assert (found - expected).norm() <= tolerance * expected.norm()
 
 
 @pytest.mark.parametrize("precision, tolerance", [("32-true", 1e-4), ("bf16-mixed", 0.1)])
@@ -70,9 +50,9 @@ def test_both_precisions_predict_and_embed_what_the_cpu_does(recipe, precision, 
     trainer = trainer_of(config)
     model, data = trainer.model.eval(), trainer.val
     with autocast(precision, torch.device("cuda")):
-        found = predict_dataset(model, data, trainer.task), embed_dataset(model, data)
+        found = predict_dataset(model, data, trainer.objective.here), embed_dataset(model, data)
     model.cpu()
-    expected = predict_dataset(model, data, trainer.task), embed_dataset(model, data)
+    expected = predict_dataset(model, data, trainer.objective.here), embed_dataset(model, data)
     for a, b in zip(found, expected, strict=True):
         assert_near(torch.from_numpy(a), torch.from_numpy(b), tolerance)
 
@@ -80,57 +60,69 @@ def test_both_precisions_predict_and_embed_what_the_cpu_does(recipe, precision, 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_updates_do_not_synchronise(recipe, precision):
-    """After some that compile, capture and allocate."""
-    trainer = trainer_of(config_of(recipe, precision=precision))
+    """After some that allocate; batches come from another thread, as in training."""
+    trainer = trainer_of(config_of(recipe, precision))
     trainer.model.train()
-    for molecules in BATCHES:
-        trainer.step(molecules, 1e-3)
+    for share in trainer.step.shares(BATCHES):
+        trainer.step(share, 1e-3)
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        found: list[Tensor] = [trainer.step(molecules, 1e-3) for molecules in BATCHES]
+        found = [trainer.step(share, 1e-3) for share in trainer.step.shares(BATCHES)]
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert torch.stack(found).isfinite().all()
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_captured_updates_are_those_of_the_cpu(optimizer):
-    config = without_dropout(config_of("best", optimizer))
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_updates_are_those_of_the_cpu(recipe, optimizer):
+    config = without_dropout(config_of(recipe, optimizer=optimizer))
     losses, averages = [], []
     for device in ("cpu", "cuda"):
         with computing(choose(device)):
             trainer = trainer_of(config)
             trainer.model.train()
-            losses.append(torch.stack([trainer.step(batch, 1e-3)[0].cpu().double() for batch in BATCHES]))
+            losses.append(torch.stack([update(trainer, batch).cpu() for batch in BATCHES]))
             averages.append(trainer.evaluated.embedding.table.detach().cpu())
-    assert torch.isclose(losses[0], losses[1], rtol=1e-2).all()
-    assert (averages[1] - averages[0]).norm() < 1e-2 * averages[0].norm()
+    torch.testing.assert_close(losses[1][:1], losses[0][:1], rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(losses[1], losses[0], rtol=1e-2, atol=1e-4)  # Muon computes in bfloat16 on a GPU
+    assert_near(averages[1], averages[0], 1e-2)
+
+
+def test_a_compiled_model_learns_the_same():
+    config = without_dropout(config_of("best", "bf16-mixed"))
+    losses = []
+    for compiled in (False, True):
+        trainer = trainer_of(replace(config, train=replace(config.train, compile=compiled)))
+        trainer.model.train()
+        losses.append(torch.stack([update(trainer, batch)[0].cpu() for batch in BATCHES[:3]]))
+    torch.testing.assert_close(losses[1], losses[0], rtol=2e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+@pytest.mark.parametrize("recipe", ["slim", "best"])
+def test_attention_is_fused(recipe, precision):
+    """Heads of width 8 and of width 10; the way back, too."""
+    config = config_of(recipe, precision)
+    trainer = trainer_of(replace(config, model=replace(config.model, width=40)))
+    trainer.model.train()
+    update(trainer, BATCHES[0])
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        update(trainer, BATCHES[0])
+    names = {event.key for event in profile.key_averages()}
+    assert "aten::_scaled_dot_product_attention_math" not in names
+    assert any(name.startswith("aten::_scaled_dot_product_") and name.endswith("_backward") for name in names)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_an_update_is_three_graphs(optimizer):
-    trainer = trainer_of(config_of("best", optimizer, "bf16-mixed"))
-    assert trainer.step.captures
+def test_an_update_whose_loss_is_not_finite_changes_no_weight(optimizer, monkeypatch):
+    trainer = trainer_of(config_of("best", optimizer=optimizer))
     trainer.model.train()
-    for molecules in BATCHES:
-        trainer.step(molecules, 1e-3)
-    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities) as profile:
-        trainer.step(BATCHES[0], 1e-3)
-        torch.cuda.synchronize()
-    launches = {event.key: event.count for event in profile.key_averages()}
-    assert launches["cudaGraphLaunch"] == 3
-
-
-def test_a_captured_update_whose_loss_is_not_finite_changes_no_weight():
-    trainer = trainer_of(config_of("best"))
-    trainer.model.train()
-    for molecules in BATCHES:
-        trainer.step(molecules, 1e-3)
+    update(trainer, BATCHES[0])
     before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
-    trainer.step.data.y[3] = torch.inf
-    assert not trainer.step(BATCHES[0], 1e-3).isfinite().all()
+    monkeypatch.setattr(trainer.objective, "loss", lambda network, batch: network(batch).sum() * torch.inf)
+    assert not update(trainer, BATCHES[1]).isfinite().all()
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
 
 
@@ -146,7 +138,7 @@ def test_a_run_is_saved_after_its_first_epoch_and_at_its_end(tmp_path):
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 @pytest.mark.parametrize("recipe", ["slim", "best"])
 def test_a_run_is_resumed_and_scored(tmp_path, recipe, precision):
-    config = config_of(recipe, precision=precision)
+    config = config_of(recipe, precision)
     config = replace(config, train=replace(config.train, epochs=2))
     result = train_run(config, tmp_path / "run")
     assert evaluate_run(tmp_path / "run")["value"] == pytest.approx(result["value"], rel=1e-3)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz import smiles, tables
@@ -16,7 +16,6 @@ def edits(tokens: tuple) -> st.SearchStrategy[list]:
 
 
 @given(st.sampled_from(smiles.seeds()), edits(smiles.TOKENS))
-@settings(max_examples=1000, deadline=None)
 def test_mutated_smiles_are_read_or_refused(text, changes):
     smiles.read_or_refused(smiles.edited(text, changes))
 
@@ -28,13 +27,11 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 @given(kind=st.sampled_from([*tables.FORMATS]), changes=edits(tables.TOKENS))
-@settings(max_examples=500, deadline=None)
 def test_good_records_survive_a_damaged_one(folder, kind, changes):
     tables.damage_record(folder, kind, changes)
 
 
 @given(kind=st.sampled_from([*tables.FORMATS, "csv.gz", "sdf.gz"]), changes=edits(tables.TOKENS))
-@settings(max_examples=500, deadline=None)
 def test_damaged_tables_are_read_or_refused(folder, kind, changes):
     tables.damage_file(folder, kind, changes)
 

@@ -93,7 +93,7 @@ def test_probes_of_numbers_and_of_classes(example):
     assert example.probe(dict.fromkeys(("train", "val", "test"), (x, (x[:, 0] > 0).astype(int)))) == {"ROC-AUC": 1.0}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_tiny_run_finds_partners_and_probes_a_table(tmp_path):
     table = sample_table()[:90]
     rows = {"smiles": table.smiles, "logp": table.penalized_logp, "split_0": ["train", "val", "test"] * 30}

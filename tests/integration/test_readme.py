@@ -10,9 +10,18 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
+PACKAGE = REPOSITORY / "graphormer_sepnorm"
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 PAGES = ["README.md", *sorted(str(page.relative_to(REPOSITORY)) for page in (REPOSITORY / "docs").glob("*.md"))]
+LONG = {  # they train for minutes
+    "README.md",
+    "docs/fine-tune.md",
+    "docs/getting-started.md",
+    "docs/own-table.md",
+    "docs/predict.md",
+    "docs/scikit-learn.md",
+}
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -27,7 +36,10 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.nightly) if page in LONG else page for page in PAGES if blocks(page)],
+)
 def test_the_examples_run(page, tmp_path):
     """Python blocks share one session, as a reader who goes through them would have; shell blocks run in between."""
     for name in ("data", "train.py", "evaluate.py"):
@@ -110,3 +122,21 @@ def test_links_lead_somewhere(page):
         there = here.parent / target if target else here
         assert there.exists(), target
         assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def rows_of_where() -> list[str]:
+    """The rows of the table in CONTRIBUTING.md that says where a new thing goes."""
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    return re.findall(r"^\| (?!to add|---).*$", text.partition("| to add a ")[2], re.MULTILINE)
+
+
+@pytest.mark.parametrize("row", rows_of_where(), ids=lambda row: row.split(" | ")[0][2:])
+def test_what_the_table_of_new_things_names_is_there(row):
+    """Each file and folder, and each registry in one of them."""
+    words = re.findall(r"`([\w./]+)`", row)
+    places = [word for word in words if "/" in word or word.endswith(".py")]
+    found = [root / place for place in places for root in (PACKAGE, REPOSITORY) if (root / place).exists()]
+    assert len(found) == len(places), places
+    text = "".join(path.read_text() for path in found if path.is_file())
+    for name in words:
+        assert not name.isupper() or re.search(rf"^{name}\b.*=", text, re.MULTILINE), name

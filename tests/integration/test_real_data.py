@@ -73,7 +73,7 @@ def test_the_subset_is_never_taken_for_full_zinc(root):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", ["zinc-subset", pytest.param("ogbg-molhiv", marks=pytest.mark.nightly)])
 def test_trains_to_a_test_score(root, name, tmp_path, monkeypatch):
     """One short epoch on a slice of the training split; the whole test split is scored."""
     config = dataset_config(name, TrainConfig(epochs=1, seed=1))
@@ -101,7 +101,14 @@ def skip_without_full_zinc(root) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(name for name in shipped_models() if not name.startswith("foundation")))
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "zinc-subset" else pytest.param(name, marks=pytest.mark.nightly)
+        for name in sorted(shipped_models())
+        if not name.startswith("foundation")
+    ],
+)
 def test_shipped_weights_recompute_their_published_score(root, name):
     if name == "zinc":
         skip_without_full_zinc(root)

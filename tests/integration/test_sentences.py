@@ -22,6 +22,7 @@ def test_whole_sentences_are_found(example):
     assert example.sentences_in(text) == ["It was e.g. a long and dark night.", "Then dawn came over all the hills!"]
 
 
+@pytest.mark.slow
 def test_the_corpus_is_there_and_its_parts_differ(example):
     corpus = example.wikipedia()
     sizes = {part: len(sentences) for part, sentences in corpus.sentences.items()}
@@ -91,7 +92,7 @@ def test_the_score_is_the_correlation_of_ranks(example, monkeypatch):
     assert example.sts_score(None, (["x"] * 3, ["x", "y", "z"], [0.0, 1.0, 3.0])) == pytest.approx(-1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_tiny_run_from_the_command_line(tmp_path):
     write_sts(tmp_path / "sts")
     tiny = ("--sentences", "128", "--width", "8", "--layers", "1", "--seeds", "1", "--sts", tmp_path / "sts")
@@ -108,7 +109,7 @@ def test_a_tiny_run_from_the_command_line(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["--sts", "--model"])
+@pytest.mark.parametrize("option", ["--sts", pytest.param("--model", marks=pytest.mark.nightly)])
 def test_a_folder_of_something_else_is_refused(tmp_path, option):
     done = run_example("sentences", option, tmp_path, "--out", tmp_path / "out")
     assert done.returncode == 2

@@ -19,7 +19,7 @@ NOTEBOOKS = sorted((REPOSITORY / "docs/notebooks").glob("*.ipynb"))
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    """The site without the outputs of the notebooks, which ``.ci/run`` executes."""
+    """The site without the outputs of the notebooks, which ``.ci/nightly`` executes."""
     out = tmp_path_factory.mktemp("site")
     quiet = ["-q", "-W", "-n", "-D", "nb_execution_mode=off", "-d", str(out / "cache"), "-c", "docs"]
     command = [sys.executable, "-m", "sphinx", *quiet, ".", str(out / "html")]

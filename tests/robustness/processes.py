@@ -9,7 +9,11 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["tests.robustness.tiny_run"])
+TARGETS = ["tiny_run", "tiny_table", "test_caches", "test_distributed"]
+# What a run imports when it first needs it, which is three quarters of its seconds.
+LATE = ["graphormer_sepnorm.kernels.cpu", "lightning_fabric", "matplotlib.backends.backend_agg", "ogb.lsc"]
+LATE += ["pyarrow.parquet", "sklearn.metrics"]
+SERVER.set_forkserver_preload([f"tests.robustness.{name}" for name in TARGETS] + LATE)
 
 
 def start(function: Callable, *arguments, **options) -> multiprocessing.Process:

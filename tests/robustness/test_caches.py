@@ -17,6 +17,7 @@ from tests.robustness import processes, tiny_run
 
 ENCODINGS = tiny_run.tiny_config().model.encodings
 INDEX, SHARD = "index.json", "shard-00001.safetensors"
+FOLDERS = [("zinc-subset", "ZINC"), pytest.param("ogbg-molhiv", "ogbg_molhiv", marks=pytest.mark.nightly)]
 
 
 @pytest.fixture
@@ -109,8 +110,9 @@ def write_and_read(cache: Path, rounds: int) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_prepare_one_dataset_do_not_corrupt_it(cache):
-    for _ in range(5):
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.nightly)])
+def test_processes_that_prepare_one_dataset_do_not_corrupt_it(cache, times):
+    for _ in range(times):
         shutil.rmtree(cache / "shared", ignore_errors=True)
         (cache / "shared").mkdir()
         started = [processes.start(write_and_read, cache / "shared", 3) for _ in range(3)]
@@ -122,7 +124,7 @@ def test_processes_that_prepare_one_dataset_do_not_corrupt_it(cache):
 
 @pytest.mark.slow
 @pytest.mark.real
-@pytest.mark.parametrize("dataset, folder", [("zinc-subset", "ZINC"), ("ogbg-molhiv", "ogbg_molhiv")])
+@pytest.mark.parametrize("dataset, folder", FOLDERS)
 def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, dataset, folder):
     """Raw files alone, on a file system that is mounted read-only."""
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"]).returncode:
@@ -148,7 +150,7 @@ def test_a_read_only_data_folder_without_pygs_files_works(root, tmp_path, datase
 @pytest.mark.slow
 @pytest.mark.real
 @pytest.mark.parametrize("place", ["the root", "the mirror"])
-@pytest.mark.parametrize("dataset, folder", [("zinc-subset", "ZINC"), ("ogbg-molhiv", "ogbg_molhiv")])
+@pytest.mark.parametrize("dataset, folder", FOLDERS)
 def test_damaged_files_of_pyg_are_made_anew_from_the_raw_ones(root, cache, tmp_path, dataset, folder, place):
     """As a process leaves them that was killed while it wrote them. The root is not touched."""
     own_root = tmp_path / "root"

@@ -72,8 +72,8 @@ def test_predictions_where_neither_package_nor_home_can_be_written(tmp_path):
 @pytest.mark.parametrize(
     ("first", "second", "lanes"),
     [
-        (("one", "wide"), ("one", "narrow"), (None, None)),
-        (("one", "narrow"), ("other", "narrow"), (None, None)),
+        pytest.param(("one", "wide"), ("one", "narrow"), (None, None), marks=pytest.mark.nightly),
+        pytest.param(("one", "narrow"), ("other", "narrow"), (None, None), marks=pytest.mark.nightly),
         (("one", "narrow"), ("one", "narrow"), ("8", "4")),
     ],
     ids=["registers", "name", "setting"],

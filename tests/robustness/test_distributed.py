@@ -1,10 +1,8 @@
-"""Several processes do what one does: torchrun on the CPU with gloo, and replicas that the run itself starts."""
+"""Several processes do what one does: torchrun on the CPU with gloo."""
 
 import datetime
 import json
 import os
-import signal
-import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +24,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import METRICS_FILE, STATE
+from graphormer_sepnorm.runs.folder import STATE
 from graphormer_sepnorm.tasks import Task, fit_scale
-from graphormer_sepnorm.training.experiment import train_run
-from graphormer_sepnorm.training.run_writer import Recorder
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run
 from tests.robustness.test_interruption import assert_complete, losses
@@ -78,7 +74,7 @@ def batch_norm_of_a_share(rank: int, size: int, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_synchronized_batch_norm_is_that_of_all_rows(tmp_path, size):
     in_group(batch_norm_of_a_share, tmp_path, size)
 
@@ -160,7 +156,7 @@ def assert_same_run(two: Path, one: Path, together: dict, alone: dict) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("optimizer", ["adamw", pytest.param("muon", marks=pytest.mark.nightly)])
 def test_two_processes_train_as_one(tmp_path, optimizer):
     """Odd sizes, missing labels, and BatchNorm on the CLS; without dropout, whose masks differ between processes."""
     one, two = tmp_path / "one", tmp_path / "two"
@@ -168,121 +164,6 @@ def test_two_processes_train_as_one(tmp_path, optimizer):
     assert_same_run(two / "run", one / "run", together, alone)
     assert sorted((two / "cache" / tiny_run.READS).read_text().split()) == ["test", "train", "val"]
     assert processes.finish(tiny_run.evaluate, two / "run", two / "cache") == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer, number", [("adamw", 2), ("muon", 3)])
-def test_replicas_train_as_one(tmp_path, monkeypatch, capfd, optimizer, number):
-    """As above, and a second time: a process that has trained has replicas as well."""
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    config = tiny_run.tiny_config(epochs=3, dropout=0.0, optimizer=optimizer)
-    config = replace(config, model=replace(config.model, norm="sepnorm-batchnorm"))
-    runs = {count: tmp_path / str(count) for count in (1, number)}
-    alone, together = (train_run(config, run, processes=count) for count, run in runs.items())
-    assert_same_run(runs[number], runs[1], together, alone)
-    assert capfd.readouterr().out.count("epoch 3/3") == 2
-    assert train_run(config, tmp_path / "again", processes=number) == together
-    assert losses(tmp_path / "again") == losses(runs[number])
-
-
-def test_replicas_go_on_where_a_run_stopped(tmp_path, monkeypatch):
-    """With a BatchNorm on the atoms, which does not learn in the last block: the CLS alone is read there."""
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    config = tiny_run.tiny_config(epochs=2)
-    config = replace(config, model=replace(config.model, norm="sepnorm-layernorm-batchnorm"))
-    train_run(config, tmp_path / "whole", processes=2)
-    (tmp_path / "whole").rename(tmp_path / "kept")
-
-    def stop(self, epoch):
-        raise KeyboardInterrupt
-
-    saved = Recorder.record
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Recorder, "record", lambda self, epoch: (saved if epoch.epoch == 1 else stop)(self, epoch))
-        train_run(config, tmp_path / "whole", processes=2)
-    assert len(losses(tmp_path / "whole")) == 1
-    train_run(config, tmp_path / "whole", resume=True, processes=2)
-    assert losses(tmp_path / "whole") == losses(tmp_path / "kept")
-
-
-def start_replicas(folder: Path, *more) -> tuple[psutil.Popen, list[psutil.Process]]:
-    """A run without end in three processes that has completed an epoch, and the two that it has started."""
-    arguments = ["--out", folder / "run", "--cache", folder / "cache", "--processes", 3, "--epochs", 100_000, *more]
-    run = psutil.Popen(
-        processes.command_line(SCRIPT, *arguments), **processes.surroundings(), stderr=subprocess.PIPE, text=True
-    )
-    while not (folder / "run" / STATE).exists():
-        time.sleep(0.05)
-    started = [process for process in run.children(recursive=True) if process.name() == run.name()]
-    assert len(started) == 2
-    return run, started
-
-
-def assert_ends_with(run: psutil.Popen, started: list[psutil.Process], code: int) -> str:
-    """What a run says whose end has begun, when all of its processes are gone and its last epoch is there."""
-    error = run.communicate(timeout=300)[1]
-    assert run.returncode == code, error
-    assert psutil.wait_procs(started, timeout=60)[1] == []
-    return error
-
-
-@pytest.mark.slow
-def test_a_replica_that_is_killed_ends_the_run_with_one_sentence_and_it_goes_on(tmp_path):
-    run, started = start_replicas(tmp_path)
-    started[-1].kill()
-    error = assert_ends_with(run, started, 2)
-    assert [line for line in error.splitlines() if line] == [
-        "error: process 2 of 3 was killed by SIGKILL: --resume goes on from the last completed epoch, and "
-        "--processes 1 needs the least memory"
-    ]
-    epochs = len((tmp_path / "run" / METRICS_FILE).read_text().splitlines())
-    arguments = ["--out", tmp_path / "run", "--cache", tmp_path / "cache", "--epochs", 100_000, "--processes", 2]
-    more = psutil.Popen(processes.command_line(SCRIPT, *arguments, "--resume"), **processes.surroundings())
-    while len((tmp_path / "run" / METRICS_FILE).read_text().splitlines()) <= epochs:
-        assert more.poll() is None
-        time.sleep(0.05)
-    more.send_signal(signal.SIGINT)
-    assert more.wait(60) == 130
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_all_replicas_ends_them_with_advice(tmp_path, number):
-    """As a terminal sends it."""
-    run, started = start_replicas(tmp_path)
-    for process in (*started, run):
-        process.send_signal(number)
-    error = assert_ends_with(run, started, 128 + number)
-    assert f"stopped by {number.name}" in error and "--resume" in error and "Traceback" not in error
-    assert not list((tmp_path / "run").glob(".*"))
-    assert processes.finish(checkpoint.load_tensors, tmp_path / "run" / STATE) == 0
-
-
-@pytest.mark.slow
-def test_no_replica_outlives_a_run_that_is_killed(tmp_path):
-    run, started = start_replicas(tmp_path)
-    run.kill()
-    assert_ends_with(run, started, -signal.SIGKILL)
-
-
-@pytest.mark.slow
-def test_replicas_are_for_runs_without_torchrun(tmp_path):
-    arguments = ["train.py", "--epochs", 1, "--processes", 2, "--out", tmp_path / "run"]
-    done = processes.command(*arguments, processes=2)
-    assert done.returncode != 0
-    assert "error: --processes 2 is for a run without torchrun" in done.stderr
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-def test_more_replicas_than_molecules_in_a_batch_are_refused(tmp_path):
-    arguments = ["--out", tmp_path / "run", "--cache", tmp_path / "cache", "--processes", 8]
-    done = processes.command(SCRIPT, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines() == [
-        "error: batches of 7 molecules cannot be shared by 8 processes: start fewer, or choose a larger batch"
-    ]
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
@@ -337,7 +218,7 @@ def train_beside_a_slow_compilation(rank: int, size: int, folder: Path) -> None:
     assert np.isfinite(epoch.train_loss)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_slow_first_compilation_ends_no_run(tmp_path):
     in_group(train_beside_a_slow_compilation, tmp_path, 2)
 
@@ -348,6 +229,7 @@ def open_tiny(cache: Path) -> None:
         load_split("tiny", split, tiny_run.tiny_config().model.encodings)
 
 
+@pytest.mark.slow
 def test_processes_that_start_on_one_cache_build_it_once(tmp_path):
     started = [processes.start(open_tiny, tmp_path) for _ in range(4)]
     for process in started:

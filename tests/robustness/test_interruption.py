@@ -6,11 +6,11 @@ import random
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -19,12 +19,12 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.training import run_writer
 from graphormer_sepnorm.training.schedule import learning_rate
-from graphormer_sepnorm.training.step import HostStep
+from graphormer_sepnorm.training.step import Share, Step
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
 from tests.robustness import processes, tiny_run
 
 RUN_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json"}
-LAST_RATE = learning_rate(tiny_run.tiny_config().train, 3 / 4)  # of the third of four epochs
+LAST_RATE = learning_rate(tiny_run.tiny_config().train, 14, 20)  # of the third of four epochs of five updates
 RANDOM_KILLS, KILLS_IN_WRITES = 30, 20
 
 
@@ -93,33 +93,45 @@ def kill_in_write(process, folder: Path, writes: int) -> None:
     process.join()
 
 
-@pytest.mark.slow
-def test_fifty_kills_at_random_moments_and_in_writes_lose_nothing(tmp_path, whole):
+def kill_and_resume(folder: Path, kinds: list[str], whole: tuple[Path, float]) -> Counter:
+    """Kill a run once for each of ``kinds`` and resume it to the end of the whole one; count what the kills met."""
     finished, seconds = whole
+    run, cache = folder / "run", folder / "cache"
+    hits: Counter = Counter()
+    for kind in kinds:
+        process = processes.start(tiny_run.run, run, cache, resume=True)
+        if kind == "anywhere":
+            kill_at_random(process, seconds)
+        else:
+            kill_in_write(process, folder / kind, random.randint(1, 6))
+        hits["killed"] += process.exitcode == -signal.SIGKILL
+        hits["left a temporary file"] += bool(temporary_files(folder))
+        hits["no state yet"] += not (run / STATE).exists()
+        assert_loads(run)
+    assert processes.finish(tiny_run.run, run, cache, resume=True) == 0
+    assert_same_end(run, finished)
+    return hits
+
+
+@pytest.mark.slow
+def test_kills_in_writes_and_at_a_random_moment_lose_nothing(tmp_path, whole):
+    random.seed(20)
+    assert kill_and_resume(tmp_path, ["cache", "run", "anywhere"], whole)["killed"] >= 1
+
+
+@pytest.mark.nightly
+def test_fifty_kills_at_random_moments_and_in_writes_lose_nothing(tmp_path, whole):
     random.seed(20)
     kills = ["anywhere"] * RANDOM_KILLS + ["run"] * (KILLS_IN_WRITES // 2) + ["cache"] * (KILLS_IN_WRITES // 2)
-    hits = {"killed": 0, "left a temporary file": 0, "no state yet": 0}
+    hits: Counter = Counter()
     for number in range(0, len(kills), 2):
-        folder = tmp_path / str(number)
-        run, cache = folder / "run", folder / "cache"
-        for kind in kills[number : number + 2]:
-            process = processes.start(tiny_run.run, run, cache, resume=True)
-            if kind == "anywhere":
-                kill_at_random(process, seconds)
-            else:
-                kill_in_write(process, folder / kind, random.randint(1, 6))
-            hits["killed"] += process.exitcode == -signal.SIGKILL
-            hits["left a temporary file"] += bool(temporary_files(folder))
-            hits["no state yet"] += not (run / STATE).exists()
-            assert_loads(run)
-        assert processes.finish(tiny_run.run, run, cache, resume=True) == 0
-        assert_same_end(run, finished)
+        hits += kill_and_resume(tmp_path / str(number), kills[number : number + 2], whole)
     print(hits)
-    assert hits["killed"] >= 40 and min(hits.values()) >= 5
+    assert hits["killed"] >= 40 and min(hits["left a temporary file"], hits["no state yet"]) >= 5
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole, number):
     arguments = ["tests/robustness/tiny_run.py", "--out", tmp_path / "run", "--cache", tmp_path / "cache"]
     process = subprocess.Popen(
@@ -138,15 +150,15 @@ def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole, number)
 
 def train_as_on_a_gpu(run: Path, cache: Path, number: int) -> None:
     """A run whose epochs are too short to be written each, which gets a signal in the last one's first update."""
-    run_writer.computes_on_device = lambda model: True
-    update = HostStep.__call__
+    run_writer.on_gpu = lambda model: True
+    update = Step.__call__
 
-    def stopped(step: HostStep, molecules: np.ndarray, lr: float) -> torch.Tensor:
+    def stopped(step: Step, share: Share, lr: float) -> torch.Tensor:
         if (run / METRICS_FILE).exists() and lr < LAST_RATE:
             os.kill(os.getpid(), number)
-        return update(step, molecules, lr)
+        return update(step, share, lr)
 
-    HostStep.__call__ = stopped
+    Step.__call__ = stopped
     tiny_run.run(run, cache)
 
 
@@ -232,6 +244,7 @@ def resume_one_epoch(run: Path, cache: Path) -> None:
     tiny_run.run(run, cache, resume=True, epochs=100_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ["{}", '{"model_type": "bert"}', "not JSON"])
 def test_a_config_that_is_no_runs_is_not_overwritten(tmp_path, content):
     run = tmp_path / "run"
@@ -243,7 +256,7 @@ def test_a_config_that_is_no_runs_is_not_overwritten(tmp_path, content):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("member", [0, 1])
+@pytest.mark.parametrize("member", [pytest.param(0, marks=pytest.mark.nightly), 1])
 def test_an_ensemble_on_a_table_that_is_killed_before_its_first_state_goes_on(tmp_path, member):
     """Killed when the config of one of its models is there, and no state of that model yet."""
     sample_table()[:300].to_csv(tmp_path / "mols.csv", index=False)

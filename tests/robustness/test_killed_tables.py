@@ -12,7 +12,10 @@ from tests.robustness import processes, tiny_table
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "name"),
-    [("predict", "out.csv"), ("embed", "out.csv"), ("embed", "out.npz"), ("embed", "out.parquet")],
+    [
+        ("predict", "out.csv"),
+        *(pytest.param("embed", name, marks=pytest.mark.nightly) for name in ("out.csv", "out.npz", "out.parquet")),
+    ],
 )
 def test_a_table_killed_at_every_write_goes_on_to_the_same_bytes(tmp_path, command, name):
     """Before each file that is opened, renamed or removed, from the first record to the last."""
@@ -36,6 +39,7 @@ def test_a_table_killed_at_every_write_goes_on_to_the_same_bytes(tmp_path, comma
     assert operation > 15 and unrecorded < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["out.csv", "out.npz", "out.parquet"])
 def test_embeddings_begun_with_another_model_or_file_are_not_gone_on_with(tmp_path, name, monkeypatch):
     source = tmp_path / "in.csv"

@@ -100,7 +100,7 @@ def test_a_killed_worker_and_a_damaged_partition_cost_their_own_work_alone(folde
     assert_complete(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_scheduler_is_named_and_what_is_done_is_kept(folder):
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     file = folder / "scheduler.json"

@@ -54,11 +54,11 @@ def train_long(folder) -> None:
     assert_flat(before)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ten_thousand_predictions():
     assert processes.finish(predict_often) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_hundred_epochs(tmp_path):
     assert processes.finish(train_long, tmp_path) == 0

@@ -18,6 +18,7 @@ from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.interfaces.guard import guarded
 from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.training.experiment import evaluate_run, train_run
+from graphormer_sepnorm.training.trainer import Trainer
 
 ROWS = {"train": slice(0, 37), "val": slice(37, 52), "test": slice(52, 63)}
 READS = "reads.txt"
@@ -46,13 +47,19 @@ def tiny_config(epochs: int = 4, dropout: float = 0.1, seed: int = 0, optimizer:
     return replace(config, model=model)
 
 
-def run(out: Path, cache: Path, resume: bool = False, threads: int = 2, processes: int = 1, **changes) -> None:
+def update(trainer: Trainer, molecules: np.ndarray, lr: float = 1e-3) -> torch.Tensor:
+    """What an update by the molecules with these numbers gives."""
+    (share,) = trainer.step.shares([molecules])
+    return trainer.step(share, lr)
+
+
+def run(out: Path, cache: Path, resume: bool = False, threads: int = 2, **changes) -> None:
     """Trains on one core, as the command does, with a cache and a number of preparing threads of its own."""
     torch.set_num_threads(1)
     cache.mkdir(parents=True, exist_ok=True)
     os.environ[CACHE_VARIABLE] = str(cache)
     store.PREPARE_THREADS = threads
-    guarded(lambda: print(json.dumps(train_run(tiny_config(**changes), out, None, resume, processes=processes))))
+    guarded(lambda: print(json.dumps(train_run(tiny_config(**changes), out, None, resume))))
 
 
 def evaluate(out: Path, cache: Path) -> None:
@@ -68,6 +75,5 @@ if __name__ == "__main__":
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--optimizer", default="adamw")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--resume", action="store_true")
     run(**vars(parser.parse_args()))

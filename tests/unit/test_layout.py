@@ -54,6 +54,7 @@ REGISTRIES = {
     "datasets.benchmarks": "DATASETS",
     "recipes": "RECIPES",
     "training.optimizers": "OPTIMIZERS",
+    "training.objectives": "OBJECTIVES",
     "table_model.members": "MEMBERS",
 }
 # Tested by what they do as a whole, from the shell or in whole trainings.
@@ -71,6 +72,7 @@ ELSEWHERE = {
     "interfaces.commands.sweep": "tests/cli/test_leaderboard.py",
     "interfaces.commands.train": "tests/cli/test_train_csv.py",
     "interfaces.commands.tune": "tests/cli/test_tune.py",
+    "training.objectives.base": "tests/unit/training/objectives/test_objectives.py",
     "training.trainer": "tests/integration/test_training.py",
 }
 # Of no module: the names of the package, its rooms, a registry as a whole, the generator in data/, and bfloat16 in
@@ -80,6 +82,8 @@ OF_NO_MODULE = {
     "test_layout.py",
     "encodings/test_encodings.py",
     "datasets/test_sample.py",
+    "training/objectives/test_objectives.py",
+    "training/test_corpus.py",
     "training/test_precision.py",
 }
 IMPORT_ALL = """
@@ -100,6 +104,7 @@ for module in modules:
         entries[module] = list(vars(found)[registries[module]])
 for module, names in entries.items():
     assert list(vars(sys.modules[module])[registries[module]]) == names, f"{module} was added to by another module"
+assert "ogb" not in sys.modules, "OGB starts threads that look for updates: import it where it is used"
 after = surroundings()
 assert after == before, [name for name in before if before[name] != after[name]]
 print(sorted(entries))
@@ -201,6 +206,7 @@ def test_the_package_itself_imports_nothing_heavy():
     assert {name for name in loaded if name.startswith(PACKAGE.name)} == {PACKAGE.name, f"{PACKAGE.name}.version"}
 
 
+@pytest.mark.slow
 def test_importing_every_module_changes_nothing(tmp_path):
     """Rooms are imported upstream first, so what a later one did to a registry would be seen."""
     names = sorted(FILES, key=lambda name: (ROOMS.index(room(name)), name))

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels import make_attention
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
-from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.model import Structure
 from tests.reference import graphormer
@@ -75,7 +76,9 @@ def test_dropout_acts_on_what_each_sublayer_adds_in_training_alone(config, norm_
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-12)])
-@pytest.mark.parametrize("norm", ["sepnorm", "sepnorm-layernorm", "sharenorm"])
+@pytest.mark.parametrize(
+    "norm", ["sepnorm", *(pytest.param(norm, marks=pytest.mark.slow) for norm in ("sepnorm-layernorm", "sharenorm"))]
+)
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize(
     "further",
@@ -137,6 +140,16 @@ VARIANTS = {
     **{readout: {"readout": readout} for readout in READOUTS},
     "everything": EVERYTHING,
 }
+
+
+@pytest.mark.parametrize("norm_position", ["post", "pre"])
+def test_a_new_shared_norm_with_batch_statistics_has_those_of_all_rows(config, graphs, norm_position, monkeypatch):
+    """Registered as any other: one line."""
+    monkeypatch.setitem(NORMS, "sharenorm-new", partial(ShareNorm, norm=torch.nn.BatchNorm1d))
+    model = make_model(replace(config, norm="sharenorm-new", norm_position=norm_position)).train()
+    batch = model.packed(collate(model, graphs))
+    read = model.head(model.readout.read(*model.encode(batch), batch.ptr))
+    torch.testing.assert_close(model(batch), read, rtol=1e-5, atol=1e-5)
 
 
 @pytest.fixture(params=VARIANTS)

@@ -51,7 +51,7 @@ def test_a_name_that_is_not_there_is_named():
         graphormer_sepnorm.Grafformer  # noqa: B018
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_type_checker_knows_the_classes_and_refuses_what_is_not_there(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "user.py").write_text("import graphormer_sepnorm\n" + USER)

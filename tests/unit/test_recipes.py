@@ -67,7 +67,7 @@ def test_a_config_from_before_there_were_schedules_has_a_cosine(tmp_path):
     assert config.train.schedule == "cosine"
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "base" else n for n in RECIPES])
+@pytest.mark.parametrize("name", [n if n == "slim" else pytest.param(n, marks=pytest.mark.slow) for n in RECIPES])
 def test_every_parameter_learns(name):
     """But the last norms of the atoms, which give ``encode`` its atoms and no prediction."""
     model = dataset_config("sample", TrainConfig(), None, RECIPES[name].architecture).model

@@ -229,6 +229,38 @@ def test_further_scores_by_hand(name, y, prediction, score):
     assert METRICS[name](y, prediction) == pytest.approx(score)
 
 
+@pytest.mark.parametrize("scale", [1e-28, 1e-23, 1.0, 1e18])
+def test_scores_of_small_and_large_numbers_are_those_of_others(scale):
+    """In float32 the squares of 1e-23 are 0, and those of 1e20 infinite."""
+    y, prediction = np.array([[1.0], [2.0], [4.0]], np.float32), np.array([[1.5], [2.0], [3.0]], np.float32)
+    scaled = np.float32(scale)
+    found = all_scores("regression", scaled * y, scaled * prediction)
+    assert found["mae"] == pytest.approx(scale * 0.5) and found["rmse"] == pytest.approx(scale * (1.25 / 3) ** 0.5)
+    assert found["r2"] == pytest.approx(1 - 1.25 / (14 / 3))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_scores_are_computed_in_double_precision(name):
+    """Labels and predictions are kept in single precision, which both can hold."""
+    rng = np.random.default_rng(0)
+    y = (
+        np.eye(3, dtype=np.float32)[rng.integers(3, size=500)]
+        if name.startswith("multi")
+        else rng.integers(2, size=(500, 1))
+    )
+    prediction = rng.random(y.shape, np.float32)
+    assert METRICS[name](y.astype(np.float32), prediction) == METRICS[name](y.astype(float), prediction.astype(float))
+
+
+def test_the_scale_of_small_targets_is_theirs():
+    y = np.array([[1e-25], [3e-25]], np.float32)
+    config = fit_scale(MAE, y)
+    np.testing.assert_allclose([*config.mean, *config.std], [2e-25, 1e-25], rtol=1e-6)
+    task = Task(config)
+    np.testing.assert_allclose(task.predict(torch.tensor([[-1.0], [1.0]])).numpy(), y, rtol=1e-5)
+    assert task.loss(torch.zeros(2, 1), torch.from_numpy(y)).item() == pytest.approx(1, rel=1e-5)
+
+
 def test_every_metric_has_its_direction_and_what_is_equal_is_no_better():
     lower, higher = {"mae", "rmse", "logloss", "multiclass-logloss"}, {"r2", "rocauc", "prauc", "accuracy"}
     assert {name for name, metric in METRICS.items() if metric.improves(0.8, 0.9)} == lower
@@ -264,6 +296,7 @@ def test_scores_that_are_reported():
     [
         (MAE, [[5.0], [5.0]], "is 5 for every training molecule"),
         (MAE, [[0.0], [1e19]], "put the targets on another scale"),
+        (MAE, [[0.0], [1e-31]], "differ by less than 1e-30: put the targets on another scale"),
         (MAE, [[0.0], [np.inf]], "of training molecule 1 .counted from 0. is infinite"),
         (HIV, [[0.0], [2.0], [1.0]], "labels other than 0 and 1"),
     ],

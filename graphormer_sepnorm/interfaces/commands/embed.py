@@ -13,7 +13,7 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 @in_first_process
 def embed(
-    model: Annotated[str, typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
+    model: Annotated[str, typer.Argument(help="Run folder, weights file, name of shipped weights, or minimol.")],
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .gz of these, or -.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet or .csv.")],
     smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
@@ -25,16 +25,18 @@ def embed(
 ) -> None:
     """Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.
 
+    With minimol as the model, the embeddings of MiniMol, for pretrain --teacher; that needs the extra "teacher".
+
     Example: graphormer-sepnorm embed zinc-subset molecules.csv -o embeddings.npz
     """
     with leaving_at_once():
-        from graphormer_sepnorm.inference.embed_table import embed_table
-        from graphormer_sepnorm.inference.predict import load_embedder, stripping_salts
+        from graphormer_sepnorm.inference.embed_table import embed_table, find_embedder
+        from graphormer_sepnorm.inference.predict import stripping_salts
         from graphormer_sepnorm.system.device import choose, computing
 
     started = time.perf_counter()
     with computing(choose(device, precision)):
-        embedder = load_embedder(model)
+        embedder = find_embedder(model)
         if strip_salts:
             stripping_salts(embedder)
         result = embed_table(embedder, source, out, smiles_column, delimiter, resume)

@@ -1,20 +1,33 @@
 """``graphormer-sepnorm info``."""
 
 import json
+import time
 from typing import Annotated
 
 import typer
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
 @in_first_process
-def info(model: Annotated[str, typer.Argument(help="Run folder, weights file, or name of shipped weights.")]) -> None:
+def info(
+    model: Annotated[str | None, typer.Argument(help="Run folder, weights file, or name of shipped weights.")] = None,
+    cache: Annotated[bool, typer.Option("--cache", help="Say what the cache holds, and its limit.")] = False,
+) -> None:
     """Say what a model is: architecture, training data, scores, vocabulary, licence.
+
+    With --cache and without a model: the folder of what was computed and can be computed again, its entries with the
+    latest last, and the size beyond which the earliest are removed, which GRAPHORMER_SEPNORM_CACHE_GB sets.
 
     Example: graphormer-sepnorm info zinc-subset
     """
+    if (model is None) != cache:
+        raise InputError("name a model, or give --cache, and not both")
+    if model is None:
+        print_cache()
+        return
     with leaving_at_once():
         from graphormer_sepnorm.runs.info import as_text, describe_model
         from graphormer_sepnorm.runs.zoo import resolve_model
@@ -22,3 +35,16 @@ def info(model: Annotated[str, typer.Argument(help="Run folder, weights file, or
     facts = describe_model(resolve_model(model))
     print(as_text(facts))
     print(json.dumps(facts))
+
+
+def print_cache() -> None:
+    """The entries of the cache, a line for each, and their sum as JSON."""
+    from graphormer_sepnorm.system.cache import entries, limit_bytes
+    from graphormer_sepnorm.system.files import cache_root
+
+    found = entries()
+    for entry in found:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
+        print(f"{used} {entry.bytes / 1e6:12,.1f} MB  {entry.path.relative_to(cache_root())}")
+    total = sum(entry.bytes for entry in found)
+    print(json.dumps({"cache": str(cache_root()), "entries": len(found), "bytes": total, "limit": int(limit_bytes())}))

@@ -27,10 +27,6 @@ Precision = Annotated[
 TrainingPrecision = Annotated[
     Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the matrix products; auto: the recipe's.")
 ]
-Processes = Annotated[
-    int,
-    typer.Option(min=1, help="Copies of itself, each on one core, that train together."),
-]
 SplitColumn = Annotated[
     str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
 ]

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Device, Processes, TrainingPrecision, with_given
+from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, with_given
 from graphormer_sepnorm.system.signals import leaving_at_once
+from graphormer_sepnorm.training.objectives import OBJECTIVES
 
 
 def pretrain(
@@ -19,27 +20,31 @@ def pretrain(
     size: Annotated[
         Literal["mini", "small", "base"], typer.Option(help="About 0.2, 1 or 3 million parameters.")
     ] = "small",
+    objective: Annotated[
+        str, typer.Option(help=f"What it learns to predict: {', '.join(OBJECTIVES)}.")
+    ] = "descriptors",
     epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default 6.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
-    processes: Processes = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
 ) -> None:
     """Pre-train a Graphormer on molecules without labels, to be fine-tuned by train --from OUT.
 
-    It learns to predict RDKit's descriptors, which are computed once and kept in the cache.
+    What it learns to predict, such as RDKit's descriptors, is computed once and kept in the cache.
 
     Example: graphormer-sepnorm pretrain --smiles library.csv --size base --out runs/pretrained
     """
     with leaving_at_once():
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.training.objectives import find_objective
         from graphormer_sepnorm.training.pretrain import SIZES, pretrain
         from graphormer_sepnorm.training.settings import in_precision
 
     train_config = in_precision(with_given(SIZES[size].train, {"epochs": epochs, "seed": seed}), precision)
+    recipe = replace(SIZES[size], train=train_config)
     with computing(choose(device)):
-        result = pretrain(smiles, replace(SIZES[size], train=train_config), out, smiles_column, resume, processes)
+        result = pretrain(smiles, find_objective(objective), recipe, out, smiles_column, resume)
     if result["skipped"]:
         print(f"{result['skipped']} rows were skipped: they have no molecule that can be read", file=sys.stderr)
     print(json.dumps(result))

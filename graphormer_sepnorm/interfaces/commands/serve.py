@@ -1,5 +1,6 @@
 """``graphormer-sepnorm serve``."""
 
+import contextlib
 import json
 import os
 import re
@@ -17,12 +18,12 @@ from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import advising, leaving_at_once
 
 TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
-MOST_CONNECTIONS = 200
+MOST_CONNECTIONS = 2000
 
 
 @in_first_process
 def serve(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models to average.")],
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="PredictionService to average.")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
     host: Annotated[
         str, typer.Option(help="Address to listen at; another than of this machine alone asks for a token.")
@@ -52,34 +53,49 @@ def serve(
             from graphormer_sepnorm.interfaces.web.app import make_app
         except ModuleNotFoundError as error:
             raise InputError(f"the page needs {error.name}: pip install 'graphormer_sepnorm[web]'") from None
-        from graphormer_sepnorm.interfaces.web.job_queue import Desk, Limits, Shelf
+        from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
+        from graphormer_sepnorm.interfaces.web.jobs import ResultStore
         from graphormer_sepnorm.interfaces.web.middleware import is_local
+        from graphormer_sepnorm.interfaces.web.punctual import PunctualProtocol
         from graphormer_sepnorm.interfaces.web.worker import Worker
         from graphormer_sepnorm.system.files import cache_root
 
+    allow_open_files(2 * MOST_CONNECTIONS)
     local = is_local(host)
     token = None if local else find_token()
     with listening(host, port) as listener:
-        shelf = Shelf(keep or cache_root() / "tables")
-        limits = Limits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
-        desk = Desk(Worker(models_of, models, confidence, device, precision), limits, shelf)
+        store = ResultStore(keep or cache_root() / "tables")
+        limits = JobLimits(int(max_megabytes * 1e6), max_rows, max_minutes * 60)
+        queue = JobQueue(Worker(service_of, models, confidence, device, precision), limits, store)
         try:
             names = (host, "localhost", "127.0.0.1", "::1") if local else None
             config = uvicorn.Config(
-                make_app(desk, token, names),
+                make_app(queue, token, names),
                 log_level="warning",
                 access_log=False,
                 server_header=False,
                 limit_concurrency=MOST_CONNECTIONS,
+                http=PunctualProtocol,
             )
             address = address_of(listener, host)
             entrance = f"{address}/?token={token}" if token else f"{address}/"
             print(f"open {entrance} in a browser; Ctrl-C closes the page", file=sys.stderr)
-            print(json.dumps({"address": address, "kept": str(shelf.folder)}), flush=True)
-            with advising(f"finished tables are kept in {shelf.folder}"):
+            print(json.dumps({"address": address, "kept": str(store.folder)}), flush=True)
+            with advising(f"finished tables are kept in {store.folder}"):
                 uvicorn.Server(config).run(sockets=[listener])
         finally:
-            desk.close()
+            queue.close()
+
+
+def allow_open_files(number: int) -> None:
+    """Lets this process have so many files and sockets open, as far as the system permits."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def find_token() -> str:
@@ -90,13 +106,13 @@ def find_token() -> str:
     return token
 
 
-def models_of(
+def service_of(
     names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
 ) -> object:
     """What the computing process has; the process of the page does not import it."""
-    from graphormer_sepnorm.interfaces.web.models import load_models
+    from graphormer_sepnorm.interfaces.web.service import load_service
 
-    return load_models(names, confidence, device, precision)
+    return load_service(names, confidence, device, precision)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -16,7 +16,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import (
     Balance,
     Device,
-    Processes,
     Root,
     Settings,
     SplitColumn,
@@ -103,7 +102,6 @@ def train(
     settings: Settings = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
-    processes: Processes = 1,
     out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
     start: Annotated[
@@ -123,7 +121,7 @@ def train(
         from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.system.torchrun import rank
-        from graphormer_sepnorm.tables.labels import TableOptions, read_weights, table_task, task_of_table
+        from graphormer_sepnorm.tables.labels import TableOptions, read_weights, read_whole, table_task, task_of_table
         from graphormer_sepnorm.tables.prepared_table import TABLE
         from graphormer_sepnorm.tables.splits import Sizes, read_sizes
         from graphormer_sepnorm.training.experiment import train_run
@@ -178,7 +176,8 @@ def train(
             raise InputError("--dataset and --csv exclude each other")
         targets = (*(target_columns or ()), *(more_targets or ()))
         sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
-        guess = task_of_table(csv, targets, task, smiles_column, delimiter)
+        content = read_whole(csv, smiles_column, delimiter)
+        guess = task_of_table(content, targets, task)
         if guess.sentence and rank() == 0:
             print(guess.sentence, file=sys.stderr)
         if loss is not None and guess.kind != "regression":
@@ -204,14 +203,14 @@ def train(
     started = time.perf_counter()
     with computing(compute):
         if csv is None:
-            result = train_run(config, folder, root, resume, processes=processes)
+            result = train_run(config, folder, root, resume)
         else:
             table = replace(table, seed=config.train.seed)
-            plan = Plan(ensemble or (MEMBERS if recipe == "foundation" else 1), baseline, blend, resume, processes)
+            plan = Plan(ensemble or (MEMBERS if recipe == "foundation" else 1), baseline, blend, resume)
             if folds is None:
-                result = train_table(table, config, folder, plan)
+                result = train_table(table, config, folder, plan, content)
             else:
-                result = train_folds(table, config, folder, plan)
+                result = train_folds(table, config, folder, plan, content)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
             if result["duplicates"]:

@@ -71,7 +71,7 @@ def tune(
         from graphormer_sepnorm.search.search_space import fixed_by
         from graphormer_sepnorm.search.tune import Limits, tune, verdict
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.tables.labels import TableOptions, table_task, task_of_table
+        from graphormer_sepnorm.tables.labels import TableOptions, read_whole, table_task, task_of_table
         from graphormer_sepnorm.tables.prepared_table import TABLE
         from graphormer_sepnorm.tables.splits import Sizes, read_sizes
         from graphormer_sepnorm.training.settings import in_precision, with_settings
@@ -84,7 +84,8 @@ def tune(
     targets = (*target_columns, *(more_targets or ()))
     sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
     division = (split, split_column, sizes, balance, train.seed)
-    guess = task_of_table(csv, targets, task, smiles_column, delimiter)
+    content = read_whole(csv, smiles_column, delimiter)
+    guess = task_of_table(content, targets, task)
     if guess.sentence:
         print(guess.sentence, file=sys.stderr)
     table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, guess.classes)
@@ -93,7 +94,8 @@ def tune(
     table = replace(table, seed=config.train.seed)
     limits = Limits(trials, processes, None if time_limit is None else 60 * time_limit)
     with computing(compute):
-        result = tune(table, config, out, limits, fixed=fixed_by(settings or ()), resume=resume, compare=compare)
+        fixed = fixed_by(settings or ())
+        result = tune(table, config, out, limits, fixed=fixed, resume=resume, compare=compare, content=content)
     if compare:
         print(verdict(result, recipe))
     print(json.dumps(result))

@@ -1,20 +1,31 @@
-"""What every request passes: whose page it is for, who may ask, how large it may be, and the headers of the answer."""
+"""What every request passes: by what name, from which page, by whom and how fast; and the headers of the answer.
 
+Starlette's middleware checks the name of the host, the token, and the size of a request.
+"""
+
+import asyncio
 import hmac
 import ipaddress
-from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from collections.abc import Sequence
+from urllib.parse import urlsplit
 
+from fastapi.security.utils import get_authorization_scheme_param
+from starlette.authentication import AuthenticationBackend, AuthenticationError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.middleware import Middleware
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "graphormer-sepnorm-token"
 OPEN_PATHS = ("/static/", "/enter")
 READING = ("GET", "HEAD")
-DRAINED = 10  # times the limit, so that a browser reads why instead of a broken connection
+SECONDS_FOR_BODY = 20.0
+LEAST_BYTES_PER_SECOND = 5_000  # that let a body take longer
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -29,6 +40,27 @@ HEADERS = {
 }
 
 
+def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:
+    """What requests pass, in this order.
+
+    Args:
+        most_bytes: of a request.
+        token: that a request has to show, as a cookie or as ``Authorization: Bearer``; None: nothing.
+        names: of this machine in requests, which other names that are made to point here are not; None: any.
+    """
+    found = [Middleware(SafeHeaders)]
+    if names is not None:
+        hosts = [f"[{name}]" if ":" in name else name for name in names]
+        found.append(Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
+    found.append(Middleware(OwnPageOnly))
+    if token is not None:
+        tokens = TokenBackend(token)
+        found.append(Middleware(AuthenticationMiddleware, backend=tokens, on_error=tokens.refuse))
+    found.append(Middleware(StatedSize, most_bytes=most_bytes))
+    found.append(Middleware(RequestBodyLimitMiddleware, max_body_size=most_bytes))
+    return [*found, Middleware(TimelyBody)]
+
+
 def is_local(host: str) -> bool:
     """Whether an address is reached from this machine alone."""
     try:
@@ -37,125 +69,128 @@ def is_local(host: str) -> bool:
         return False
 
 
-class Gate:
-    """Lets requests through to a page.
+class SafeHeaders:
+    """Adds headers that keep a page to itself, where an answer has none of that name."""
 
-    Args:
-        app: the page.
-        most_bytes: of a request.
-        token: what a request has to show, as a cookie or as ``Authorization: Bearer``; None: nothing.
-        names: of this machine in requests, which other names that are made to point here are not; None: any.
-    """
-
-    def __init__(self, app: ASGIApp, most_bytes: int, token: str | None = None, names: Iterable[str] | None = None):
-        self.app, self.most_bytes, self.token = app, most_bytes, token
-        self.names = None if names is None else frozenset(names)
+    def __init__(self, app: ASGIApp):
+        self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, send_safely)
+
+
+class OwnPageOnly:
+    """Refuses what a page of another server sends; programs say nothing of pages."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in READING and not is_of_this_page(Headers(scope=scope)):
+            refused = refusal(scope["path"], 403, "this request comes from another page")
+            await refused(scope, receive, send)
+        else:
             await self.app(scope, receive, send)
-        elif scope["type"] == "http":
-            headers = Headers(scope=scope)
-            refused = self.refusal(scope, headers)
-            if refused is None and too_long(headers, self.most_bytes):
-                await drain(receive, DRAINED * self.most_bytes)
-                refused = PlainTextResponse(self.size_problem(), 413)
-            await (refused or self.app)(scope, self.limited(receive), with_headers(send))
-
-    def size_problem(self) -> str:
-        return f"this is too large: a request has at most {self.most_bytes / 1e6:g} MB"
-
-    def refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        """The answer to a request that may not pass."""
-        if self.names is not None and host_name(headers.get("host", "")) not in self.names:
-            return PlainTextResponse("this page is not known by that name", 421)
-        if scope["method"] not in READING and not is_of_this_page(headers):
-            return PlainTextResponse("this request comes from another page", 403)
-        if self.token is None or scope["path"].startswith(OPEN_PATHS) or self.is_known(headers):
-            return None
-        query = parse_qsl(scope["query_string"].decode("latin-1"))
-        given = dict(query).get("token")
-        if scope["method"] == "GET" and given is not None and same(given, self.token):
-            rest = urlencode([item for item in query if item[0] != "token"])
-            return self.admit(scope["path"] + (f"?{rest}" if rest else ""))
-        if scope["path"].startswith("/api/"):
-            return PlainTextResponse("give the token: Authorization: Bearer TOKEN", 401, {"WWW-Authenticate": "Bearer"})
-        return RedirectResponse("/enter", 303)
-
-    def admit(self, path: str) -> Response:
-        """Gives the cookie and leads on to a page of this server."""
-        assert self.token is not None
-        response = RedirectResponse("/" + path.lstrip("/\\"), 303)
-        response.set_cookie(COOKIE, self.token, httponly=True, samesite="strict")
-        return response
-
-    def is_known(self, headers: Headers) -> bool:
-        assert self.token is not None
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and same(given.strip(), self.token):
-            return True
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return cookie is not None and same(cookie.value, self.token)
-
-    def limited(self, receive: Receive) -> Receive:
-        """As ``receive``, for requests that do not say how long they are, too."""
-        seen = 0
-
-        async def receive_some() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self.most_bytes:
-                raise HTTPException(413, self.size_problem())
-            return message
-
-        return receive_some
-
-
-def same(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode(errors="replace"), token.encode())
-
-
-def host_name(host: str) -> str | None:
-    """The name in a Host header, without its port."""
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
 
 
 def is_of_this_page(headers: Headers) -> bool:
-    """Whether no page of another server sent this; programs say nothing of pages."""
     origin = headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != headers.get("host"):
         return False
     return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
 
 
-def too_long(headers: Headers, most_bytes: int) -> bool:
-    length = headers.get("content-length", "")
-    return length.isdecimal() and int(length) > most_bytes
+class TokenBackend(AuthenticationBackend):
+    """Lets those in who show the token."""
+
+    def __init__(self, token: str):
+        self.token = token
+
+    async def authenticate(self, conn: HTTPConnection) -> None:
+        """Raises AuthenticationError for a request that may not pass."""
+        if not conn.url.path.startswith(OPEN_PATHS) and not self.is_known(conn):
+            raise AuthenticationError("give the token: Authorization: Bearer TOKEN")
+
+    def is_known(self, conn: HTTPConnection) -> bool:
+        kind, given = get_authorization_scheme_param(conn.headers.get("authorization"))
+        if kind.lower() == "bearer" and same(given, self.token):
+            return True
+        return same(conn.cookies.get(COOKIE, ""), self.token)
+
+    def refuse(self, conn: HTTPConnection, error: Exception) -> Response:
+        """Leads a person to the page that asks for the token, or on where the address has it; a program is told."""
+        if conn.scope["method"] == "GET" and same(conn.query_params.get("token", ""), self.token):
+            rest = conn.url.remove_query_params("token")
+            return admit(rest.path + (f"?{rest.query}" if rest.query else ""), self.token)
+        if conn.url.path.startswith("/api/"):
+            return refusal(conn.url.path, 401, str(error), {"WWW-Authenticate": "Bearer"})
+        return RedirectResponse("/enter", 303)
 
 
-async def drain(receive: Receive, most_bytes: int) -> None:
-    """Takes a request and throws it away, as far as ``most_bytes``."""
-    seen = 0
-    while seen < most_bytes:
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if message["type"] == "http.disconnect" or not message.get("more_body"):
-            return
+def admit(path: str, token: str) -> Response:
+    """Gives the cookie and leads on to a page of this server."""
+    response = RedirectResponse("/" + path.lstrip("/\\"), 303)
+    response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+    return response
 
 
-def with_headers(send: Send) -> Send:
-    async def send_safely(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-        await send(message)
+def same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="replace"), token.encode())
 
-    return send_safely
+
+def refusal(path: str, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    """A sentence, as JSON below ``/api`` and as text elsewhere."""
+    if path.startswith("/api/"):
+        return JSONResponse({"detail": sentence}, status, headers)
+    return PlainTextResponse(sentence, status, headers)
+
+
+class StatedSize:
+    """Refuses with a sentence a request that says that it is too large; Starlette's middleware counts all others."""
+
+    def __init__(self, app: ASGIApp, most_bytes: int):
+        self.app, self.most_bytes = app, most_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        stated = Headers(scope=scope).get("content-length", "") if scope["type"] == "http" else ""
+        if stated.isdecimal() and int(stated) > self.most_bytes:
+            await refusal(scope["path"], 413, too_large(self.most_bytes))(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+
+def too_large(most_bytes: int) -> str:
+    return f"this is too large: a request has at most {most_bytes / 1e6:g} MB"
+
+
+class TimelyBody:
+    """Gives up a request whose body comes too slowly: ``SECONDS_FOR_BODY``, more as far as it comes fast enough."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = asyncio.get_running_loop().time()
+        seen, is_whole = 0, False
+
+        async def receive_in_time() -> Message:
+            nonlocal seen, is_whole
+            if is_whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(started + SECONDS_FOR_BODY + seen / LEAST_BYTES_PER_SECOND):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, "the request came too slowly", {"Connection": "close"}) from None
+            seen += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
+            return message
+
+        await self.app(scope, receive_in_time if scope["type"] == "http" else receive, send)

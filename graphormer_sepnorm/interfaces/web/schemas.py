@@ -1,11 +1,14 @@
 """What the worker gives and the page and its JSON show."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
+JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
 
-class Facts(BaseModel):
+
+class ModelFacts(BaseModel):
     """What is known of the models before the first molecule."""
 
     model: str = Field(description="name of the model; of several, joined by +")
@@ -18,7 +21,7 @@ class Facts(BaseModel):
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
 
-class Prediction(BaseModel):
+class TargetPrediction(BaseModel):
     """A target of a molecule."""
 
     value: float = Field(description="on the target's own scale, or a probability")
@@ -27,11 +30,11 @@ class Prediction(BaseModel):
     high: float | None = Field(default=None, description="upper end of the interval")
 
 
-class Answer(BaseModel):
+class MoleculePrediction(BaseModel):
     """What the models say of a molecule."""
 
     error: str = Field(default="", description="why there is no prediction; empty where there is one")
-    predictions: dict[str, Prediction] = Field(default={}, description="by target")
+    predictions: dict[str, TargetPrediction] = Field(default={}, description="by target")
     similarity: float | None = Field(default=None, description="Tanimoto, to the nearest training molecule")
     nearest: str = Field(default="", description="SMILES of that training molecule; empty if it was not kept")
     warning: str = Field(default="", description="what the training molecules did not have")
@@ -44,7 +47,7 @@ class Atom(BaseModel):
     contribution: float
 
 
-class Atoms(BaseModel):
+class AtomContributions(BaseModel):
     """Which atoms a prediction rests on."""
 
     caption: str
@@ -54,8 +57,39 @@ class Atoms(BaseModel):
     picture: str = Field(description="SVG")
 
 
+class Problem(BaseModel):
+    """Why a request was not answered."""
+
+    detail: str = Field(description="one sentence")
+
+
+class SmilesList(BaseModel):
+    """Molecules to predict."""
+
+    smiles: list[str] = Field(min_length=1, examples=[["CCO", "c1ccccc1O"]])
+
+
+class JobStatus(BaseModel):
+    """How far a table is."""
+
+    id: str = Field(description="the table's, for the other addresses")
+    state: JobState
+    problem: str = Field(description="why it failed")
+    rows: int = Field(description="in the table; 0 until it is read")
+    done: int
+    unreadable: int = Field(description="rows so far without a prediction")
+
+
+class RowPrediction(MoleculePrediction):
+    """A row of a table with its answer."""
+
+    row: int = Field(description="from 0")
+    smiles: str
+    fields: dict[str, str] = Field(description="what the row had, by column")
+
+
 @dataclass(frozen=True)
-class Record:
+class TableRow:
     """A row of a table as it was read.
 
     Its texts are those of the file; bytes that are not UTF-8 are surrogates, as Python's ``surrogateescape`` has them.
@@ -67,8 +101,8 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Records:
+class TableRows:
     """A whole table as it was read."""
 
     columns: list[str]
-    rows: list[Record]
+    rows: list[TableRow]

@@ -1,26 +1,28 @@
-"""A process that computes and that can be ended in the middle of it, when a question takes too long."""
+"""A process that computes, of pebble's: it is ended when a question takes too long, and then started again."""
 
 import multiprocessing
-import signal
+import threading
 import traceback
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
+
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from graphormer_sepnorm.errors import InputError
 
-SPAWN = multiprocessing.get_context("spawn")
 SECONDS_TO_START = 600
+IS_MADE = ""  # the first question, which no method answers
 
 
-class Lost(Exception):
+class NoAnswer(Exception):
     """A question has no answer; the message says why."""
 
 
 class Worker:
-    """Asks an object in another process, which is started anew when it was ended or has crashed.
+    """Asks an object in another process, which is started again when it was ended or has crashed.
 
-    For one thread at a time.
+    One thread asks; another one may ``interrupt``.
 
     Args:
         make: gives the object; runs in the other process.
@@ -32,15 +34,19 @@ class Worker:
 
     def __init__(self, make: Callable[..., object], *arguments: object):
         self.recipe = make, arguments
-        self.process: BaseProcess | None = None
-        self.start()
+        self.pool = self.new_pool()
+        self.asked: ProcessFuture | None = None
+        self.is_open = True
+        self.scheduling = threading.Lock()
+        try:
+            self.ask(SECONDS_TO_START, IS_MADE)
+        except InputError:
+            self.end()
+            raise
 
-    def start(self) -> None:
-        self.connection, other = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=answer_questions, args=(other, *self.recipe), daemon=True)
-        self.process.start()
-        other.close()
-        self.receive(SECONDS_TO_START)
+    def new_pool(self) -> ProcessPool:
+        context = multiprocessing.get_context("spawn")
+        return ProcessPool(1, initializer=make_object, initargs=self.recipe, context=context)
 
     def ask(self, seconds: float, question: str, *arguments: object) -> object:
         """What a method of the object returns.
@@ -51,67 +57,57 @@ class Worker:
 
         Raises:
             InputError: that of the method.
-            Lost: it took too long, it failed, or the process crashed.
+            NoAnswer: it took too long, it failed, or the process crashed.
         """
-        if self.process is None:
-            self.start()
         try:
-            self.connection.send((question, arguments))
-        except OSError:
-            self.end()
-            raise Lost("the computing process has ended") from None
-        return self.receive(seconds)
+            return self.schedule(seconds, question, arguments).result(seconds + SECONDS_TO_START)
+        except TimeoutError:
+            raise NoAnswer(f"it took more than {seconds:g} seconds") from None
+        except (ProcessExpired, BrokenProcessPool):
+            raise NoAnswer("the computing process crashed") from None
+        except (CancelledError, RuntimeError):  # pebble's of a pool that is not active
+            raise NoAnswer("the computing process has ended") from None
 
-    def receive(self, seconds: float) -> object:
-        try:
-            if not self.connection.poll(seconds):
-                self.end()
-                raise Lost(f"it took more than {seconds:g} seconds")
-            answer = self.connection.recv()
-        except (EOFError, OSError):
-            self.end()
-            raise Lost("the computing process crashed") from None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+    def schedule(self, seconds: float, question: str, arguments: tuple) -> ProcessFuture:
+        with self.scheduling:
+            if self.is_open and not self.pool.active:
+                self.pool = self.new_pool()
+            self.asked = self.pool.schedule(answer, [question, arguments], timeout=seconds)
+        return self.asked
 
     def interrupt(self) -> None:
-        """Ends the process, whatever it is doing, for another thread: the one that asks loses its question."""
-        process = self.process
-        if process is not None:
-            process.kill()
+        """Lets the question that is being answered have no answer, and no other be asked; for another thread."""
+        with self.scheduling:
+            self.is_open = False
+            self.pool.stop()
+        if self.asked is not None:
+            self.asked.cancel()
 
     def end(self) -> None:
-        """Ends the process and tidies up."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.join()
-            self.connection.close()
-            self.process = None
+        """Ends the process, whatever it is doing."""
+        self.interrupt()
+        self.pool.join()
 
 
-def answer_questions(connection: Connection, make: Callable[..., object], arguments: tuple) -> None:
-    """What the other process does, until nobody can ask any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+made: object = None  # in the other process: the object, or the InputError instead of it
+
+
+def make_object(make: Callable[..., object], arguments: tuple) -> None:
+    global made
     try:
-        asked = make(*arguments)
+        made = make(*arguments)
     except InputError as error:
-        connection.send(error)
-        return
-    connection.send(None)
-    while True:
-        try:
-            question, details = connection.recv()
-        except EOFError:
-            return
-        connection.send(answer(asked, question, details))
+        made = error
 
 
-def answer(asked: object, question: str, details: tuple) -> object:
+def answer(question: str, arguments: tuple) -> object:
+    """What a method of the object returns, in the other process; raises InputError or NoAnswer."""
+    if isinstance(made, InputError):
+        raise made
     try:
-        return getattr(asked, question)(*details)
+        return None if question == IS_MADE else getattr(made, question)(*arguments)
     except InputError as error:
-        return InputError(str(error))
+        raise InputError(str(error)) from None
     except Exception as error:
         traceback.print_exc()
-        return Lost(f"the computation failed: {type(error).__name__}")
+        raise NoAnswer(f"the computation failed: {type(error).__name__}") from None

@@ -39,3 +39,8 @@ def test_descriptors_are_kept_and_a_damaged_file_is_written_anew(tmp_path):
 def test_many_are_those_of_each_and_none_are_none(tmp_path):
     np.testing.assert_array_equal(all_descriptors(["CCO", "CC"], tmp_path), descriptors(["CCO", "CC"]))
     assert all_descriptors([], tmp_path).shape == (0, len(NAMES))
+
+
+def test_a_byte_that_is_not_utf8_costs_its_row_alone(tmp_path):
+    rows = kept_descriptors(tmp_path, ["CCO", "C\udce9", "CC caf\udce9"])
+    assert np.isnan(rows[1]).all() and not np.isnan(rows[[0, 2]]).all(axis=1).any()

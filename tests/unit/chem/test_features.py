@@ -1,3 +1,4 @@
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -6,12 +7,13 @@ import pytest
 from ogb.utils.mol import smiles2graph
 from rdkit import Chem
 
-from graphormer_sepnorm.chem import features, properties
+from graphormer_sepnorm.chem.descriptors import descriptors
 from graphormer_sepnorm.chem.features import (
     FEATURIZERS,
     ZINC_ATOM_TYPES,
     Featurizer,
     looked_at,
+    read_graphs,
     read_molecules,
     without_salts,
 )
@@ -58,7 +60,10 @@ def test_zinc_atoms_by_hand():
         "C[C@H](N)O": ["C", "C H1", "N", "O"],
         "C[NH3+]": ["C", "N H3 +"],
         "CC(=O)[O-]": ["C", "C", "O", "O -"],
-        "[PH3]": ["P"],  # ZINC has none with three hydrogens
+        "c1cc[nH]c1": ["C", "C", "C", "N", "C"],
+        "[CH3][13CH2][OH]": ["C", "C", "O"],
+        "[H]C([H])([H])N([H])[H]": ["C", "N"],
+        "[PH3]": ["P"],
     }
     for smiles, names in expected.items():
         assert [ZINC_ATOM_TYPES[row[0]] for row in FEATURIZERS["zinc"].graph(smiles).x] == names
@@ -74,7 +79,19 @@ def test_odd_molecules_are_read(smiles):
 
 @pytest.mark.parametrize(
     ("smiles", "message"),
-    [("[Na+]", "element Na is not"), ("[NH3]->[Cu]", "is not in this model's vocabulary"), ("C" * 1001, "1,001 atoms")],
+    [
+        ("[Na+]", "element Na is not"),
+        ("[NH3]->[Cu]", "is not in this model's vocabulary"),
+        ("C" * 1001, "1,001 atoms"),
+        ("[CH3]", r"the atom \[CH3\] with 1 unpaired electron is not in this model's vocabulary"),
+        ("[CH2]", r"\[CH2\] with 2 unpaired electrons is not"),
+        ("[C-5]", r"\[C-5\] is not"),
+        ("[C+10]", r"\[C\+10\] with 14 unpaired electrons is not"),
+        ("[O-2]", r"\[O-2\] is not"),
+        ("[N]=O", r"\[N\] with 1 unpaired electron is not"),
+        ("[NH4+]", r"\[NH4\+\] is not"),
+        ("[Cl-]", r"\[Cl-\] is not"),
+    ],
 )
 def test_molecules_outside_the_vocabulary_are_refused(smiles, message):
     with pytest.raises(InputError, match=message):
@@ -121,17 +138,17 @@ def test_nothing_packs_into_no_molecules():
 
 def test_strict_reading_names_the_first_row_that_cannot_be_read():
     with pytest.raises(InputError, match=r"row 12 \(counted from 0\): 'C\(' is not a valid SMILES"):
-        read_molecules("ogb", ["CC", "C", "C(", ""], strict=True, first_row=10)
-    assert len(read_molecules("ogb", ["CC", "C"], strict=True).graphs) == 2
+        read_graphs("ogb", ["CC", "C", "C(", ""], first_row=10)
+    assert len(read_graphs("ogb", ["CC", "C"])) == 2
 
 
-@pytest.mark.parametrize("featurizer", FEATURIZERS)
+@pytest.mark.parametrize("featurizer", ["ogb", "mol"])
 def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_key(featurizer, monkeypatch):
-    parsed = []
+    parsed, parse = [], Chem.MolFromSmiles
 
-    def read(smiles):
-        parsed.append(smiles)
-        return read_smiles(smiles)
+    def parsing(text, *arguments, **options):
+        parsed.append(text)
+        return parse(text, *arguments, **options)
 
     smiles = ["c1ccccc1C", "C(", "CCO"]
     error = read_molecules(featurizer, smiles).errors[1]
@@ -140,10 +157,25 @@ def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_k
         ("", "", error),
         ("", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", ""),
     ]
-    for module in (features, properties):
-        monkeypatch.setattr(module, "read_smiles", read)
+    monkeypatch.setattr(Chem, "MolFromSmiles", parsing)
     assert structures_or_errors(featurizer, smiles) == expected
-    assert parsed == smiles
+    assert [text for text in parsed if text != "C("] == ["c1ccccc1C", "CCO"]
+
+
+@pytest.mark.parametrize("featurizer", FEATURIZERS)
+def test_features_leave_the_molecule_as_it_was_read(featurizer):
+    text = "C[C@H](F)c1cc[nH]c1"
+    (mol,) = read_molecules(featurizer, [text]).mols
+    assert mol.ToBinary(int(Chem.PropertyPickleOptions.AllProps)) == read_smiles(text).ToBinary(
+        int(Chem.PropertyPickleOptions.AllProps)
+    )
+
+
+def test_molecules_know_what_was_read_also_in_another_process():
+    smiles = ["OCC", "C(", "[CH3:1][CH2:2]O", *REFUSED_BY_STRICT_RDKIT]
+    molecules = pickle.loads(pickle.dumps(read_molecules("ogb", smiles)))
+    assert molecules.canonical[:3] == ["CCO", "", "CCO"] and molecules.mols[1] is None
+    np.testing.assert_array_equal(descriptors(molecules.mols), descriptors(smiles))
 
 
 @pytest.mark.parametrize("featurizer", ["zinc", "ogb", "mol"])

@@ -75,6 +75,7 @@ def predict():
     return run
 
 
+@pytest.mark.slow
 def test_a_prediction_does_not_depend_on_how_a_smiles_is_written(predict):
     sample = sample_table().smiles
     written = [*pd.read_csv(DRUGS).smiles, *sample[sample.str.contains("@|/")][:60], *SYMMETRIC]

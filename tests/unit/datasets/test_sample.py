@@ -108,7 +108,7 @@ def test_another_seed_gives_other_molecules():
     assert not first & {smiles for smiles, _, _ in itertools.islice(make_sample.sample_rows(seed=2), 20)}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_generator_repeats_the_file(tmp_path):
     path = tmp_path / "sample.csv.gz"
     make_sample.write_sample(path)

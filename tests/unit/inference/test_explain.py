@@ -28,7 +28,7 @@ from graphormer_sepnorm.inference.explain import (
     integrated_gradients,
 )
 from graphormer_sepnorm.inference.pictures import COLUMNS, PANEL_HEIGHT, PANEL_WIDTH, colour_scale, draw, write_pictures
-from graphormer_sepnorm.kernels.dense import DenseAttention
+from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import paper_encodings
 
@@ -63,7 +63,7 @@ def make_model(norm: str = "sepnorm", kind: str = "regression", norm_position: s
     return model.eval()
 
 
-@pytest.mark.parametrize("norm_position", ["post", "pre"])
+@pytest.mark.parametrize("norm_position", ["post", pytest.param("pre", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("further", [{}, FURTHER, LOCAL], ids=["paper", "further", "local"])
 def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_position, further):
@@ -132,7 +132,7 @@ def test_recorded_weights_are_those_that_mix_the_values():
     cls_bias, qkv = torch.randn(1, generator=generator), torch.randn(4, 12, generator=generator)
     attention = RecordedAttention(ptr, pair_bias, cls_bias)
     out = attention(qkv, 0.0)
-    torch.testing.assert_close(out, DenseAttention(ptr, pair_bias, cls_bias)(qkv, 0.0))
+    torch.testing.assert_close(out, PaddedAttention(ptr, pair_bias, cls_bias)(qkv, 0.0))
     torch.testing.assert_close(attention.weights[0] @ qkv[:, 8:], out)
 
 

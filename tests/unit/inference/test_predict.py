@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from rdkit import Chem
 from scipy.special import expit, logit
 
 from graphormer_sepnorm.chem.features import read_molecules
@@ -170,6 +171,32 @@ def test_a_forest_or_trust_of_other_targets_is_refused(tiny):
     for beside in ((forest, None), (None, trust), (None, Trust(fit_domain(["CCO"], np.zeros((1, 7)))))):
         with pytest.raises(InputError, match="models of another shape"):
             Predictor([tiny], *beside)
+
+
+def test_a_table_model_parses_a_molecule_once_and_prepares_it_once(monkeypatch):
+    """For its networks, its forest, its warnings, its nearest neighbour and its distance together."""
+    smiles = ["CCO", "c1ccccc1C", "C(", "CC(=O)[O-]"]
+    models = [tiny_model(seed=seed) for seed in range(3)]
+    forest = replace(fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 2), weight=0.5)
+    trust = Trust(fit_domain(["CCO", "CCN"], np.zeros((2, 16))))
+    comparer = Comparer(Predictor(models, forest, trust))
+    parsed, prepared = [], []
+    parse, prepare = Chem.MolFromSmiles, predict.in_memory
+
+    def parsing(text, *arguments, **options):
+        parsed.append(text)
+        return parse(text, *arguments, **options)
+
+    def preparing(graphs, encodings):
+        prepared.append(len(graphs))
+        return prepare(graphs, encodings)
+
+    monkeypatch.setattr(Chem, "MolFromSmiles", parsing)
+    monkeypatch.setattr(predict, "in_memory", preparing)
+    found = comparer.compute(read_molecules("ogb", smiles))
+    assert np.isfinite(found.values[[0, 1, 3]]).all() and np.isfinite(found.nearness.distance[[0, 1, 3]]).all()
+    assert [text for text in parsed if text != "C("] == ["CCO", "c1ccccc1C", "CC(=O)[O-]"]
+    assert prepared == [3]
 
 
 def test_the_digest_of_a_predictor_tells_forests_and_trusts_apart(tiny):

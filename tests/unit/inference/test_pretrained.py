@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from huggingface_hub import constants
+from huggingface_hub.utils import logging
 from torch_geometric.loader import DataLoader
 
 from graphormer_sepnorm import Graphormer
@@ -163,6 +165,17 @@ def test_a_name_that_is_nowhere(name, tmp_path):
         Graphormer.from_pretrained(name, local_files_only=True, cache_dir=tmp_path)
 
 
+def test_a_hub_that_cannot_be_reached_is_asked_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    logging.enable_propagation()
+    try:
+        with pytest.raises(InputError, match=r"neither a run folder.* nor a repository that could be downloaded"):
+            Graphormer.from_pretrained("owner/nothing", cache_dir=tmp_path)
+    finally:
+        logging.disable_propagation()
+    assert [record.message for record in caplog.records if "Retry" in record.message] == []
+
+
 def test_a_pickle_is_refused(tmp_path):
     torch.save({"weights": torch.zeros(1)}, tmp_path / "model.pt")
     with pytest.raises(InputError, match="not a readable safetensors file"):
@@ -255,6 +268,7 @@ def test_shipped_weights_load_by_name_with_their_card(name):
     assert find_recipe(name).train == model.run_config.train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(name):
     model = Graphormer.from_pretrained(name)

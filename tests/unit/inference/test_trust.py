@@ -24,6 +24,7 @@ from graphormer_sepnorm.inference.trust import (
     fit_intervals,
     load_trust,
     save_trust,
+    spread_of_models,
 )
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 
@@ -61,6 +62,11 @@ def test_intervals_are_wider_where_models_disagree():
     assert found.half_widths(0.5, column(0, 1, 3, np.nan)).tolist()[:3] == [[2], [4], [8]]
     assert np.isnan(found.half_widths(0.5, column(np.nan))).all()
     assert np.isnan(fit_intervals(column(1), column(0), column(0)).half_widths(0.5, column(np.nan))).all()
+
+
+def test_the_spread_of_models_is_theirs_however_small_it_is():
+    by_model = np.array([[[1e-25]], [[3e-25]]], np.float32)
+    assert spread_of_models(by_model)[0, 0] == pytest.approx(1e-25, rel=1e-6, abs=0)
 
 
 def test_missing_labels_are_not_counted():
@@ -280,3 +286,8 @@ def test_arrays_that_do_not_fit_are_refused(domain, tmp_path, name, values):
     save_arrays(path, {**arrays, name: values}, facts)
     with pytest.raises(InputError, match=r"damaged|is not what it should be"):
         load_trust(path)
+
+
+def test_a_name_behind_a_training_molecule_may_have_any_bytes():
+    domain = fit_domain(["CCO caf\udce9", "CC"])
+    assert domain.nearest(["CCO"])[0].tolist() == [1.0]

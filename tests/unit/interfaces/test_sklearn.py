@@ -58,11 +58,14 @@ class NumericEmbedder(NumericInput, GraphormerEmbedder):
 FLOAT32 = {"check_regressor_multioutput": "predictions are float32, as the model computes them"}
 
 
-@parametrize_with_checks(
-    [NumericRegressor(**TINY), NumericClassifier(**TINY), NumericEmbedder(estimator=NumericRegressor(**TINY))],
-    expected_failed_checks=lambda estimator: FLOAT32 if isinstance(estimator, NumericRegressor) else {},
-)
-def test_scikit_learns_checks(estimator, check):
+@parametrize_with_checks([NumericRegressor(**TINY)], expected_failed_checks=lambda estimator: FLOAT32)
+def test_scikit_learns_checks_of_the_regressor(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([NumericClassifier(**TINY), NumericEmbedder(estimator=NumericRegressor(**TINY))])
+def test_scikit_learns_checks_of_the_others(estimator, check):
     check(estimator)
 
 
@@ -77,6 +80,7 @@ def test_a_grid_search_over_numpy_numbers():
     assert set(search.best_params_) == {"lr", "layers"}
 
 
+@pytest.mark.slow
 def test_training_learns():
     learned = GraphormerRegressor(**{**TINY, "epochs": 30, "width": 16}, lr=1e-2, batch_size=8).fit(SMILES, LENGTH)
     assert learned.score(SMILES, LENGTH) > 0.8

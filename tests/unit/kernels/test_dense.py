@@ -1,59 +1,99 @@
 import math
 
+import pytest
 import torch
+from torch import Tensor
 
-from graphormer_sepnorm.kernels import dense
-from graphormer_sepnorm.kernels.dense import DenseAttention, GroupedAttention, lay_out_densely
+from graphormer_sepnorm.kernels.dense import PaddedAttention
 
 PTR = torch.tensor([0, 1, 3])  # one atom, two atoms
 NO_PAIRS, NO_CLS = torch.zeros(5, 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
 
 
-def qkv(values: list[float]) -> torch.Tensor:
+def qkv(values: list[float]) -> Tensor:
     """Queries and keys of zero, and these values of the CLS rows and the atoms, in one head of width 1."""
     v = torch.tensor(values, dtype=torch.float64).unsqueeze(1)
     return torch.cat([torch.zeros_like(v), torch.zeros_like(v), v], dim=1)
 
 
 def test_without_scores_each_molecule_averages_its_own_tokens():
-    out = DenseAttention(PTR, NO_PAIRS, NO_CLS)(qkv([1, 10, 3, 20, 60]), 0.0)  # CLS, CLS, atom, atom, atom
+    out = PaddedAttention(PTR, NO_PAIRS, NO_CLS)(qkv([1, 10, 3, 20, 60]), 0.0)  # CLS, CLS, atom, atom, atom
     torch.testing.assert_close(out, torch.tensor([[2, 30, 2, 30, 30]], dtype=torch.float64).t())
 
 
 def test_a_bias_weighs_pairs_and_a_factor_multiplies_weights():
     bias = NO_PAIRS.clone()
     bias[1] = math.log(4)  # of the second molecule's first atom with itself
-    out = DenseAttention(PTR, bias, NO_CLS)(qkv([1, 10, 3, 20, 60]), 0.0)
+    out = PaddedAttention(PTR, bias, NO_CLS)(qkv([1, 10, 3, 20, 60]), 0.0)
     torch.testing.assert_close(out[3, 0].item(), (10 + 4 * 20 + 60) / 6)
     factor = torch.ones_like(bias)
     factor[1] = 0.5
-    out = DenseAttention(PTR, bias, NO_CLS, factor)(qkv([1, 10, 3, 20, 60]), 0.0)
+    out = PaddedAttention(PTR, bias, NO_CLS, factor)(qkv([1, 10, 3, 20, 60]), 0.0)
     torch.testing.assert_close(out[3, 0].item(), (10 + 0.5 * 4 * 20 + 60) / 6)
 
 
 def test_values_of_pairs_are_laid_out_behind_the_cls():
-    real = torch.tensor([[True, False], [True, True]])
-    found = lay_out_densely(real, torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]]), torch.tensor([9.0]))
-    assert found[:, 0].tolist() == [[[9, 9, 9], [9, 1, 0], [9, 0, 0]], [[9, 9, 9], [9, 2, 3], [9, 4, 5]]]
+    pairs = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    (found,) = PaddedAttention(PTR, pairs, torch.tensor([9.0])).lay_out(pairs, torch.tensor([9.0]))
+    assert found.shape == (2, 1, 8, 8) and found.is_contiguous()
+    assert found[0, 0, :3, :3].tolist() == [[9, 9, 9], [9, 1, 0], [9, 0, 0]]
+    assert found[1, 0, :3, :3].tolist() == [[9, 9, 9], [9, 2, 3], [9, 4, 5]]
 
 
-def test_a_large_molecule_does_not_pad_the_others_to_its_size(monkeypatch):
-    """63 molecules of one atom and one of 150: scores of one group each, not of 64 padded molecules."""
+def leaves(sizes: list[int], heads: int = 2, width: int = 6) -> tuple[Tensor, list[Tensor]]:
+    """The offsets of molecules of these sizes, and all that their attention reads: random and with gradients."""
     torch.manual_seed(0)
-    sizes = torch.tensor([1] * 30 + [150] + [1] * 33)
-    ptr, heads, width = torch.cat([torch.zeros(1).long(), sizes.cumsum(0)]), 2, 6
-    rows, kind = len(sizes) + int(sizes.sum()), torch.float64
-    leaves = [torch.randn(int((sizes**2).sum()), heads, dtype=kind), torch.randn(heads, dtype=kind)]
-    leaves += [torch.rand_like(leaves[0]), torch.randn(rows, 3 * width, dtype=kind)]
-    leaves += [torch.randn(len(sizes), width, dtype=kind), torch.randn(rows, 2 * width, dtype=kind)]
-    pairs, cls, factor, qkv, q, kv = (leaf.requires_grad_() for leaf in leaves)
-    results = []
-    for most in (2**26, 2**17):
-        monkeypatch.setattr(dense, "MOST_SCORES", most)
-        attend = dense.make_attention(ptr, pairs, cls, factor)
-        out = torch.cat([attend(qkv, 0.0), attend.of_cls(q, kv, 0.0)])
-        results.append([out, *torch.autograd.grad((out**3).sum(), (pairs, cls, factor, qkv, q, kv))])
-    assert isinstance(attend, GroupedAttention)
-    assert sum(group.bias.numel() for group in attend.attend) == heads * (63 * 2**2 + 151**2)
-    for found, expected in zip(*results[::-1], strict=True):
-        torch.testing.assert_close(found, expected)
+    ptr, kind = torch.tensor([0, *sizes]).cumsum(0), torch.float64
+    rows, pairs = len(sizes) + sum(sizes), sum(size**2 for size in sizes)
+    made = [torch.randn(pairs, heads, dtype=kind), torch.randn(heads, dtype=kind), torch.rand(pairs, heads, dtype=kind)]
+    made += [torch.randn(count, n * width, dtype=kind) for count, n in ((rows, 3), (len(sizes), 1), (rows, 2))]
+    return ptr, [leaf.requires_grad_() for leaf in made]
+
+
+def test_a_large_molecule_does_not_pad_the_others_to_its_size():
+    """63 molecules of one atom and one of 150: scores of two views, not of 64 padded molecules."""
+    ptr, (pairs, cls, *_) = leaves([1] * 30 + [150] + [1] * 33)
+    attend = PaddedAttention(ptr, pairs, cls)
+    assert attend.padding.views == ((63, 8), (1, 152))
+    assert sum(bias.numel() for bias in attend.biases) == 2 * (63 * 8**2 + 152**2)
+
+
+def attended(queries: Tensor, keys: Tensor, values: Tensor, scores: Tensor, factors: Tensor) -> Tensor:
+    """What queries [n, H * d] read of one molecule's L tokens, by the definition; scores and factors [n, L, H]."""
+    q, k, v = (part.unflatten(1, (scores.shape[2], -1)) for part in (queries, keys, values))
+    weights = (torch.einsum("ihd,jhd->ijh", q, k) / q.shape[2] ** 0.5 + scores).softmax(dim=1) * factors
+    return torch.einsum("ijh,jhd->ihd", weights, v).flatten(1)
+
+
+def around(pairs: Tensor, cls: Tensor) -> Tensor:
+    """Values [n * n, H] of a molecule's pairs of atoms with those of the CLS around them, [n + 1, n + 1, H]."""
+    size = round(len(pairs) ** 0.5)
+    whole = cls.expand(size + 1, size + 1, -1).clone()
+    whole[1:, 1:] = pairs.view(size, size, -1)
+    return whole
+
+
+@pytest.mark.parametrize("with_factor", [False, True])
+def test_molecules_of_several_views_attend_as_each_does_by_itself(with_factor):
+    """Values and all gradients; sizes fall and rise, and one has 16 tokens, as many as the smallest view holds."""
+    sizes = [3, 40, 15, 1, 100, 16, 33]
+    ptr, inputs = leaves(sizes)
+    pairs, cls, factor, qkv, q, kv = inputs
+    attend = PaddedAttention(ptr, pairs, cls, factor if with_factor else None)
+    assert attend.padding.views == ((3, 16), (1, 24), (2, 48), (1, 104))
+    found = torch.cat([attend(qkv, 0.0), attend.of_cls(q, kv, 0.0)])
+    owner = torch.cat([torch.arange(len(sizes)), torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))])
+    first_pair = torch.tensor([0, *(size**2 for size in sizes)]).cumsum(0)
+    expected = torch.zeros_like(found)
+    for molecule in range(len(sizes)):
+        rows, own = (owner == molecule).nonzero().flatten(), slice(*first_pair[molecule : molecule + 2])
+        scores = around(pairs[own], cls)
+        factors = around(factor[own], torch.ones_like(cls)) if with_factor else torch.ones_like(scores)
+        expected[rows] = attended(*qkv[rows].chunk(3, dim=1), scores, factors)
+        k, v = kv[rows].chunk(2, dim=1)
+        expected[len(owner) + molecule] = attended(q[molecule : molecule + 1], k, v, scores[:1], factors[:1])[0]
+    torch.testing.assert_close(found, expected)
+    learning = inputs if with_factor else [leaf for leaf in inputs if leaf is not factor]
+    gradients = [torch.autograd.grad((out**3).sum(), learning) for out in (found, expected)]
+    for ours, of_hand in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, of_hand)

@@ -10,10 +10,11 @@ import pytest
 from graphormer_sepnorm.kernels.simd import LANES, LANES_VARIABLE
 
 WIDTHS = (4, 8, 16)
+OTHERS = [width for width in WIDTHS if width != LANES]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lanes", [width for width in WIDTHS if width != LANES])
+@pytest.mark.parametrize("lanes", [OTHERS[0], *(pytest.param(o, marks=pytest.mark.nightly) for o in OTHERS[1:])])
 def test_kernels_match_their_references_with_other_lanes(lanes):
     kernels = str(Path(__file__).with_name("test_cpu_attention.py"))
     result = subprocess.run(
@@ -25,6 +26,7 @@ def test_kernels_match_their_references_with_other_lanes(lanes):
     assert result.returncode == 0, result.stdout[-5000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", WIDTHS)
 def test_lanes_are_those_that_the_environment_names(lanes):
     assert imported(str(lanes)).stdout.split() == [str(lanes)]

@@ -60,7 +60,7 @@ def operators(graph: torch.fx.Graph) -> set[str]:
     return {name[1] for name in names if name[0] == "graphormer_sepnorm"}
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", [pytest.param("eager", marks=pytest.mark.nightly), "aot_eager"])
 @pytest.mark.slow
 @torch.no_grad()
 def test_compiled_in_one_graph_the_model_predicts_the_same(model, backend):
@@ -98,6 +98,7 @@ def test_graph_holds_the_operators(model):
     assert seen == [OPERATORS]
 
 
+@pytest.mark.slow
 def test_switched_off_the_graph_holds_plain_pytorch(model, monkeypatch):
     monkeypatch.setenv(KERNELS_VARIABLE, "off")
     seen = set()
@@ -111,7 +112,7 @@ def test_switched_off_the_graph_holds_plain_pytorch(model, monkeypatch):
     assert not seen
 
 
-@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("strict", [pytest.param(True, marks=pytest.mark.nightly), False])
 @pytest.mark.slow
 def test_exported_saved_and_loaded_the_model_predicts_the_same_for_other_sizes(model, strict):
     any_length = {0: torch.export.Dim.DYNAMIC}
@@ -147,6 +148,7 @@ def test_operators_are_what_pytorch_expects_of_them():
         torch.library.opcheck(operator, arguments)
 
 
+@pytest.mark.slow
 def test_operators_compute_what_the_functions_of_autograd_compute():
     ptr, heads, d = torch.tensor([0, 3, 4, 24]), 2, 5
     rows = [torch.randn(27, 3 * heads * d), torch.randn(27, 3 * heads * d), torch.randn(27, 2 * heads * d)]

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
+from graphormer_sepnorm.layers import batch_norm
 from graphormer_sepnorm.layers.batch_norm import (
-    BatchNorm,
     Normalize,
     SyncedBatchNorm,
     batch_statistics,
@@ -11,20 +11,11 @@ from graphormer_sepnorm.layers.batch_norm import (
     statistics,
     synchronize_batch_norms,
 )
-from graphormer_sepnorm.system import distributed, replicas
-from graphormer_sepnorm.system.replicas import run_together
 
 
 def test_statistics_of_rows_are_without_bessels_correction():
     variance, mean = batch_statistics(nn.BatchNorm1d(2), torch.tensor([[0.0, 1.0], [4.0, 1.0]]))
     assert (variance.tolist(), mean.tolist()) == ([4.0, 0.0], [2.0, 1.0])
-
-
-def test_running_statistics_follow_the_real_rows_as_those_of_pytorch_do():
-    norm = BatchNorm(1)
-    norm(torch.tensor([[0.0], [2.0], [99.0]]), torch.tensor([True, True, False]))
-    assert norm.running_mean.item() == pytest.approx(0.9 * 0 + 0.1 * 1)
-    assert norm.running_var.item() == pytest.approx(0.9 * 1 + 0.1 * 2), "of the sample, 2, not of the rows alone, 1"
 
 
 def test_running_statistics_become_averages_over_the_batches():
@@ -79,34 +70,28 @@ def test_batch_norms_of_several_processes_are_replaced_with_all_that_they_know(m
     assert model[0][0].weight.requires_grad and not model[0][0].bias.requires_grad
 
 
-def test_statistics_of_replicas_keep_their_digits_where_the_mean_is_far_above_the_spread():
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_statistics_over_processes_keep_their_digits_where_the_mean_is_far_above_the_spread(monkeypatch, size):
     """A sum of squares in float32 would leave none: 9 is 9,000,000 times the variance."""
     rows = 3 + 1e-3 * torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     expected = torch.var_mean(rows, dim=0, correction=0)
+    sent: list[torch.Tensor] = []
+    monkeypatch.setattr(batch_norm, "gather", lambda row: sent.append(row) or row.unsqueeze(0))
+    for rank in range(size):
+        statistics(rows[rank::size].float())
+    monkeypatch.setattr(batch_norm, "gather", lambda row: torch.stack(sent))
+    count, mean, variance = statistics(rows[::size].float())
+    assert count == 7
+    torch.testing.assert_close(mean.double(), expected[1], rtol=1e-6, atol=0)
+    torch.testing.assert_close(variance.double(), expected[0], rtol=1e-3, atol=0)
 
-    def found() -> tuple[torch.Tensor, ...]:
-        return statistics(rows[distributed.rank() :: distributed.num_processes()].float())
 
-    for size in (1, 2, 3):
-        count, mean, variance = run_together(size, found)
-        assert count == 7
-        torch.testing.assert_close(mean.double(), expected[1], rtol=1e-6, atol=0)
-        torch.testing.assert_close(variance.double(), expected[0], rtol=1e-3, atol=0)
-
-
-def test_a_norm_of_replicas_meets_them_once_in_each_pass(monkeypatch):
-    met = []
-    add_up = replicas.Replica.add_up
-    monkeypatch.setattr(replicas.Replica, "add_up", lambda self, x: met.append(len(x)) or add_up(self, x))
-
-    def meetings() -> tuple[int, int]:
-        norm = SyncedBatchNorm(4)
-        output = norm(torch.randn(3, 4, requires_grad=True))
-        forward = len(met)
-        output.square().sum().backward()
-        return forward, len(met) - forward
-
-    assert run_together(2, meetings) == (1, 1)
+def test_a_norm_over_processes_meets_the_others_once_in_each_pass(monkeypatch):
+    met: list[str] = []
+    monkeypatch.setattr(batch_norm, "gather", lambda row: met.append("forward") or row.unsqueeze(0))
+    monkeypatch.setattr(batch_norm, "all_reduce", lambda sums: met.append("backward"))
+    SyncedBatchNorm(4)(torch.randn(3, 4, requires_grad=True)).square().sum().backward()
+    assert met == ["forward", "backward"]
 
 
 def test_the_gradient_through_the_statistics_is_that_of_differences():

@@ -1,9 +1,10 @@
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 
 from graphormer_sepnorm import SepNorm, ShareNorm
-from graphormer_sepnorm.layers.batch_norm import BatchNorm
 from graphormer_sepnorm.layers.norms import NORMS
 
 
@@ -23,17 +24,41 @@ def test_published_interface():
 
 
 KINDS = {
-    "sepnorm": [BatchNorm, nn.LayerNorm],
+    "sepnorm": [nn.BatchNorm1d, nn.LayerNorm],
     "sepnorm-layernorm": [nn.LayerNorm, nn.LayerNorm],
-    "sepnorm-batchnorm": [BatchNorm, BatchNorm],
-    "sepnorm-layernorm-batchnorm": [nn.LayerNorm, BatchNorm],
+    "sepnorm-batchnorm": [nn.BatchNorm1d, nn.BatchNorm1d],
+    "sepnorm-layernorm-batchnorm": [nn.LayerNorm, nn.BatchNorm1d],
     "sharenorm": [nn.LayerNorm],
-    "sharenorm-batchnorm": [BatchNorm],
+    "sharenorm-batchnorm": [nn.BatchNorm1d],
 }
 
 
 def test_names_say_the_norm_of_the_cls_and_that_of_the_other_tokens():
     assert {name: [type(norm) for norm in make(8).children()] for name, make in NORMS.items()} == KINDS
+
+
+class CenteredRows(nn.Module):
+    """Batch statistics that no class of PyTorch tells of: the mean over the rows is taken away."""
+
+    def __init__(self, hidden_size: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden_size))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x - x.mean(dim=0)) * self.weight
+
+
+NORMS_AND_A_NEW_ONE = {**NORMS, "centered": partial(ShareNorm, norm=CenteredRows)}
+
+
+@pytest.mark.parametrize("name", NORMS_AND_A_NEW_ONE)
+def test_a_norm_says_whether_the_cls_sees_the_atoms(name):
+    """Other atoms give other rows of the CLS in training, or not."""
+    torch.manual_seed(0)
+    norm = NORMS_AND_A_NEW_ONE[name](4)
+    cls, atoms = torch.randn(3, 4), torch.randn(5, 4)
+    first, second = (norm.packed(torch.cat([cls, rows]), 3)[:3] for rows in (atoms, 2 * atoms))
+    assert norm.cls_sees_atoms is not first.equal(second)
 
 
 @pytest.mark.parametrize("name", NORMS)

@@ -253,6 +253,7 @@ def test_state_dict_goes_round_and_a_deep_copy_stands_alone(family):
     torch.testing.assert_close(family.read(other(**inputs)), expected)
 
 
+@pytest.mark.slow
 @every_family
 def test_compiles_to_one_graph(family):
     torch._dynamo.reset()

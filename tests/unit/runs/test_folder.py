@@ -1,3 +1,4 @@
+import contextlib
 import json
 from multiprocessing import get_context
 from pathlib import Path
@@ -5,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
+from graphormer_sepnorm.runs.folder import Parts, RunFolder, member_paths, weights_file
 from tests.tiny import save_tiny, tiny_model
 
 
@@ -17,7 +18,7 @@ def test_every_file_of_a_run_has_one_name():
     assert run.predictions_picture("regression") == Path("run/parity.png")
     assert run.predictions == Path("run/predictions.csv")
     assert run.predictions_picture("classification") == Path("run/roc.png")
-    assert run.member(3) == RunFolder(Path("run/model-3"))
+    assert run.member(3) == RunFolder(Path("run/model-3")) and run.record == Path("run/parts.json")
 
 
 def test_predictions_are_kept_as_a_table(tmp_path):
@@ -32,6 +33,65 @@ def test_the_members_of_an_ensemble_are_counted_not_spelt(tmp_path):
     assert member_paths(tmp_path) == [tmp_path / "model-0", tmp_path / "model-2", tmp_path / "model-10"]
     with pytest.raises(InputError, match=r"it is an ensemble, name one of its models, such as .*model-0"):
         weights_file(tmp_path)
+
+
+def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
+    """Not those that lie there: one may not have been trained yet, and another may be a stranger's."""
+    run = RunFolder(tmp_path)
+    assert run.parts() is None and run.members() == []
+    run.begin_parts(Parts("model", 2))
+    for number in (0, 2):
+        (tmp_path / f"model-{number}").mkdir()
+    assert run.parts() == Parts("model", 2) and member_paths(tmp_path) == [tmp_path / "model-0", tmp_path / "model-1"]
+    assert json.loads(run.record.read_text()) == {"kind": "model", "count": 2}
+    run.begin_parts(Parts("model", 2))
+    run.record.write_text('{"kind": "model", "count": 0}')
+    with pytest.raises(InputError, match=r"parts\.json is damaged"):
+        member_paths(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "sentence"),
+    [
+        (Parts("model", 3), Parts("model", 2), "holds an ensemble of 3 models: go on with --ensemble 3, or choose"),
+        (Parts("model", 2), Parts("model", 3), "holds an ensemble of 2 models: go on with --ensemble 2, or choose"),
+        (Parts("model", 2), Parts("fold", 2), "holds an ensemble of 2 models: go on with --ensemble 2, or choose"),
+        (Parts("fold", 5), Parts("fold", 3), "holds 5 folds: go on with --folds 5, or choose another --out"),
+    ],
+)
+def test_what_was_begun_is_gone_on_with_and_nothing_else(tmp_path, held, asked, sentence):
+    run = RunFolder(tmp_path)
+    run.begin_parts(held)
+    for check in (run.check_parts, run.begin_parts):
+        with pytest.raises(InputError, match=sentence):
+            check(asked)
+    for resume in (False, True):
+        with pytest.raises(InputError, match=f"holds {str(held).partition(':')[0]}"):
+            run.check_free(resume)
+    run.check_parts(held)
+
+
+def test_a_folder_with_one_model_does_not_become_an_ensemble(tmp_path):
+    run = RunFolder(tmp_path)
+    run.begin(tiny_model()[1])
+    with pytest.raises(InputError, match="holds one model: go on with --ensemble 1, or choose another --out"):
+        run.begin_parts(Parts("model", 3))
+    assert not run.record.exists()
+
+
+@pytest.mark.parametrize(("finished", "growing"), [(False, True), (True, False)])
+def test_an_ensemble_of_an_older_version_goes_on_unless_it_is_finished(tmp_path, finished, growing):
+    """It has no record, and those of its models alone that were begun."""
+    for number in (0, 1):
+        (tmp_path / f"model-{number}").mkdir()
+    run = RunFolder(tmp_path)
+    if finished:
+        run.write_test({"value": 0.5})
+    run.check_parts(Parts("model", 2))
+    with pytest.raises(InputError, match="go on with --ensemble 2"):
+        run.check_parts(Parts("model", 1))
+    with contextlib.nullcontext() if growing else pytest.raises(InputError, match="go on with --ensemble 2"):
+        run.check_parts(Parts("model", 3))
 
 
 def test_a_folder_of_folds_is_told_from_a_model(tmp_path):

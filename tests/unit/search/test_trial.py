@@ -69,6 +69,7 @@ def test_a_trial_that_is_told_to_stop_does(start):
     assert running.receive() == Ended()
 
 
+@pytest.mark.slow
 def test_a_killed_trial_is_said_to_be(start):
     running = start(epochs=1000)
     running.receive()
@@ -86,6 +87,7 @@ def test_a_trial_that_nobody_listens_to_ends_quietly(start, capfd):
     assert running.process.exitcode == 0 and capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_sigint_from_a_terminal_does_not_reach_a_trial(start):
     """Also of a server of processes that others have started, which hears SIGINT."""
     forkserver.ensure_running()

@@ -3,10 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.device import Compute, computing
-from graphormer_sepnorm.system.replicas import run_together
 
 
 @pytest.fixture
@@ -41,29 +38,14 @@ def test_shares_are_everything_once(monkeypatch, second_of_three):
     assert sorted(shares) == list(range(10))
 
 
-def test_replicas_are_processes_like_those_of_torchrun():
-    def found() -> tuple:
-        rank = distributed.rank()
-        rows = distributed.gather(torch.tensor([float(rank), 1.0]))
-        values = distributed.mean(torch.tensor(float(rank))).item()
-        distributed.wait_for_all()
-        return rank, distributed.num_processes(), rows.tolist(), values, distributed.share([1, 2, 3, 4])
-
-    assert run_together(3, found) == (0, 3, [[0, 1], [1, 1], [2, 1]], 1.0, [1, 4])
-    assert (distributed.rank(), distributed.num_processes()) == (0, 1)
-
-
-def test_replicas_have_the_mean_of_their_gradients():
-    def gradients() -> list:
-        model = nn.Linear(2, 1)
-        frozen = nn.Linear(1, 1).requires_grad_(False)
-        rank = distributed.rank()
-        model.weight.grad = torch.tensor([[1.0, 10.0]]) * (rank + 1)
-        model.bias.grad = torch.tensor([float(rank)])
-        distributed.average_gradients(nn.Sequential(model, frozen))
-        return [model.weight.grad.tolist(), model.bias.grad.tolist(), frozen.weight.grad]
-
-    assert run_together(2, gradients) == [[[1.5, 15.0]], [0.5], None]
+def test_processes_have_the_mean_of_their_gradients(monkeypatch, second_of_three):
+    """The others have 2 and 4 times the gradients of this one; what is frozen has none."""
+    monkeypatch.setattr(distributed, "all_reduce", lambda whole: whole.mul_(1 + 2 + 4))
+    model, frozen = nn.Linear(2, 1), nn.Linear(1, 1).requires_grad_(False)
+    model.weight.grad, model.bias.grad = torch.tensor([[3.0, 30.0]]), torch.tensor([6.0])
+    distributed.average_gradients(nn.Sequential(model, frozen))
+    assert (model.weight.grad.tolist(), model.bias.grad.tolist()) == ([[7.0, 70.0]], [14.0])
+    assert frozen.weight.grad is None
 
 
 def test_gradients_of_one_process_stay(monkeypatch):
@@ -71,28 +53,3 @@ def test_gradients_of_one_process_stay(monkeypatch):
     gradient = model.weight.grad = torch.ones(1, 1)
     distributed.average_gradients(model)
     assert model.weight.grad is gradient
-
-
-def test_where_there_can_be_none_several_replicas_are_refused(monkeypatch, second_of_three):
-    distributed.check_replicas(1)
-    with pytest.raises(InputError, match="--processes 2 is for a run without torchrun"):
-        distributed.check_replicas(2)
-    monkeypatch.delenv("TORCHELASTIC_RUN_ID")
-    with computing(Compute(torch.device("cuda", 0))), pytest.raises(InputError, match="machines without a GPU"):
-        distributed.check_replicas(2)
-    monkeypatch.setattr("sys.platform", "darwin")
-    with computing(Compute(torch.device("cpu"))), pytest.raises(InputError, match="is for Linux"):
-        distributed.check_replicas(2)
-
-
-@pytest.mark.parametrize("size, computed", [(1, 4), (2, 2), (3, 2)])
-def test_replicas_compute_shares_of_rows(size, computed):
-    rows = torch.arange(8.0).view(4, 2)
-    seen = []
-
-    def negated(share: torch.Tensor) -> torch.Tensor:
-        seen.append(len(share))
-        return -share
-
-    found, lengths = run_together(size, lambda: (distributed.map_shares(negated, rows), seen))
-    assert torch.equal(found, -rows) and lengths == [computed]

@@ -1,4 +1,5 @@
 import os
+import signal
 
 import pytest
 
@@ -27,12 +28,29 @@ def test_a_folder_that_cannot_be_is_a_sentence(tmp_path):
 
 
 def test_leftovers_of_one_file_are_no_others(tmp_path):
-    for name in (".a[1].tmp", ".a[1].x.tmp", ".b.x.tmp", ".a1.x.tmp"):
+    for name in (".a[1].y.tmp", ".a[1].x.tmp", ".b.x.tmp", ".a1.x.tmp"):
         (tmp_path / name).touch()
-    remove_leftovers(tmp_path, "a[1]")
+    remove_leftovers(tmp_path, "a[1].")
     assert sorted(os.listdir(tmp_path)) == [".a1.x.tmp", ".b.x.tmp"]
     remove_leftovers(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_killed_writers_file_goes_with_the_next_writing(tmp_path):
+    """And a file that is being written stays."""
+    path = tmp_path / "report.html"
+    process = os.fork()
+    if process == 0:
+        with replacing(path):
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(process, 0)
+    assert len(os.listdir(tmp_path)) == 1
+    with replacing(path) as file:
+        (ours,) = os.listdir(tmp_path)
+        write_atomically(path, b"another's")
+        assert sorted(os.listdir(tmp_path)) == sorted([ours, "report.html"])
+        file.write(b"ours")
+    assert path.read_bytes() == b"ours" and os.listdir(tmp_path) == ["report.html"]
 
 
 def test_what_fails_while_it_is_written_leaves_the_old_content(tmp_path):

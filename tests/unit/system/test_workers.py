@@ -88,6 +88,7 @@ def start(fate: str) -> subprocess.Popen:
     return subprocess.Popen([sys.executable, "-c", COMMAND, fate], start_new_session=True, text=True, **pipes)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, with what they are to do")
 def test_a_group_of_processes_that_is_ended_together_says_one_sentence():
     with start("ended") as process:

@@ -94,3 +94,12 @@ def test_a_class_is_read_however_many_digits_it_has(text, value):
 def test_what_excel_and_pandas_write_for_nothing_is_missing(text):
     assert is_missing(text) and read_bound(text, "y") == ""
     assert math.isnan(read_number(text, "y")) and math.isnan(read_class(text, "y"))
+
+
+@pytest.mark.parametrize("text", ["1_5", "1_000", "1e1_0", "0_1.5"])
+def test_an_underscore_is_no_part_of_a_number(text):
+    """Python reads 1_5 as 15."""
+    with pytest.raises(InputError, match=f"y is '{text}', not a number"):
+        read_number(text, "y")
+    with pytest.raises(InputError, match="not a number"):
+        read_bound(f"<{text}", "y")

@@ -3,9 +3,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables import labels
+from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.labels import (
     LabelledRow,
     LabelledTable,
@@ -15,6 +17,7 @@ from graphormer_sepnorm.tables.labels import (
     read_folds,
     read_labelled,
     read_weights,
+    read_whole,
     table_task,
     task_of_table,
     tolerances,
@@ -134,9 +137,18 @@ def test_commas_are_decimal_points_where_columns_are_not_divided_by_them(tmp_pat
     assert [reason for _, _, reason in labelled.skipped] == ["y is '9,234': write 9234 or 9.234"]
 
 
+def test_a_comma_before_three_digits_is_not_guessed_at_between_tabs(tmp_path):
+    path = tmp_path / "table.tsv"
+    labels = ["1,234", *(f"{number},5" for number in range(2, 11))]
+    path.write_text("\n".join(["smiles\ty", *(f"{'C' * (row + 1)}\t{text}" for row, text in enumerate(labels))]))
+    labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "ogb")
+    assert [reason for _, _, reason in labelled.skipped] == ["y is '1,234': write 1234 or 1.234"]
+    assert labelled.rows[0].labels == [2.5]
+
+
 def test_several_classes_are_a_column_each(tmp_path):
     path = table_of(tmp_path, "y", "Low", "high", "mid", "", *["low", "high", "mid"] * 4)
-    guess = task_of_table(path, ("y",))
+    guess = task_of_table(read_whole(path), ("y",))
     assert (guess.kind, guess.classes) == ("multiclass", ("high", "Low", "mid"))
     options = TableOptions(path, ("y",), guess.kind, classes=guess.classes, split="random")
     labelled = read_labelled(options, "ogb")
@@ -154,12 +166,41 @@ def test_a_task_has_the_metric_loss_and_weights_that_are_asked_for():
 
 def test_weights_are_numbers():
     assert read_weights("1,2, 0.5") == (1.0, 2.0, 0.5) and read_weights(None) == ()
+    with pytest.raises(InputError, match="target weights are '1_0,2'"):
+        read_weights("1_0,2")
     with pytest.raises(InputError, match=r"give a number for each column, such as 1,2,0\.5"):
         read_weights("1;2")
 
 
 def test_a_task_that_is_asked_for_needs_no_look_at_the_table():
-    assert task_of_table("no such file", ("y",), "regression").kind == "regression"
+    assert task_of_table(WholeTable(["smiles", "y"], []), ("y",), "regression").kind == "regression"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".sdf"])
+def test_a_table_is_opened_once_for_its_task_and_its_labels(tmp_path, monkeypatch, suffix):
+    path, opened = tmp_path / f"table{suffix}", []
+    rows = [("C" * number, number % 2) for number in range(1, 13)]
+    if suffix == ".csv":
+        path.write_text("smiles,y\n" + "".join(f"{smiles},{y}\n" for smiles, y in rows))
+    else:
+        blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) for smiles, _ in rows]
+        path.write_text("".join(f"{block}>  <y>\n{y}\n\n$$$$\n" for block, (_, y) in zip(blocks, rows, strict=True)))
+
+    def opening(*arguments):
+        opened.append(arguments)
+        return open_table(*arguments)
+
+    monkeypatch.setattr(labels, "open_table", opening)
+    content = read_whole(str(path))
+    guess = task_of_table(content, ("y",))
+    options = TableOptions(str(path), ("y",), guess.kind, split="random")
+    assert guess.kind == "classification"
+    assert (
+        len(read_labelled(options, "ogb", content).rows)
+        == len(read_folds(replace(options, folds=2), "ogb", content)[0].rows)
+        == 12
+    )
+    assert len(opened) == 1
 
 
 def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):

@@ -296,3 +296,10 @@ def test_duplicates_and_labels_that_contradict_each_other():
         Duplicate("x", (0, 2, 5), (0,)),
         Duplicate("y", (1, 4), (1,)),
     ]
+
+
+def test_underscores_are_no_part_of_times_and_sizes():
+    with pytest.raises(InputError, match="the time '2_024' is neither"):
+        read_times(["2023", "2_024"])
+    with pytest.raises(InputError, match="the split sizes are '8_0:10:10'"):
+        read_sizes("8_0:10:10")

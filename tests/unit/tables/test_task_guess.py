@@ -1,7 +1,8 @@
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.task_guess import Column, guess_task, read_columns
+from graphormer_sepnorm.tables.labels import read_whole
+from graphormer_sepnorm.tables.task_guess import Column, guess_task, look_at_columns
 
 
 def column(*labels: str, name: str = "y") -> Column:
@@ -77,11 +78,9 @@ def test_a_column_without_labels_is_named():
         guess_task([column("", "NA")])
 
 
-def test_columns_are_read_from_a_table_and_a_pipe_is_not(tmp_path):
+def test_columns_of_a_table_are_looked_at(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("smiles,a,b\nC,1,x\nCC\nCCC,2.5,X\n")
-    a, b = read_columns(str(path), ("a", "b", "c"))
+    a, b = look_at_columns(read_whole(str(path)), ("a", "b", "c"))
     assert (a.labels, a.numbers, a.texts) == (2, 2, {"1": "1", "2.5": "2.5"})
     assert (b.labels, b.numbers, b.texts) == (2, 0, {"x": "x"})
-    with pytest.raises(InputError, match="- can be read only once"):
-        read_columns("-", ("a",))

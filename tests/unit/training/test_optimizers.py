@@ -1,8 +1,6 @@
 from dataclasses import replace
 
 import pytest
-import torch
-from torch.nn.utils import parameters_to_vector
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
@@ -34,34 +32,6 @@ def test_muon_moves_the_weight_matrices_of_all_blocks_and_adamw_the_rest():
     assert matrices == {f"blocks.{block}.{name}.weight" for block in range(3) for name in linear}
     others = [names[id(parameter)] for group in rest.param_groups for parameter in group["params"]]
     assert sorted([*matrices, *others]) == sorted(names.values())
-
-
-@pytest.mark.parametrize("name", ["adamw", "muon"])
-def test_parts_are_all_parameters_with_a_gradient_and_moving_them_is_a_step(name):
-    """Bit for bit, and whatever is kept is there before."""
-    found = []
-    for in_parts in (False, True):
-        torch.manual_seed(0)
-        model = Network(tiny_config().model)
-        model.cls.requires_grad_(False)
-        learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        optimizers = OPTIMIZERS[name](model, replace(TrainConfig(), lr=0.01))
-        for _ in range(2):
-            for parameter in learning:
-                parameter.grad = torch.randn_like(parameter)
-            for optimizer in optimizers:
-                if not in_parts:
-                    optimizer.step()
-                    continue
-                with torch.no_grad():
-                    for part in optimizer.parts():
-                        part.move(0.01, part.parameters, part.gradients, *part.kept)
-        parts = [part for optimizer in optimizers for part in optimizer.parts()]
-        assert sorted(id(p) for part in parts for p in part.parameters) == sorted(map(id, learning))
-        kept = {id(tensor) for o in optimizers for state in o.state.values() for tensor in state.values()}
-        assert {id(tensor) for part in parts for tensor in part.lasting()} == kept | set(map(id, learning))
-        found.append(parameters_to_vector(model.parameters()))
-    assert found[0].equal(found[1])
 
 
 def test_an_unknown_optimizer_ends_a_run_before_any_molecule_is_read(tmp_path, monkeypatch):

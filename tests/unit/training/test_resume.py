@@ -94,15 +94,15 @@ def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, ave
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_frozen_body_is_released_after_its_epochs_in_a_resumed_run_too(tmp_path, splits, optimizer):
     recorder(config_of(optimizer, epochs=1), *splits, tmp_path / "source").train()
-    config = config_of(optimizer)
+    config = config_of(optimizer, epochs=4)
     config = replace(config, train=replace(config.train, start_from=str(tmp_path / "source"), frozen_epochs=2, seed=9))
     whole = recorder(config, *splits, tmp_path / "whole")
     before = {name: tensor.clone() for name, tensor in whole.trainer.model.named_parameters()}
     head = {name for name in before if name.startswith("head.")}
     for epoch in whole.epochs():
         changed = {name for name, tensor in whole.trainer.model.named_parameters() if not tensor.equal(before[name])}
-        assert changed > head | {"cls"} if epoch.epoch == 3 else changed == head
-    for _ in range(3):
+        assert changed > head | {"cls"} if epoch.epoch > 2 else changed == head
+    for _ in range(4):
         part = recorder(config, *splits, tmp_path / "parts")
         part.resume()
         next(part.epochs())

@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from torch import Tensor
 
@@ -12,7 +11,7 @@ from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.training import run_writer as module
 from graphormer_sepnorm.training.resume import state_of
 from graphormer_sepnorm.training.run_writer import SECONDS_BETWEEN_SAVES, Recorder, training_alone, words
-from graphormer_sepnorm.training.step import HostStep
+from graphormer_sepnorm.training.step import Share, Step
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config
 
@@ -55,7 +54,7 @@ def clock(monkeypatch) -> Clock:
     """Of a run whose epochs count as those of a GPU."""
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(module, "computes_on_device", lambda model: True)
+    monkeypatch.setattr(module, "on_gpu", lambda model: True)
     return clock
 
 
@@ -90,18 +89,18 @@ def test_on_a_gpu_the_best_weights_are_those_of_their_epoch_when_they_are_writte
 
 def test_on_a_gpu_what_ends_a_run_leaves_its_last_epoch_on_the_disk(recorder, clock, monkeypatch):
     """Within the fourth epoch, when weights have moved on."""
-    config, update = recorder.trainer.config, HostStep.__call__
+    config, update = recorder.trainer.config, Step.__call__
     recorder.trainer.config = replace(config, train=replace(config.train, epochs=6))
     states = []
 
-    def interrupted(step: HostStep, molecules: np.ndarray, lr: float) -> Tensor:
+    def interrupted(step: Step, share: Share, lr: float) -> Tensor:
         if recorder.trainer.progress.epoch == 3:
             states.append({name: tensor.clone() for name, tensor in state_of(recorder.trainer)[0].items()})
             if len(states) == 3:
                 raise Interrupted(2)
-        return update(step, molecules, lr)
+        return update(step, share, lr)
 
-    monkeypatch.setattr(HostStep, "__call__", interrupted)
+    monkeypatch.setattr(Step, "__call__", interrupted)
     with pytest.raises(Interrupted):
         recorder.train()
     assert on_disk(recorder.run)[:2] == (3, 3)

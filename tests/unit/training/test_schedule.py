@@ -4,39 +4,46 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate, num_batches, with_enough_epochs
+from graphormer_sepnorm.training.schedule import epoch_batches, fitted_epochs, learning_rate, num_batches
 
 TRAIN = TrainConfig(lr=0.5, warmup=0.2, cooldown=0.4)
 
 
+# Cosine and sine of an eighth of a half-turn.
+COS, SIN = (2 + 2**0.5) ** 0.5 / 2, (2 - 2**0.5) ** 0.5 / 2
+
+
 @pytest.mark.parametrize(
-    ("schedule", "progress", "rate"),
-    [
-        ("cosine", 0.0, 0.0),
-        ("cosine", 0.1, 0.25),
-        ("cosine", 0.2, 0.5),
-        ("cosine", 0.4, 0.25 * (1 + 2**-0.5)),  # a quarter of the fall, half a cosine at 45 degrees
-        ("cosine", 0.6, 0.25),
-        ("cosine", 1.0, 0.0),
-        ("linear", 0.1, 0.25),
-        ("linear", 0.4, 0.375),
-        ("linear", 0.6, 0.25),
-        ("linear", 1.0, 0.0),
-        ("trapezoid", 0.1, 0.25),
-        ("trapezoid", 0.2, 0.5),
-        ("trapezoid", 0.6, 0.5),  # the cooldown is the last 0.4
-        ("trapezoid", 0.7, 0.375),
-        ("trapezoid", 1.0, 0.0),
+    ("schedule", "rates"),
+    [  # five updates, in the middle of their fifths: at 0.1, 0.3, 0.5, 0.7 and 0.9 of the run
+        ("cosine", [0.25, 0.25 * (1 + COS), 0.25 * (1 + SIN), 0.25 * (1 - SIN), 0.25 * (1 - COS)]),
+        ("linear", [0.25, 0.4375, 0.3125, 0.1875, 0.0625]),
+        ("trapezoid", [0.25, 0.5, 0.5, 0.375, 0.125]),  # the cooldown is the last 0.4
     ],
 )
-def test_rates_by_hand(schedule, progress, rate):
-    assert learning_rate(replace(TRAIN, schedule=schedule), progress) == pytest.approx(rate, abs=1e-12)
+def test_rates_by_hand(schedule, rates):
+    config = replace(TRAIN, schedule=schedule)
+    assert [learning_rate(config, update, 5) for update in range(5)] == pytest.approx(rates, abs=1e-12)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "trapezoid"])
+@pytest.mark.parametrize(("warmup", "updates"), [(0.0, 1), (0.2, 1), (0.6, 1), (0.0, 7), (0.6, 7), (0.6, 400)])
+def test_every_update_has_a_rate_above_zero(schedule, warmup, updates):
+    config = replace(TRAIN, schedule=schedule, warmup=warmup)
+    assert all(0 < learning_rate(config, update, updates) <= config.lr for update in range(updates))
+
+
+def test_a_run_of_one_update_by_hand():
+    """It is at half of the run: past warm-up, 0.3 / 0.8 down a line or a cosine, before the cooldown."""
+    assert learning_rate(replace(TRAIN, schedule="linear"), 0, 1) == pytest.approx(0.3125)
+    assert learning_rate(replace(TRAIN, schedule="trapezoid"), 0, 1) == 0.5
+    assert learning_rate(replace(TRAIN, schedule="cosine"), 0, 1) == pytest.approx(0.25 * (1 + SIN))
 
 
 def test_a_run_can_do_without_warm_up_or_be_nothing_else():
-    assert learning_rate(replace(TRAIN, warmup=0.0), 0.0) == 0.5
-    assert learning_rate(replace(TRAIN, warmup=1.0), 0.75) == 0.375
-    assert learning_rate(replace(TRAIN, warmup=1.0), 1.0) == 0.5
+    assert learning_rate(replace(TRAIN, warmup=0.0, schedule="linear"), 0, 5) == pytest.approx(0.45)
+    rates = [learning_rate(replace(TRAIN, warmup=1.0), update, 5) for update in range(5)]
+    assert rates == pytest.approx([0.05, 0.15, 0.25, 0.35, 0.45])
 
 
 @pytest.mark.parametrize(
@@ -61,4 +68,16 @@ def test_an_epoch_has_every_molecule_once_in_an_order_of_its_own():
 )
 def test_a_small_split_is_passed_over_until_there_are_enough_updates(epochs, min_updates, expected):
     config = TrainConfig(epochs=epochs, batch_size=4, min_updates=min_updates)
-    assert with_enough_epochs(config, num_molecules=10) == replace(config, epochs=expected)  # three batches
+    assert fitted_epochs(config, num_molecules=10) == replace(config, epochs=expected)  # three batches
+
+
+@pytest.mark.parametrize(
+    ("epochs", "min_updates", "frozen", "expected"),
+    [(1, 0, 2, 0), (2, 0, 2, 1), (3, 0, 2, 1), (4, 0, 2, 2), (8, 0, 2, 2), (2, 12, 2, 2), (8, 0, 8, 4), (8, 0, 0, 0)],
+)
+def test_at_most_half_of_the_epochs_are_frozen(epochs, min_updates, frozen, expected):
+    """Also of those that ``min_updates`` adds: twelve updates are four epochs of three batches."""
+    train = {"epochs": epochs, "batch_size": 4, "min_updates": min_updates}
+    config = TrainConfig(**train, start_from="foundation", frozen_epochs=frozen)
+    assert fitted_epochs(config, num_molecules=10).frozen_epochs == expected
+    assert fitted_epochs(fitted_epochs(config, 10), 10) == fitted_epochs(config, 10)

@@ -1,18 +1,52 @@
-"""One update of a model on the host: what it gives, and what it changes."""
+"""One update of a model: what it gives, what it changes, and that it waits for nothing."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import parameters_to_vector
 
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.load import load_split
-from graphormer_sepnorm.system.device import autocast
-from graphormer_sepnorm.training.step import HostStep, find_loss, follow, labels
+from graphormer_sepnorm.inference.forward import batches_for
+from graphormer_sepnorm.kernels import KERNELS_VARIABLE
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.system.device import Compute, autocast, computing
+from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from graphormer_sepnorm.training.step import find_loss, follow, step_unless
 from graphormer_sepnorm.training.trainer import Trainer
-from tests.robustness.tiny_run import tiny_config
+from tests.robustness.tiny_run import tiny_config, update
+
+META = torch.device("meta")
+
+
+@pytest.fixture
+def on_meta(monkeypatch) -> None:
+    """A device that refuses to tell any value; the fused AdamW believes that it is a GPU."""
+
+    def fused(*lists: list[torch.Tensor], found_inf: torch.Tensor, **options: object) -> None:
+        assert {tensor.device for some in lists for tensor in some} | {found_inf.device} == {META}
+
+    adam = sys.modules["torch.optim.adam"]
+    monkeypatch.setattr(adam, "_device_dtype_check_for_fused", lambda *arguments, **options: None)
+    monkeypatch.setattr(torch, "_fused_adamw_", fused)
+    with computing(Compute(META)):
+        yield
+
+
+def config_of(recipe: str, precision: str = "32-true", optimizer: str | None = None) -> Config:
+    """A recipe of three narrow layers, on the tiny dataset."""
+    tiny, found = tiny_config(epochs=1), RECIPES[recipe]
+    shape = found.architecture(tiny.model.atom_sizes, tiny.model.bond_sizes, 2)
+    train = replace(tiny.train, optimizer=optimizer or found.train.optimizer, precision=precision)
+    attention = shape.attention_layers and 2
+    model = replace(shape, layers=3, width=32, ffn_width=32, heads=4, attention_layers=attention)
+    return replace(tiny, model=model, train=train)
 
 
 def trainer_of(config: Config) -> Trainer:
@@ -27,13 +61,12 @@ def without_dropout() -> Config:
 def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping():
     config = without_dropout()
     trainer = trainer_of(replace(config, train=replace(config.train, clip_norm=1e-3)))
-    assert isinstance(trainer.step, HostStep)
     trainer.model.train()
-    batch = trainer.step.batch(np.arange(8))
-    loss = find_loss(trainer.model, trainer.task, "32-true", batch)
+    batch = trainer.train.batch(np.arange(8))
+    loss = find_loss(trainer.model, trainer.objective, "32-true", batch)
     learning = [parameter for parameter in trainer.model.parameters() if parameter.requires_grad]
     gradients = torch.autograd.grad(loss, learning)
-    found, norm = trainer.step(np.arange(8), 1e-3).tolist()
+    found, norm = update(trainer, np.arange(8)).tolist()
     assert found == pytest.approx(loss.item(), rel=1e-5)
     assert norm == pytest.approx(torch.nn.utils.get_total_norm(gradients).item(), rel=1e-4) and norm > 1e-3
 
@@ -41,32 +74,64 @@ def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping()
 def test_averages_are_the_weights_after_the_first_update_and_follow_them_from_then_on():
     trainer = trainer_of(without_dropout())
     trainer.model.train()
-    trainer.step(np.arange(8), 1e-3)
+    update(trainer, np.arange(8))
     first = trainer.model.cls.detach().clone()
     assert trainer.evaluated.cls.equal(first)
-    trainer.step(np.arange(8, 15), 1e-3)
+    update(trainer, np.arange(8, 15))
     torch.testing.assert_close(trainer.evaluated.cls.detach(), 0.9 * first + 0.1 * trainer.model.cls.detach())
 
 
+def learned(trainer: Trainer) -> list[torch.Tensor]:
+    """Copies of all weights."""
+    return [parameter.detach().clone() for parameter in trainer.model.parameters()]
+
+
+@pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "sgd"])
 @pytest.mark.parametrize("bad", [torch.inf, torch.nan])
-def test_an_update_whose_loss_is_not_finite_changes_nothing_that_learns(bad, monkeypatch):
-    trainer = trainer_of(without_dropout())
+def test_an_update_whose_loss_is_not_finite_changes_no_weight_and_spoils_none_of_the_next(bad, optimizer, monkeypatch):
+    """Before any other update, and between two of them; the last is an optimizer that does not know ``found_inf``."""
+    monkeypatch.setitem(OPTIMIZERS, "sgd", lambda model, train: [torch.optim.SGD(model.parameters(), momentum=0.9)])
+    config = without_dropout()
+    trainer = trainer_of(replace(config, train=replace(config.train, optimizer=optimizer)))
     trainer.model.train()
-    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
-    monkeypatch.setattr(trainer.task, "loss", lambda output, y, bounds: output.sum() * bad)
-    assert not trainer.step(np.arange(8), 1e-3).isfinite().all()
-    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
-    assert not trainer.average.n_averaged and not any(optimizer.state for optimizer in trainer.optimizers)
+    loss = trainer.objective.loss
+    for _ in range(2):
+        before = learned(trainer)
+        monkeypatch.setattr(trainer.objective, "loss", lambda network, batch: network(batch).sum() * bad)
+        assert not update(trainer, np.arange(8)).isfinite().all()
+        assert all(torch.equal(*both) for both in zip(before, learned(trainer), strict=True))
+        monkeypatch.setattr(trainer.objective, "loss", loss)
+        assert update(trainer, np.arange(8, 15)).isfinite().all()
+        assert not all(torch.equal(*both) for both in zip(before, learned(trainer), strict=True))
+    assert all(weight.isfinite().all() for weight in (*learned(trainer), *trainer.evaluated.parameters()))
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_step_that_may_be_skipped_is_the_optimizers_own(optimizer):
+    """Bit for bit, where it is not."""
+    found = []
+    for step in (lambda o: o.step(), lambda o: step_unless(torch.tensor(0.0), o, 0.01)):
+        torch.manual_seed(0)
+        model = Network(tiny_config().model)
+        optimizers = OPTIMIZERS[optimizer](model, replace(TrainConfig(), lr=0.01))
+        for _ in range(2):
+            for parameter in model.parameters():
+                parameter.grad = torch.randn_like(parameter)
+            for one in optimizers:
+                step(one)
+        found.append(parameters_to_vector(model.parameters()))
+    assert found[0].equal(found[1])
 
 
 def test_the_loss_is_computed_in_the_precision_of_the_run():
     trainer = trainer_of(without_dropout())
-    batch = trainer.step.batch(np.arange(8))
+    batch = trainer.train.batch(np.arange(8))
     model = trainer.model.eval()
-    losses = [find_loss(model, trainer.task, precision, batch) for precision in ("32-true", "bf16-mixed")]
+    losses = [find_loss(model, trainer.objective, precision, batch) for precision in ("32-true", "bf16-mixed")]
     with autocast("bf16-mixed", torch.device("cpu")):
         output = model(batch)
-    assert losses[1] == trainer.task.loss(output.float(), labels(batch), batch.bounds) != losses[0]
+    task = Task(trainer.config.task)
+    assert losses[1] == task.loss(output.float(), batch.y, batch.bounds) != losses[0]
 
 
 def test_following_by_hand():
@@ -80,3 +145,67 @@ def test_following_by_hand():
     assert average.weight.tolist() == [1.25, 3.5] and average.running_mean.tolist() == [7.0, 7.0]
     follow(average, model, 0.75, first=True)
     assert average.weight.tolist() == [2.0, 5.0]
+
+
+@pytest.mark.parametrize("wait", [lambda x: x.item(), lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: bool(x)])
+def test_the_device_of_these_tests_refuses_to_wait(wait):
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        wait(torch.zeros((), device=META))
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("recipe", ["paper", "best", "local", "slim"])
+def test_updates_of_padded_batches_are_those_of_the_compiled_kernels(monkeypatch, recipe, optimizer):
+    """Losses and norms of three updates of batches of two sizes, of which each depends on those before."""
+    config = config_of(recipe, optimizer=optimizer)
+    config = replace(config, model=replace(config.model, dropout=0.0, attention_dropout=0.0))
+    found = []
+    for mode in ("auto", "off"):
+        monkeypatch.setenv(KERNELS_VARIABLE, mode)
+        trainer = trainer_of(config)
+        trainer.model.train()
+        batches = [np.arange(8), np.arange(8, 15), np.arange(15, 23)]
+        found.append(torch.stack([update(trainer, batch).double() for batch in batches]))
+    torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_compiled_model_learns_the_same(monkeypatch):
+    """Losses and norms of padded updates of two sizes; without the compiler of machine code, which takes minutes."""
+    torch._dynamo.reset()
+    monkeypatch.setenv(KERNELS_VARIABLE, "off")
+    whole = nn.Module.compile
+    monkeypatch.setattr(Network, "compile", lambda model, **options: whole(model, backend="aot_eager", **options))
+    config = replace(without_dropout(), model=replace(without_dropout().model, layers=1))
+    found = []
+    for compiled in (False, True):
+        trainer = trainer_of(replace(config, train=replace(config.train, compile=compiled)))
+        assert (trainer.model._compiled_call_impl is not None) == compiled
+        trainer.model.train()
+        batches = [np.arange(8), np.arange(8, 15)]
+        found.append(torch.stack([update(trainer, batch) for batch in batches]))
+    torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, recipe):
+    """Nor do the batches from which statistics are estimated anew, and predictions until all of them are read."""
+    trainer = trainer_of(config_of(recipe))
+    trainer.model.train()
+    for molecules in (np.arange(8), np.arange(8, 15)):
+        found = update(trainer, molecules)
+        assert found.device == META and found.shape == (2,)
+    assert {p.grad.device for p in trainer.model.parameters() if p.grad is not None} == {META}
+    states = [value for o in trainer.optimizers for state in o.state.values() for value in state.values()]
+    assert {value.device for value in states} == {META}
+    with trainer.autocast():
+        for batch in trainer.reestimation_batches(1):
+            trainer.model.encode(batch)
+        model = trainer.evaluated.eval()
+        with torch.inference_mode():
+            for batch in trainer.val.batches(batches_for(model, trainer.val), META):
+                assert (
+                    trainer.objective.here.predict(model(batch).float()).device
+                    == model.encode_cls(batch).device
+                    == META
+                )

@@ -8,24 +8,24 @@ import time
 import pytest
 from starlette.testclient import TestClient
 
-from graphormer_sepnorm.interfaces.web.app import Row, as_table, kind_of_text, make_app
-from graphormer_sepnorm.interfaces.web.job_queue import Limits
-from graphormer_sepnorm.interfaces.web.schemas import Facts
-from tests.page import InThisProcess, Pretended, open_desk
+from graphormer_sepnorm.interfaces.web.app import as_table, kind_of_text, make_app
+from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
+from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, Problem, RowPrediction
+from tests.page import InThisProcess, PretendedService, open_queue
 
 HTMX = {"hx-request": "true"}
-LIMITS = Limits(upload_bytes=100_000, rows=1000)
+LIMITS = JobLimits(upload_bytes=100_000, rows=1000)
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    with open_desk(InThisProcess(Pretended()), tmp_path_factory.mktemp("shelf"), LIMITS) as desk:
-        yield desk
+def queue(tmp_path_factory):
+    with open_queue(InThisProcess(PretendedService()), tmp_path_factory.mktemp("store"), LIMITS) as queue:
+        yield queue
 
 
 @pytest.fixture(scope="module")
-def page(desk):
-    return TestClient(make_app(desk), base_url="http://127.0.0.1:8000", follow_redirects=False)
+def page(queue):
+    return TestClient(make_app(queue), base_url="http://127.0.0.1:8000", follow_redirects=False)
 
 
 def finished(page, answer) -> dict:
@@ -56,12 +56,12 @@ def test_molecules_as_json(page):
     assert [row["row"] for row in rows] == [0, 1, 2] and rows[1]["error"] == "X cannot be read"
     assert rows[2]["predictions"] == {"length": {"value": 3, "spread": None, "low": 2, "high": 4}}
     assert rows[2]["warning"] == "Xe was never seen" and rows[2]["similarity"] == 0.5
-    assert [Row.model_validate(row) for row in rows]
+    assert [RowPrediction.model_validate(row) for row in rows]
     assert [row["row"] for row in page.get(f"/api/tables/{progress['id']}/rows?start=1&count=1").json()] == [1]
 
 
 def test_the_model_and_its_schema(page):
-    assert Facts.model_validate(page.get("/api/model").json()).model == "pretended"
+    assert ModelFacts.model_validate(page.get("/api/model").json()).model == "pretended"
     schema = page.get("/api/openapi.json").json()
     assert {"/api/model", "/api/tables", "/api/tables/file", "/api/tables/{id}"} <= set(schema["paths"])
     assert all(path.startswith("/api/") for path in schema["paths"])
@@ -81,8 +81,8 @@ def test_a_table_as_csv(page):
 
 def test_a_finished_csv_outlives_the_page(tmp_path):
     for start in range(2):
-        with open_desk(InThisProcess(Pretended()), tmp_path) as desk:
-            page = TestClient(make_app(desk), base_url="http://127.0.0.1")
+        with open_queue(InThisProcess(PretendedService()), tmp_path) as queue:
+            page = TestClient(make_app(queue), base_url="http://127.0.0.1")
             if start == 0:
                 number = predict(page, "CC")["id"]
                 before = page.get(f"/api/tables/{number}/predictions.csv")
@@ -97,7 +97,44 @@ def test_other_kinds_of_files_are_refused(page, name):
     assert answer.status_code == 422 and "give one of .csv" in answer.json()["detail"]
 
 
-def test_the_name_of_a_file_is_no_path(page, desk, tmp_path):
+def test_a_long_name_keeps_its_suffix(page):
+    progress = finished(page, upload(page, b"smiles\n" + 1001 * b"C\n", 101 * "a" + ".csv"))
+    assert progress["problem"] == f"{100 * 'a'}... has more than 1000 molecules"
+
+
+def test_a_table_that_memory_forgot_answers_everywhere(tmp_path):
+    with open_queue(InThisProcess(PretendedService()), tmp_path, JobLimits(kept=1)) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1")
+        first = predict(page, "CC", "X")
+        rows = page.get(f"/api/tables/{first['id']}/rows").json()
+        for _ in range(2):
+            last = predict(page, "C")
+        while not queue.jobs[last["id"]].is_stored:
+            time.sleep(0.01)
+        predict(page, "C")
+        assert first["id"] not in queue.jobs
+        assert page.get(f"/api/tables/{first['id']}").json() == first
+        assert page.get(f"/api/tables/{first['id']}/rows").json() == rows
+        assert page.get(f"/tables/{first['id']}").status_code == 200
+        assert page.get(f"/api/tables/{first['id']}/rows/0/structure.svg").status_code == 200
+        assert page.get(f"/api/tables/{first['id']}/predictions.csv").status_code == 200
+
+
+def test_problems_are_declared_as_they_are_sent(page):
+    schema = page.get("/api/openapi.json").json()
+    for methods in schema["paths"].values():
+        for what in methods.values():
+            problems = {status: answer for status, answer in what["responses"].items() if not status.startswith("2")}
+            assert {"404", "413", "422", "503"} <= problems.keys()
+            schemas = [answer["content"]["application/json"]["schema"] for answer in problems.values()]
+            assert all(schema == Problem.model_json_schema() for schema in schemas)
+    sent = page.post("/api/tables", json={"smiles": []}).json()
+    assert Problem.model_validate(sent, extra="forbid").detail.startswith("body.smiles")
+    wrong = page.put("/api/tables")
+    assert wrong.status_code == 405 and wrong.headers["allow"] == "POST"
+
+
+def test_the_name_of_a_file_is_no_path(page, queue, tmp_path):
     progress = finished(page, upload(page, b"smiles\nC\n", f"{tmp_path}/taken.csv"))
     assert progress["state"] == "done" and list(tmp_path.iterdir()) == []
     number = finished(page, upload(page, b"smiles\n" + 1001 * b"C\n", "../../<b>.csv"))["id"]
@@ -134,8 +171,8 @@ def test_too_large_a_request(page):
     assert answer.status_code == 413 and "at most 0.1 MB" in answer.text
 
 
-def test_a_hundred_megabytes_are_refused_without_being_kept(desk):
-    page = TestClient(make_app(desk), base_url="http://127.0.0.1:8000")
+def test_a_hundred_megabytes_are_refused_without_being_kept(queue):
+    page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
     seen = 0
 
     def content():
@@ -240,9 +277,9 @@ def test_nothing_comes_from_elsewhere(page):
         assert not re.search(r"""(src|href|import|url)\W{1,3}(https?:)?//""", page.get(path).text), path
 
 
-def test_the_entrance(desk):
+def test_the_entrance(queue):
     token = "a-token-of-16-or-more"
-    page = TestClient(make_app(desk, token), base_url="http://127.0.0.1:8000", follow_redirects=False)
+    page = TestClient(make_app(queue, token), base_url="http://127.0.0.1:8000", follow_redirects=False)
     assert page.get("/").headers["location"] == "/enter"
     assert page.post("/enter", data={"token": "wrong"}).status_code == 401
     assert "This is not the token" in page.post("/enter", data={"token": "wrong"}).text

@@ -1,19 +1,20 @@
 """The queue: turns, limits, what a bad molecule costs, and the CSV."""
 
-import csv
 import io
 import os
+import shutil
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web import job_queue as desks
-from graphormer_sepnorm.interfaces.web.job_queue import Busy, Desk, Limits, Shelf, Table, csv_lines, harmless
-from graphormer_sepnorm.interfaces.web.schemas import Answer, Record
-from graphormer_sepnorm.interfaces.web.worker import Worker
-from tests.page import InThisProcess, Pretended, open_desk
+from graphormer_sepnorm.interfaces.web import job_queue
+from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, QueueFull
+from graphormer_sepnorm.interfaces.web.jobs import Job
+from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
+from tests.page import InThisProcess, PretendedService, open_queue
 
 
 def until(condition) -> None:
@@ -25,17 +26,17 @@ def until(condition) -> None:
     raise AssertionError("it did not come")
 
 
-def submit(desk: Desk, *smiles: str) -> Table:
-    return desk.submit(io.BytesIO("\n".join(["smiles", *smiles]).encode()), ".csv", "the list")
+def submit(queue: JobQueue, *smiles: str) -> Job:
+    return queue.submit(io.BytesIO("\n".join(["smiles", *smiles]).encode()), ".csv", "the list")
 
 
-def submit_together(desk: Desk, *tables: list[str]) -> list[Table]:
-    """Puts tables into the queue before the desk looks at the first of them."""
-    with desk.changed:
-        return [submit(desk, *smiles) for smiles in tables]
+def submit_together(queue: JobQueue, *tables: list[str]) -> list[Job]:
+    """Puts tables into the queue before the queue looks at the first of them."""
+    with queue.changed:
+        return [submit(queue, *smiles) for smiles in tables]
 
 
-class Held(Pretended):
+class Held(PretendedService):
     """Predicts when it is let; notes how many molecules it was asked for, and of which table."""
 
     def __init__(self):
@@ -54,9 +55,9 @@ class Held(Pretended):
 @pytest.fixture
 def held(tmp_path):
     models = Held()
-    with open_desk(InThisProcess(models), tmp_path / "shelf", Limits(waiting=3, kept=2, rows=1000)) as desk:
-        desk.models = models
-        yield desk
+    with open_queue(InThisProcess(models), tmp_path / "store", JobLimits(waiting=3, kept=2, rows=1000)) as queue:
+        queue.models = models
+        yield queue
         models.free.set()
 
 
@@ -80,9 +81,9 @@ def test_a_picture_goes_before_the_next_chunk(held):
 
 def test_more_than_may_wait_is_refused(held):
     tables = submit_together(held, ["A"], ["A"], ["A"])
-    until(lambda: all(table.rows for table in tables) and len(held.queue) == 2)
+    until(lambda: all(table.rows for table in tables) and len(held.waiting) == 2)
     submit(held, "A")  # one of the three is with the worker
-    with pytest.raises(Busy):
+    with pytest.raises(QueueFull):
         submit(held, "A")
 
 
@@ -94,17 +95,17 @@ def test_a_cancelled_table_keeps_what_is_done(held):
     held.models.free.set()
     until(lambda: table.is_over and other.is_over)
     assert table.state == other.state == "cancelled"
-    assert len(table.answers) in (0, desks.CHUNK) and len(other.answers) in (0, 1)
+    assert len(table.answers) in (0, job_queue.CHUNK) and len(other.answers) in (0, 1)
 
 
-def test_memory_is_bounded_and_the_shelf_has_the_rest(held):
+def test_memory_is_bounded_and_the_store_has_the_rest(held):
     held.models.free.set()
     tables = []
     for _ in range(4):
         tables.append(submit(held, "A"))
         until(lambda: tables[-1].is_over)
-    assert list(held.tables) == [table.number for table in tables[2:]]
-    until(lambda: held.shelf.find(tables[0].number))
+    assert list(held.jobs) == [table.number for table in tables[2:]]
+    until(lambda: held.store.find_csv(tables[0].number))
 
 
 def test_a_table_with_too_many_rows_fails_with_a_sentence(held):
@@ -119,11 +120,12 @@ def test_other_files_are_refused_before_they_are_written(held, suffix):
         held.submit(io.BytesIO(b"smiles\nC"), suffix, "it")
 
 
+@pytest.mark.slow
 def test_a_bad_molecule_costs_its_own_row(tmp_path):
     """One that takes too long, one that crashes the process and one that meets a bug, among good ones."""
     smiles = ["C", "CC", "SLEEP", "CCC", "CRASH", "BUG", "X", "CCCC"]
-    with open_desk(Worker(Pretended), tmp_path, Limits(step_seconds=3)) as desk:
-        table = submit(desk, *smiles)
+    with open_queue(Worker(PretendedService), tmp_path, JobLimits(step_seconds=3)) as queue:
+        table = submit(queue, *smiles)
         until(lambda: table.is_over)
     assert table.state == "done"
     errors = [answer.error for answer in table.answers]
@@ -133,8 +135,8 @@ def test_a_bad_molecule_costs_its_own_row(tmp_path):
 
 
 def test_the_time_of_a_table_is_limited(tmp_path):
-    with open_desk(InThisProcess(Pretended()), tmp_path, Limits(seconds=0)) as desk:
-        table = submit(desk, "C")
+    with open_queue(InThisProcess(PretendedService()), tmp_path, JobLimits(seconds=0)) as queue:
+        table = submit(queue, "C")
         until(lambda: table.is_over)
     assert table.state == "failed" and "minutes of computing" in table.problem
 
@@ -149,58 +151,70 @@ def test_closing_keeps_what_is_done_and_leaves_no_upload(held, tmp_path):
     folder = held.uploads.name
     threading.Timer(0.3, held.models.free.set).start()
     held.close()
-    assert running.state == "cancelled" and held.shelf.find(done.number).read_bytes().startswith(b'"smiles"')
+    assert running.state == "cancelled" and held.store.find_csv(done.number).read_bytes().startswith(b'"smiles"')
     assert not os.path.exists(folder)
-    with pytest.raises(Busy):
+    with pytest.raises(QueueFull):
         submit(held, "A")
 
 
-def test_the_shelf_gives_its_own_files_alone(tmp_path):
-    (tmp_path / "secret.csv").write_text("x")
-    shelf = Shelf(tmp_path / "shelf")
-    shelf.put("0" * 32, b"a")
-    assert shelf.find("0" * 32).read_bytes() == b"a"
-    for number in ("../secret", "1" * 32, "0" * 31, "", ".", "0" * 32 + "\n", "A" * 32):
-        assert shelf.find(number) is None
-    assert (tmp_path / "shelf").stat().st_mode & 0o777 == 0o700
+def test_an_unexpected_exception_ends_its_own_table(held, monkeypatch):
+    """A temporary file that something removed, a question that the program cannot answer, and a full disk."""
+    monkeypatch.setattr(held.worker, "ask", broken_for("read", OSError("gone"), held.worker.ask))
+    gone = submit(held, "A")
+    until(lambda: gone.is_stored)
+    assert (gone.state, gone.problem) == ("failed", "the computation failed: OSError")
+    with pytest.raises(NoAnswer, match="the computation failed: AttributeError"):
+        held.ask("nothing of that name").result(60)
+    monkeypatch.setattr(held.store, "put", broken_for(None, MemoryError(), None))
+    held.models.free.set()
+    unstored = submit(held, "A")
+    until(lambda: unstored.is_stored)
+    assert (unstored.state, unstored.problem) == ("done", "the computation failed: MemoryError")
+    monkeypatch.undo()
+    other = submit(held, "A")
+    until(lambda: other.is_stored)
+    assert other.state == "done"
 
 
-def test_the_shelf_forgets_after_a_week(tmp_path):
-    shelf = Shelf(tmp_path)
-    shelf.put("0" * 32, b"a")
-    shelf.put("1" * 32, b"b")
-    os.utime(tmp_path / f"{'0' * 32}.csv", (0, 0))
-    assert [Shelf(tmp_path).find(digit * 32) is None for digit in "01"] == [True, False]
+def broken_for(question: str | None, error: Exception, ask: Callable | None) -> Callable:
+    """As ``ask``, but the first call with a question, or every call, raises."""
+    left = [error]
+
+    def fail(*arguments: object) -> object:
+        if question is None or (question in arguments and left):
+            raise left[0] if question is None else left.pop()
+        return ask(*arguments)
+
+    return fail
 
 
-FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\uff1d1", "-2+3+cmd|' /C calc'!A0", "\u200b=1"]
+def test_uploads_go_on_after_their_folder_was_removed(held):
+    shutil.rmtree(held.uploads)
+    held.models.free.set()
+    table = submit(held, "A")
+    until(lambda: table.is_over)
+    assert table.state == "done"
 
 
-@pytest.mark.parametrize("text", FORMULAS)
-def test_formulas_are_texts_in_the_csv(text):
-    assert harmless(text) == f"'{text}"
+def test_nothing_waits_while_a_finished_table_is_written(held, monkeypatch):
+    writing, written = threading.Event(), threading.Event()
+    monkeypatch.setattr(held.store, "put", lambda *arguments: writing.set() or written.wait(60))
+    held.models.free.set()
+    submit(held, "A")
+    assert writing.wait(60)
+    is_free = held.changed.acquire(blocking=False)
+    written.set()
+    assert is_free
+    held.changed.release()
 
 
-@pytest.mark.parametrize("text", ["-1.5", "+2e-3", "CC=O", "[Na+]", "", "a@b", "1-2", ".5"])
-def test_numbers_and_smiles_stay_what_they_are(text):
-    assert harmless(text) == text
-
-
-def test_the_csv_by_hand():
-    table = Table("0" * 32, None, "", ["=name", "smiles", "length"])
-    table.rows = [
-        Record(["=cmd()", "CXe", "-1"], "CXe", ""),
-        Record(["caf\udce9", "X", 'a"b,c'], "X", ""),
-        Record(["late", "C", ""], "C", ""),
-    ]
-    models = Pretended()
-    table.answers = [*models.predict(["CXe"]), Answer(error="X cannot be read")]
-    content = b"".join(csv_lines(table, models.facts()))
-    assert b'"caf\xe9"' in content
-    header, *rows = csv.reader(io.StringIO(content.decode("latin-1")))
-    added = ["length_predicted", "length_low", "length_high", "similarity", "nearest", "warning", "error"]
-    assert header == ["'=name", "smiles", "length", *added]
-    assert rows == [
-        ["'=cmd()", "CXe", "-1", "3", "2", "4", "0.5", "C", "Xe was never seen", ""],
-        ["caf\xe9", "X", 'a"b,c', "", "", "", "", "", "", "X cannot be read"],
-    ]
+def test_a_table_that_memory_forgot_is_found_again(held):
+    held.models.free.set()
+    tables = []
+    for _ in range(4):
+        tables.append(submit(held, "A", "X"))
+        until(lambda: tables[-1].is_stored)
+    found = held.find(tables[0].number)
+    assert found is not tables[0] and found.answers == tables[0].answers
+    assert (found.state, found.rows) == ("done", tables[0].rows)
+    assert len(held.jobs) == 2 and held.find("0" * 32) is None

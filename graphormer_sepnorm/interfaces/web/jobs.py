@@ -1,0 +1,178 @@
+"""A table on its way, and the store of those that are finished: as CSV, and as JSON for the page."""
+
+import csv
+import io
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.web.schemas import JobState, ModelFacts, MoleculePrediction, TableRow
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tables.formats import with_free_names
+
+DAYS_KEPT = 7
+NUMBER = re.compile(r"[0-9a-f]{32}")
+# What spreadsheets take for the beginning of a formula, also after white space, and its full-width forms.
+FORMULA = re.compile(r"[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+
+
+@dataclass
+class Job:
+    """A table on its way.
+
+    Attributes:
+        number: its address, which nobody can guess.
+        source: the file it is read from; None once it is read.
+        shown: what messages call that file.
+        columns, rows: as read.
+        answers: of the first rows.
+        state: where it is.
+        problem: why it failed.
+        seconds: of computing so far.
+        single_until: rows up to here are computed one by one, because one of them made its chunk fail.
+        is_stored: whether it is over and in the store, so that memory need not keep it.
+    """
+
+    number: str
+    source: Path | None
+    shown: str
+    columns: list[str] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
+    answers: list[MoleculePrediction] = field(default_factory=list)
+    state: JobState = "waiting"
+    problem: str = ""
+    seconds: float = 0.0
+    single_until: int = 0
+    is_stored: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("done", "cancelled", "failed")
+
+    @property
+    def unreadable(self) -> int:
+        return sum(bool(answer.error) for answer in list(self.answers))
+
+    def fail(self, problem: str) -> None:
+        self.state, self.problem = "failed", problem
+
+
+class ResultStore:
+    """Finished tables in a folder, where they outlive the page; those of more than a week are removed.
+
+    ``NUMBER.csv`` is the download, ``NUMBER.json`` the same table for the page of the same models.
+
+    Args:
+        folder: to make, for the user only.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for path in (*folder.glob("*.csv"), *folder.glob("*.json")):
+                if path.stat().st_mtime < time.time() - DAYS_KEPT * 86400:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {folder}: {error.strerror}") from None
+
+    def put(self, job: Job, facts: ModelFacts) -> None:
+        """Keeps a table that is over; the CSV only if there is a row in it."""
+        if job.answers:
+            write_atomically(self.folder / f"{job.number}.csv", b"".join(csv_lines(job, facts)))
+        write_atomically(self.folder / f"{job.number}.json", as_json(job, facts))
+
+    def find_csv(self, number: str) -> Path | None:
+        path = self.folder / f"{number}.csv"
+        return path if NUMBER.fullmatch(number) and path.is_file() else None
+
+    def load(self, number: str, facts: ModelFacts) -> Job | None:
+        """A finished table of the models with these facts; None if there is none."""
+        if not NUMBER.fullmatch(number):
+            return None
+        try:
+            return from_json(number, (self.folder / f"{number}.json").read_bytes(), facts)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def as_json(job: Job, facts: ModelFacts) -> bytes:
+    content = {
+        "facts": facts.model_dump(),
+        "shown": job.shown,
+        "columns": job.columns,
+        "rows": [asdict(row) for row in job.rows],
+        "answers": [answer.model_dump() for answer in job.answers],
+        "state": job.state,
+        "problem": job.problem,
+    }
+    return json.dumps(content).encode()
+
+
+def from_json(number: str, content: bytes, facts: ModelFacts) -> Job | None:
+    """The table that ``as_json`` gave; None for one of other models."""
+    found = json.loads(content)
+    if found.pop("facts") != facts.model_dump():
+        return None
+    rows = [TableRow(**row) for row in found.pop("rows")]
+    answers = [MoleculePrediction(**answer) for answer in found.pop("answers")]
+    return Job(number, None, rows=rows, answers=answers, is_stored=True, **found)
+
+
+def csv_lines(job: Job, facts: ModelFacts) -> Iterator[bytes]:
+    """The CSV of what is done: the columns of the input, and those of the predictions.
+
+    Fields are quoted, and one that a spreadsheet would take for a formula begins with an apostrophe. Bytes of the input
+    that are not UTF-8 become what they were.
+    """
+    yield csv_line([*job.columns, *with_free_names(added_columns(facts), job.columns)])
+    for row, answer in zip(job.rows, list(job.answers), strict=False):
+        yield csv_line([*row.fields, *added_fields(answer, facts)])
+
+
+def added_columns(facts: ModelFacts) -> list[str]:
+    names = list(facts.targets)
+    if facts.models > 1:
+        names += [f"{target}_std" for target in facts.targets]
+    if facts.confidence is not None:
+        names += [f"{target}_{end}" for target in facts.targets for end in ("low", "high")]
+    if facts.knows_domain:
+        names += ["similarity", "nearest", "warning"]
+    return [*names, "error"]
+
+
+def added_fields(answer: MoleculePrediction, facts: ModelFacts) -> list[str]:
+    """The fields of ``added_columns``."""
+    found = [answer.predictions.get(target) for target in facts.targets]
+    numbers = [one.value if one else None for one in found]
+    if facts.models > 1:
+        numbers += [one.spread if one else None for one in found]
+    if facts.confidence is not None:
+        numbers += [end for one in found for end in ((one.low, one.high) if one else (None, None))]
+    texts = [as_number(number) for number in numbers]
+    if facts.knows_domain:
+        texts += [as_number(answer.similarity), answer.nearest, answer.warning]
+    return [*texts, answer.error]
+
+
+def as_number(number: float | None) -> str:
+    return "" if number is None else f"{number:.7g}"
+
+
+def csv_line(fields: list[str]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(map(harmless, fields))
+    return text.getvalue().encode(errors="surrogateescape")
+
+
+def harmless(text: str) -> str:
+    """A field that no spreadsheet takes for a formula; numbers stay what they are."""
+    return f"'{text}" if FORMULA.match(text) and not is_number(text) else text
+
+
+def is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text) is not None

@@ -1,0 +1,104 @@
+"""The cache below its limit of size: what was used longest ago is removed first."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.files import cache_root
+
+LIMIT_VARIABLE = "GRAPHORMER_SEPNORM_CACHE_GB"
+DEFAULT_GB = 20.0
+NEVER_PRUNED = {"tables"}  # finished tables of the page, which nothing computes again
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something in the cache that is kept or removed as a whole.
+
+    Attributes:
+        path: a file, or a folder with all that is in it.
+        bytes: of its files.
+        used: when it was last used, in seconds since 1970.
+    """
+
+    path: Path
+    bytes: int
+    used: float
+
+
+def limit_bytes() -> float:
+    """The limit: that of the environment variable in GB, or ``DEFAULT_GB``; raises InputError if it is no number."""
+    text = os.environ.get(LIMIT_VARIABLE) or str(DEFAULT_GB)
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = -1.0
+    if not limit >= 0:
+        raise InputError(f"{LIMIT_VARIABLE} is {text!r}: give a number of gigabytes")
+    return limit * 1e9
+
+
+def lock_of(path: Path) -> Path:
+    """The lock of an entry that several processes use."""
+    return path.parent / f".{path.name}.lock"
+
+
+def mark_used(path: Path) -> None:
+    """Notes that an entry is used now."""
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
+def entries() -> list[Entry]:
+    """What may be removed, that first which was used longest ago."""
+    found = [entry for path in removable() if (entry := measured(path))]
+    return sorted(found, key=lambda entry: entry.used)
+
+
+def removable() -> Iterator[Path]:
+    """The folders of the cache; of the descriptors, which many tables share, each file."""
+    root = cache_root()
+    for path in root.iterdir() if root.is_dir() else ():
+        if path.name == "descriptors":
+            yield from (file for file in path.iterdir() if not file.name.startswith("."))
+        elif path.name not in NEVER_PRUNED and not path.name.startswith("."):
+            yield path
+
+
+def measured(path: Path) -> Entry | None:
+    """An entry with its size; None if it was removed meanwhile."""
+    with contextlib.suppress(OSError):
+        files = [path, *path.rglob("*")] if path.is_dir() else [path]
+        return Entry(path, sum(file.lstat().st_size for file in files), path.lstat().st_mtime)
+    return None
+
+
+def prune(kept: Path) -> None:
+    """Removes entries until the cache is below its limit, but neither ``kept`` nor one that a process has locked."""
+    found = entries()
+    surplus = sum(entry.bytes for entry in found) - limit_bytes()
+    for entry in found:
+        if surplus <= 0:
+            return
+        if entry.path != kept and removed(entry.path):
+            surplus -= entry.bytes
+
+
+def removed(path: Path) -> bool:
+    """Whether an entry could be removed."""
+    try:
+        with FileLock(lock_of(path), blocking=False):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+            lock_of(path).unlink(missing_ok=True)
+        return True
+    except (Timeout, OSError):
+        return False

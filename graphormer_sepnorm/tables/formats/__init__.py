@@ -1,0 +1,49 @@
+"""Tables of molecules: CSV, TSV, .smi, SDF and .xlsx, also compressed, and standard input, streamed row by row.
+
+Every record of the input becomes one ``Row``, in order, readable or not, and its fields stay the text that they were:
+bytes that are not UTF-8 pass through as they came. Only a table whose rows cannot be told apart raises ``InputError``.
+A new format is a file beside this one and a line in ``opening``.
+"""
+
+from graphormer_sepnorm.tables.formats.csv_text import DELIMITERS
+from graphormer_sepnorm.tables.formats.opening import (
+    PARQUET,
+    TABLE_KINDS,
+    is_library,
+    is_table_name,
+    kind_of,
+    open_table,
+)
+from graphormer_sepnorm.tables.formats.table import (
+    Row,
+    Table,
+    WholeTable,
+    find_column,
+    free_name,
+    not_one_column,
+    smiles_of_rows,
+    table_of_smiles,
+    with_free_names,
+)
+from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT, is_file
+
+__all__ = [
+    "DELIMITERS",
+    "PARQUET",
+    "STANDARD_INPUT",
+    "TABLE_KINDS",
+    "Row",
+    "Table",
+    "WholeTable",
+    "find_column",
+    "free_name",
+    "is_file",
+    "is_library",
+    "is_table_name",
+    "kind_of",
+    "not_one_column",
+    "open_table",
+    "smiles_of_rows",
+    "table_of_smiles",
+    "with_free_names",
+]

@@ -1,0 +1,103 @@
+"""Text with a character between columns, such as CSV and TSV, its first line the names of the columns."""
+
+import csv
+import itertools
+import re
+from collections.abc import Iterator
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import text
+from graphormer_sepnorm.tables.formats.table import BrokenLine, Table, places_of_column, table_of_records
+
+DELIMITERS = ",\t;|"
+EXCELS_LINE = re.compile(r'"?sep=(.)"?[\r\n]*', re.IGNORECASE)
+
+
+def read_csv(
+    lines: Iterator[str], source: str, smiles_column: str | None, delimiter: str | None, usual: str | None = None
+) -> Table:
+    """A CSV with a header; a line such as ``sep=;``, which Excel reads, may stand before it.
+
+    Args:
+        lines, source, smiles_column, delimiter: as ``open_table``.
+        usual: the delimiter if neither ``delimiter`` nor a line says it; by default the ``likely_delimiter``.
+
+    Raises:
+        InputError: as ``open_table``.
+    """
+    header = next(lines, "")
+    said = EXCELS_LINE.fullmatch(header)
+    if said:
+        header = next(lines, "")
+    if not header:
+        raise InputError(f"{source} is empty: it should begin with a line of column names")
+    delimiter = delimiter or (said[1] if said else usual) or likely_delimiter(header, smiles_column)
+    records = csv_records(itertools.chain([header], lines), source, delimiter, lines_before=1 if said else 0)
+    return table_of_records(records, source, smiles_column, delimiter)
+
+
+def likely_delimiter(header: str, smiles_column: str | None = None) -> str:
+    """The delimiter that splits a header into most columns, the one with the SMILES among them if any does that."""
+    columns = {delimiter: split(header, delimiter) for delimiter in DELIMITERS}
+    fitting = [delimiter for delimiter in DELIMITERS if places_of_column(columns[delimiter], smiles_column)]
+    return max(fitting or DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
+
+
+def split(header: str, delimiter: str) -> list[str]:
+    """The fields of a header; none where a field is too long."""
+    try:
+        return next(csv.reader([header], delimiter=delimiter))
+    except csv.Error:
+        return []
+
+
+def csv_records(lines: Iterator[str], source: str, delimiter: str, lines_before: int = 0) -> Iterator[list[str]]:
+    """The fields of each record, a ``BrokenLine`` for one line with stray quotes.
+
+    Args:
+        lines: those of the file but for ``lines_before``, which messages count.
+        source, delimiter: as ``open_table``.
+
+    Raises:
+        InputError: quotes leave it open which of several lines are one record.
+    """
+    record: list[str] = []
+
+    def remembered() -> Iterator[str]:
+        size = 0
+        for line in lines:
+            size = size + len(line) if record else len(line)
+            if size > text.MAX_RECORD:
+                raise InputError(
+                    f"the record that goes on in line {lines_before + reader.line_num + 1} of {source} has more than "
+                    f"{text.MAX_RECORD:,} characters: close its quotes"
+                )
+            record.append(line)
+            yield line
+
+    try:
+        reader = csv.reader(remembered(), delimiter=delimiter, strict=True)
+    except TypeError:
+        raise InputError(f"a delimiter is one character, not {delimiter!r}") from None
+    while True:
+        record.clear()
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if len(record) > 1:
+                raise InputError(
+                    f"line {lines_before + reader.line_num} of {source} cannot be split into columns ({error}): close "
+                    "its quotes, or double those inside a quoted field"
+                ) from None
+            fields = BrokenLine(without_quotes(record, delimiter), f"the line cannot be split into columns ({error})")
+        yield fields
+
+
+def without_quotes(lines: list[str], delimiter: str) -> list[str]:
+    """The fields of a line if quotes are characters like others; an empty one where even so one is too long."""
+    try:
+        return next(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE))
+    except csv.Error:
+        return [""]

@@ -1,0 +1,103 @@
+"""Opening a table of molecules by the suffix of its file."""
+
+import contextlib
+import glob
+import io
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats.csv_text import read_csv
+from graphormer_sepnorm.tables.formats.excel import MAX_UNPACKED, SPREADSHEET_KINDS, sheet_records
+from graphormer_sepnorm.tables.formats.sdf import read_sdf
+from graphormer_sepnorm.tables.formats.smi import read_smi
+from graphormer_sepnorm.tables.formats.table import Table, table_of_records
+from graphormer_sepnorm.tables.formats.text import compression_of, is_file, open_binary, readable, text_lines
+
+TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf", *SPREADSHEET_KINDS)
+PARQUET = ".parquet"
+# Other files that people keep tables in, by their suffixes.
+NOT_READ = {
+    PARQUET: "Parquet",
+    ".feather": "Feather",
+    ".arrow": "Arrow",
+    ".json": "JSON",
+    ".jsonl": "JSON",
+    ".ndjson": "JSON",
+    ".xls": "an old Excel file",
+    ".xlsb": "a binary Excel file",
+    ".ods": "an OpenDocument sheet",
+    ".pkl": "a pickle",
+    ".pickle": "a pickle",
+    ".npy": "a NumPy file",
+    ".npz": "a NumPy file",
+    ".h5": "HDF5",
+    ".hdf5": "HDF5",
+    ".zip": "a zip archive",
+    ".tar": "a tar archive",
+    ".tgz": "a tar archive",
+    ".pdf": "a PDF",
+}
+
+
+@contextlib.contextmanager
+def open_table(path: str | Path, smiles_column: str | None = None, delimiter: str | None = None) -> Iterator[Table]:
+    """Opens a table of molecules.
+
+    Args:
+        path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (its first sheet) or else CSV, each
+            also with ``.gz``, ``.bz2`` or ``.xz``; or "-" for CSV on standard input.
+        smiles_column: of a CSV or a sheet; by default the one named smiles, in capitals or not.
+        delimiter: of a CSV; by default what a first line such as ``sep=;`` says, then tab for ``.tsv``, else the
+            character that splits the header into most columns, among them that of the SMILES.
+
+    Raises:
+        InputError: no such file, a closed standard input, a damaged compressed file or workbook, one without openpyxl,
+            a kind of file that is not read, what is no text, UTF-16, no header, no such column, a line of more than
+            ``MAX_RECORD`` characters, a record of more, or a quote that is not closed; also while rows are read.
+    """
+    kind = kind_of(path)
+    if kind in NOT_READ and Path(path).exists():
+        raise InputError(f"{path} is {NOT_READ[kind]}, which is not read here: save the table as CSV")
+    if kind in SPREADSHEET_KINDS:
+        with contextlib.closing(sheet_of(path)) as records:
+            yield table_of_records(records, str(path), smiles_column)
+        return
+    with contextlib.closing(text_lines(path)) as lines:
+        if kind == ".sdf":
+            if Path(path).exists() and not is_file(path):
+                raise InputError(f"{path} can be read only once, but an SDF is read twice: save it in a file first")
+            with contextlib.closing(text_lines(path)) as again:
+                table = read_sdf(lines, again, str(path))
+            yield table
+        elif kind == ".smi":
+            yield read_smi(lines)
+        else:
+            usual = "\t" if kind == ".tsv" else None
+            yield read_csv(lines, str(path), smiles_column, delimiter, usual)
+
+
+def kind_of(path: str | Path) -> str:
+    """The suffix, the one before ``.gz`` and the like if there is that, in lower case."""
+    path = Path(path)
+    return (path.with_suffix("") if compression_of(path) else path).suffix.lower()
+
+
+def is_library(path: str | Path) -> bool:
+    """Whether a name means partitions: a folder, a Parquet file, or a pattern of files such as ``library/*.csv``.
+
+    A pattern ends with the suffix of a table, which no SMILES does.
+    """
+    is_pattern = glob.has_magic(str(path)) and is_table_name(path) and not Path(path).exists()
+    return Path(path).is_dir() or is_pattern or kind_of(path) == PARQUET
+
+
+def is_table_name(path: str | Path) -> bool:
+    """Whether the suffix says that a file is a table that some command reads."""
+    return kind_of(path) in (PARQUET, *TABLE_KINDS)
+
+
+def sheet_of(path: str | Path) -> Generator[list[str], None, None]:
+    """The records of a workbook; raises InputError as ``open_table`` says."""
+    with readable(path), open_binary(path) as file:
+        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), str(path))

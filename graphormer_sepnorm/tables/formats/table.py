@@ -1,0 +1,167 @@
+"""Rows of molecules, and the columns that they come in."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from graphormer_sepnorm.errors import InputError
+
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record.
+
+    Attributes:
+        fields: one text per column of the table.
+        smiles: the molecule; "" where there is none.
+        error: why the record cannot be used; "" if nothing is known against it.
+    """
+
+    fields: list[str]
+    smiles: str
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """An open table.
+
+    Attributes:
+        columns: their names as the file has them.
+        rows: the records, read as they are asked for.
+        delimiter: between the columns of a CSV; "" in other files.
+    """
+
+    columns: list[str]
+    rows: Iterator[Row]
+    delimiter: str = ""
+
+    def chunks(self, size: int) -> Iterator[list[Row]]:
+        """The rows in lists of ``size``, the last one shorter."""
+        while chunk := list(itertools.islice(self.rows, size)):
+            yield chunk
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """A table in memory, read once for everything that looks at it; attributes as ``Table``."""
+
+    columns: list[str]
+    rows: list[Row]
+    delimiter: str = ""
+
+
+class BrokenLine(list):
+    """What could be made out of the fields of a line, and the reason why they are not to be trusted."""
+
+    def __init__(self, fields: list[str], reason: str):
+        super().__init__(fields)
+        self.reason = reason
+
+
+def smiles_of_rows(rows: list[Row]) -> list[str]:
+    return [row.smiles for row in rows]
+
+
+def table_of_smiles(smiles: Sequence[str]) -> Table:
+    """A table of one column, ``smiles``."""
+    return Table(["smiles"], (Row([text], text) for text in smiles))
+
+
+def table_of_records(
+    records: Iterator[list[str]], source: str, smiles_column: str | None, delimiter: str = ""
+) -> Table:
+    """A table of records of which the first has the names; without a delimiter, empty fields at their ends are missing.
+
+    Arguments and errors as ``open_table``.
+    """
+    columns = next(records, [])
+    if isinstance(columns, BrokenLine):
+        raise InputError(f"the header of {source}: {columns.reason}")
+    place = find_column(columns, smiles_column, source, or_delimiter=bool(delimiter))
+    rest = without_last_blanks(records)
+    if not delimiter:
+        rest = (record and record + [""] * (len(columns) - len(record)) for record in rest)
+    return Table(columns, (as_row(record, len(columns), place) for record in rest), delimiter)
+
+
+def as_row(record: list[str], num_columns: int, smiles_place: int) -> Row:
+    """A record as a row; one with too few or too many fields is kept as far as there are columns, with an error."""
+    if isinstance(record, BrokenLine):
+        error = record.reason
+    elif not record:
+        error = "the line is empty"
+    elif len(record) != num_columns:
+        error = f"the row has {len(record)} fields, the header has {num_columns}"
+    else:
+        return Row(record, record[smiles_place])
+    return Row((record + [""] * num_columns)[:num_columns], "", error)
+
+
+def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:
+    """The records without blank lines at the end; a blank line before others is a record without fields."""
+    blanks = 0
+    for record in records:
+        if not record:
+            blanks += 1
+            continue
+        yield from itertools.repeat([], blanks)
+        blanks = 0
+        yield record
+
+
+def places_of_column(columns: list[str], name: str | None) -> list[int]:
+    """The places of the columns ``name``, by default of those named smiles, in capitals or not."""
+    if name is None:
+        return [place for place, column in enumerate(columns) if column.strip().lower() == "smiles"]
+    return [place for place, column in enumerate(columns) if column == name]
+
+
+def find_column(columns: list[str], name: str | None, source: str, or_delimiter: bool = False) -> int:
+    """The place of the one column that ``places_of_column`` finds.
+
+    Args:
+        columns, name: as ``places_of_column``.
+        source: the table, for the message.
+        or_delimiter: whether the columns may have been split at a wrong character.
+
+    Raises:
+        InputError: there is no such column, or several.
+    """
+    places = places_of_column(columns, name)
+    if len(places) != 1:
+        problem = not_one_column(source, columns, name or "smiles", len(places))
+        other = ", or the character between columns with --delimiter" if or_delimiter else ""
+        raise InputError(f"{problem}: name one with --smiles-column{other}")
+    return places[0]
+
+
+def not_one_column(source: str, columns: list[str], name: str, count: int) -> str:
+    """Says how many columns of a name a table has, and which columns it has at all."""
+    found = "no column" if count == 0 else f"{count} columns"
+    shown = ", ".join(map(printable, columns[:MOST_SHOWN])) + (", ..." if len(columns) > MOST_SHOWN else "")
+    return f"{source} has {found} {name!r} (its columns: {shown})"
+
+
+def printable(text: str) -> str:
+    """A text for the terminal: its beginning, with escapes for what is no character to show."""
+    text = text if len(text) <= 100 else f"{text[:97]}..."
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def free_name(name: str, taken: Iterable[str], ending: str) -> str:
+    """``name``, followed by ``ending`` for as long as it is taken."""
+    taken = set(taken)
+    while name in taken:
+        name += ending
+    return name
+
+
+def with_free_names(names: Iterable[str], taken: list[str]) -> list[str]:
+    """Names of columns to add to those that are ``taken``; one that is among them, or twice, is made another."""
+    found: list[str] = []
+    for name in names:
+        found.append(free_name(name, [*taken, *found], "_predicted"))
+    return found

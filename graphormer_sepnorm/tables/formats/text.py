@@ -1,0 +1,101 @@
+"""The bytes and the lines of a file, unpacked, or of standard input."""
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from graphormer_sepnorm.errors import InputError
+
+STANDARD_INPUT = "-"
+MAX_RECORD = 1_000_000
+COMPRESSIONS: dict[str, tuple[str, Callable]] = {
+    ".gz": ("gzip", gzip.open),
+    ".bz2": ("bzip2", bz2.open),
+    ".xz": ("xz", lzma.open),
+}
+ZSTANDARD = ".zst"
+# What is no text, by the beginning of its first line.
+NO_TEXT = {
+    "PK\x03\x04": "a zip archive or a workbook",
+    "\udcd0\udccf\x11\udce0": "an old Excel file",
+    "PAR1": "Parquet",
+    "ARROW1": "Feather",
+    "FEA1": "Feather",
+    "\x1f\udc8b": "packed by gzip, so its name should end in .gz",
+    "BZh": "packed by bzip2, so its name should end in .bz2",
+    "\udcfd7zXZ": "packed by xz, so its name should end in .xz",
+    "(\udcb5/\udcfd": "packed by Zstandard",
+    "%PDF": "a PDF",
+}
+UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
+CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether a table can be read again: not standard input, nor another pipe."""
+    return str(path) != STANDARD_INPUT and Path(path).is_file()
+
+
+def compression_of(path: str | Path) -> str:
+    """The suffix of a compressed file, in lower case; "" for another file."""
+    suffix = Path(path).suffix.lower()
+    return suffix if suffix in (*COMPRESSIONS, ZSTANDARD) else ""
+
+
+@contextlib.contextmanager
+def open_binary(path: str | Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked, or of standard input."""
+    suffix = compression_of(path)
+    if str(path) == STANDARD_INPUT:
+        if sys.stdin is None or sys.stdin.closed:
+            raise InputError("standard input is closed: pipe a table into the command, or name a file instead of -")
+        yield sys.stdin.buffer
+        return
+    if suffix == ZSTANDARD:
+        raise InputError(f"{path} is packed by Zstandard, which is not read: unpack it first, by zstd -d {path}")
+    with COMPRESSIONS[suffix][1](path) if suffix else open(path, "rb") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def readable(path: str | Path) -> Iterator[None]:
+    """Turns what reading a file raises into one sentence."""
+    packed = compression_of(path)
+    try:
+        yield
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if (isinstance(error, OSError) and error.errno is not None) or not packed:
+            raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(f"{path} is not a whole {COMPRESSIONS[packed][0]} file: {error}") from None
+
+
+def text_lines(path: str | Path) -> Generator[str, None, None]:
+    """The lines of a text file or of standard input with their ends; raises InputError as ``open_table`` says."""
+    with readable(path), open_binary(path) as binary:
+        text = io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        number = 0
+        while line := text.readline(MAX_RECORD + 1):
+            number += 1
+            if number == 1:
+                check_text(line, path)
+            if len(line) > MAX_RECORD:
+                raise InputError(f"line {number} of {path} has more than {MAX_RECORD:,} characters: is it a table?")
+            yield line
+
+
+def check_text(first: str, path: str | Path) -> None:
+    """Raises InputError for the first line of what is no text in UTF-8."""
+    if first.startswith(UTF16_MARKS):
+        raise InputError(f"{path} is UTF-16: save it as UTF-8")
+    for mark, kind in NO_TEXT.items():
+        if first.startswith(mark):
+            raise InputError(f"{path} is {kind}: save the table as CSV")
+    if not CONTROL.isdisjoint(first):
+        raise InputError(f"{path} is no text: save the table as CSV")

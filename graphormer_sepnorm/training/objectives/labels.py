@@ -1,0 +1,63 @@
+"""The usual objective: to predict the labels of molecules.
+
+Axis letters: M molecules of a split, B of a batch, T targets.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.datasets.store import MoleculeDataset
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import GraphBatch
+from graphormer_sepnorm.inference.forward import predict_together
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
+
+
+class Labels:
+    """Learns the labels of the training split, scored by the metric of the task on those of the validation split.
+
+    Args:
+        task: names the targets, the loss and the metric; its scale is fitted here.
+        train, val: prepared splits with labels.
+        device: where the network lies.
+
+    Raises:
+        InputError: as ``check_learnable`` of the training split and ``check_scorable`` of the validation split.
+    """
+
+    def __init__(self, task: TaskConfig, train: MoleculeDataset, val: MoleculeDataset, device: torch.device):
+        check_learnable(task, train.y)
+        check_scorable(task, val.y, "validation")
+        self.task = fit_scale(task, train.y)
+        self.train, self.val = train, val
+        self.here = Task(self.task, device)
+        self.on_host = Task(self.task)
+
+    def loss(self, network: Network, batch: GraphBatch) -> Tensor:
+        """As ``Task.loss``."""
+        return self.here.loss(network(batch).float(), labels(batch), batch.bounds)
+
+    def counts(self, molecules: np.ndarray) -> Tensor:
+        """As ``Task.counts``: [B, T]."""
+        return self.on_host.counts(*self.train.labels(molecules))
+
+    def score(self, network: Network) -> float:
+        """The metric on the validation split."""
+        prediction = predict_together(network, self.val, self.here)
+        wrong = np.flatnonzero(~np.isfinite(prediction).all(axis=1))
+        if len(wrong):
+            raise InputError(f"the predictions for validation molecules {wrong[:10].tolist()} are not finite")
+        return self.here.metric(self.val.y, prediction)
+
+    def improves(self, score: float, best: float | None) -> bool:
+        """By the direction of the metric."""
+        return self.here.metric.improves(score, best)
+
+
+def labels(batch: GraphBatch) -> Tensor:
+    """The targets [B, T] of a batch of a prepared split, which has them."""
+    assert batch.y is not None
+    return batch.y

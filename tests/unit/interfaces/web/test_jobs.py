@@ -1,0 +1,97 @@
+"""Finished tables: the store, the CSV, and what comes back of a table."""
+
+import csv
+import io
+import os
+
+import pytest
+
+from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, csv_lines, harmless
+from graphormer_sepnorm.interfaces.web.schemas import MoleculePrediction, TableRow
+from tests.page import PretendedService
+
+NUMBER = "0" * 32
+FACTS = PretendedService().facts()
+
+
+def finished(number: str = NUMBER) -> Job:
+    rows = [TableRow(["caf\udce9", "CC"], "CC", ""), TableRow(["", "X"], "X", "")]
+    answers = [*PretendedService().predict(["CC"]), MoleculePrediction(error="X cannot be read")]
+    return Job(number, None, "the list", ["na\udcefme", "smiles"], rows, answers, "done")
+
+
+def test_a_stored_table_comes_back_as_it_was(tmp_path):
+    store, job = ResultStore(tmp_path), finished()
+    store.put(job, FACTS)
+    found = store.load(NUMBER, FACTS)
+    job.is_stored = True
+    assert found == job
+
+
+def test_a_table_of_other_models_is_only_a_download(tmp_path):
+    store = ResultStore(tmp_path)
+    store.put(finished(), FACTS)
+    assert store.load(NUMBER, FACTS.model_copy(update={"targets": ["other"]})) is None
+    assert store.find_csv(NUMBER).read_bytes().startswith(b'"na\xefme"')
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff"])
+def test_a_damaged_file_is_no_table(tmp_path, content):
+    store = ResultStore(tmp_path)
+    (tmp_path / f"{NUMBER}.json").write_bytes(content)
+    assert store.load(NUMBER, FACTS) is None
+
+
+def test_the_store_gives_its_own_files_alone(tmp_path):
+    (tmp_path / "secret.csv").write_text("x")
+    (tmp_path / "secret.json").write_text("{}")
+    store = ResultStore(tmp_path / "store")
+    store.put(finished(), FACTS)
+    assert store.find_csv(NUMBER).read_bytes() == b"".join(csv_lines(finished(), FACTS))
+    for number in ("../secret", "1" * 32, "0" * 31, "", ".", "0" * 32 + "\n", "A" * 32):
+        assert store.find_csv(number) is None and store.load(number, FACTS) is None
+    assert (tmp_path / "store").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_store_forgets_after_a_week(tmp_path):
+    store = ResultStore(tmp_path)
+    for digit in "01":
+        store.put(finished(digit * 32), FACTS)
+    for suffix in (".csv", ".json"):
+        os.utime(tmp_path / f"{NUMBER}{suffix}", (0, 0))
+    again = ResultStore(tmp_path)
+    assert [again.find_csv(digit * 32) is None for digit in "01"] == [True, False]
+    assert [again.load(digit * 32, FACTS) is None for digit in "01"] == [True, False]
+
+
+FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\uff1d1", "-2+3+cmd|' /C calc'!A0", "\u200b=1"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_formulas_are_texts_in_the_csv(text):
+    assert harmless(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["-1.5", "+2e-3", "CC=O", "[Na+]", "", "a@b", "1-2", ".5"])
+def test_numbers_and_smiles_stay_what_they_are(text):
+    assert harmless(text) == text
+
+
+def test_the_csv_by_hand():
+    table = Job("0" * 32, None, "", ["=name", "smiles", "length"])
+    table.rows = [
+        TableRow(["=cmd()", "CXe", "-1"], "CXe", ""),
+        TableRow(["caf\udce9", "X", 'a"b,c'], "X", ""),
+        TableRow(["late", "C", ""], "C", ""),
+    ]
+    models = PretendedService()
+    table.answers = [*models.predict(["CXe"]), MoleculePrediction(error="X cannot be read")]
+    content = b"".join(csv_lines(table, models.facts()))
+    assert b'"caf\xe9"' in content
+    header, *rows = csv.reader(io.StringIO(content.decode("latin-1")))
+    added = ["length_predicted", "length_low", "length_high", "similarity", "nearest", "warning", "error"]
+    assert header == ["'=name", "smiles", "length", *added]
+    assert rows == [
+        ["'=cmd()", "CXe", "-1", "3", "2", "4", "0.5", "C", "Xe was never seen", ""],
+        ["caf\xe9", "X", 'a"b,c', "", "", "", "", "", "", "X cannot be read"],
+    ]

@@ -1,0 +1,127 @@
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import Row, open_table
+from tests.tables import read, write
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_delimiters_line_ends_and_byte_order_mark(tmp_path, delimiter, end, mark):
+    lines = [["id", "Smiles", "note"], ["007", "CCO", "x y"], ["1e5", "C", ""], ["007", "CCO", "x y"]]
+    text = "".join(delimiter.join(line) + end for line in lines)
+    columns, rows = read(write(tmp_path, "a.csv", mark + text.encode()))
+    assert columns == lines[0]
+    assert rows == [Row(line, line[1]) for line in lines[1:]]
+
+
+def test_quoted_delimiters_quotes_and_line_ends_are_kept(tmp_path):
+    path = write(tmp_path, "a.csv", 'name,smiles\n"butan-1,4-diol",OCCCCO\n"a ""b""\nc",C\n')
+    assert [row.fields for row in read(path)[1]] == [["butan-1,4-diol", "OCCCCO"], ['a "b"\nc', "C"]]
+
+
+def test_ragged_rows_and_blank_lines_stay_rows(tmp_path):
+    path = write(tmp_path, "a.csv", "a,smiles\n1,C\n2\n\n3,CC,x\n4,CCC\n\n\n")
+    rows = read(path)[1]
+    assert [row.fields for row in rows] == [["1", "C"], ["2", ""], ["", ""], ["3", "CC"], ["4", "CCC"]]
+    assert [bool(row.error) for row in rows] == [False, True, True, True, False]
+    assert rows[1].error == "the row has 1 fields, the header has 2"
+
+
+def test_bytes_that_are_not_utf8_pass_through(tmp_path):
+    row = read(write(tmp_path, "a.csv", b"smiles,name\nCCO,caf\xe9\n"))[1][0]
+    assert row.fields[1].encode(errors="surrogateescape") == b"caf\xe9"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"a,b\n1,2\n", "no column 'smiles' .its columns: a, b."),
+        (b"smiles,SMILES\nC,C\n", "2 columns 'smiles'"),
+        (b'smiles,name\nC,"open\nCC,x\n', "line 3 .*cannot be split into columns"),
+        ("smiles\nC\n".encode("utf-16"), "UTF-16"),
+        (b"smiles\n" + b"C" * 1_000_001, "line 2 .*more than 1,000,000"),
+    ],
+)
+def test_unusable_tables_are_refused_in_a_sentence(tmp_path, content, message):
+    with pytest.raises(InputError, match=message):
+        read(write(tmp_path, "a.csv", content))
+
+
+def test_a_table_of_a_header_alone_has_no_rows(tmp_path):
+    assert read(write(tmp_path, "a.csv", "smiles,x\n")) == (["smiles", "x"], [])
+
+
+def test_named_column_and_delimiter(tmp_path):
+    path = write(tmp_path, "a.csv", "x;mol\n1;CCO\n")
+    assert read(path, "mol", ";")[1][0].smiles == "CCO"
+    with pytest.raises(InputError, match="one character"):
+        read(path, "mol", ";;")
+    with pytest.raises(InputError, match="No such file"):
+        read(tmp_path / "missing.csv")
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [('CCN,"b"c', ["CCN", '"b"c']), ('"CCN"O,1', ['"CCN"O', "1"]), ("C" * 200_000 + ",1", ["", ""])],
+)
+def test_a_line_with_stray_quotes_costs_no_other_row(tmp_path, line, fields):
+    rows = read(write(tmp_path, "a.csv", f'smiles,x\nC,1\n{line}\n"CC","2"\n'))[1]
+    assert [row.fields for row in rows] == [["C", "1"], fields, ["CC", "2"]]
+    assert [bool(row.error) for row in rows] == [False, True, False]
+    assert "cannot be split into columns" in rows[1].error
+
+
+def test_line_ends_inside_quotes_stay_as_they_are(tmp_path):
+    rows = read(write(tmp_path, "a.csv", b'name,smiles\r\n"a\r\nb",C\r\n'))[1]
+    assert rows == [Row(["a\r\nb", "C"], "C")]
+
+
+def test_a_csv_knows_its_delimiter(tmp_path):
+    with open_table(write(tmp_path, "a.csv", "smiles;y\nC;1\n")) as table:
+        assert table.delimiter == ";"
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("smiles,IC50 [nM] (pH 7.4; 25 C; n=3)", ["smiles", "IC50 [nM] (pH 7.4; 25 C; n=3)"]),
+        ("smiles;solubility, mol/L", ["smiles", "solubility, mol/L"]),
+        ("smiles\tname, note", ["smiles", "name, note"]),
+        ("a;b;c|SMILES", ["a;b;c", "SMILES"]),
+        ("smiles", ["smiles"]),
+    ],
+)
+def test_the_delimiter_is_the_one_that_leaves_a_column_of_smiles(tmp_path, header, columns):
+    rest = "".join(f"{delimiter}1" for delimiter in (",", ";", "\t", "|"))
+    assert read(write(tmp_path, "a.csv", f"{header}\nC{rest}\n"))[0] == columns
+
+
+def test_the_delimiter_is_the_one_that_leaves_the_column_that_is_named(tmp_path):
+    path = write(tmp_path, "a.csv", "mol,IC50 (a; b; c; d)\nC,1\n")
+    assert read(path, "mol")[0] == ["mol", "IC50 (a; b; c; d)"]
+    with pytest.raises(InputError, match=r"name one with --smiles-column, or the character .* with --delimiter$"):
+        read(path)
+
+
+@pytest.mark.parametrize(("line", "delimiter"), [("sep=;", ";"), ("SEP=,\r", ","), ('"sep=\t"', "\t"), ("sep=#", "#")])
+def test_excels_line_says_the_delimiter(tmp_path, line, delimiter):
+    with open_table(write(tmp_path, "a.csv", f"{line}\nsmiles{delimiter}y;z\nC{delimiter}1;2\n")) as table:
+        assert table.delimiter == delimiter and table.columns[0] == "smiles"
+        assert [row.smiles for row in table.rows] == ["C"]
+
+
+def test_the_delimiter_that_is_asked_for_comes_before_excels_line(tmp_path):
+    path = write(tmp_path, "a.tsv", "sep=;\nsmiles,y;z\nC,1;2\n")
+    assert read(path, None, ",")[0] == ["smiles", "y;z"]
+    with pytest.raises(InputError, match=r"line 4 of .* cannot be split"):
+        read(write(tmp_path, "b.csv", 'sep=;\nsmiles;y\nC;"open\nCC;x\n'))
+    with pytest.raises(InputError, match="is empty"):
+        read(write(tmp_path, "c.csv", "sep=;\n"))
+
+
+def test_a_header_of_one_endless_field_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot be split into columns"):
+        read(write(tmp_path, "a.csv", "C" * 200_000 + "\n"))

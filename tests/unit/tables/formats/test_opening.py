@@ -1,0 +1,41 @@
+import gzip
+
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import kind_of, text
+from tests.tables import read, write
+
+
+def test_a_record_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "MAX_RECORD", 10)
+    with pytest.raises(InputError, match=r"line 6 of .* more than 10 characters"):
+        read(write(tmp_path, "a.sdf", "x\n" * 20))
+    with pytest.raises(InputError, match=r"in line 4 of .* more than 10 characters"):
+        read(write(tmp_path, "a.csv", 'smiles\n"CCC\nCCC\nCCC\n"\n'))
+
+
+def test_the_kind_of_a_file_is_the_suffix_before_gz():
+    assert [kind_of(name) for name in ("a.SMI.gz", "a.sdf", "b.tsv.GZ", "-")] == [".smi", ".sdf", ".tsv", ""]
+
+
+def test_many_records_may_be_longer_than_one_may_be(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "MAX_RECORD", 12)
+    assert len(read(write(tmp_path, "a.sdf", "1234567\n$$$$\n" * 5))[1]) == 5
+    assert len(read(write(tmp_path, "a.csv", "smiles\n" + "CCCCCCC\n" * 5))[1]) == 5
+
+
+def test_a_workbook_is_a_table_like_a_csv(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "SMILES", "y"], [1, "CCO", 0.5], [2, "CC"], [], [3, "C", 1, 2], []):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    columns, rows = read(tmp_path / "a.xlsx")
+    assert columns == ["id", "SMILES", "y"]
+    assert [row.fields for row in rows] == [["1", "CCO", "0.5"], ["2", "CC", ""], ["", "", ""], ["3", "C", "1"]]
+    assert [row.error for row in rows] == ["", "", "the line is empty", "the row has 4 fields, the header has 3"]
+    packed = write(tmp_path, "b.xlsx.gz", gzip.compress((tmp_path / "a.xlsx").read_bytes()))
+    assert read(packed) == (columns, rows)
+    with pytest.raises(InputError, match="No such file"):
+        read(tmp_path / "c.xlsx")

@@ -1,0 +1,22 @@
+import pytest
+
+from graphormer_sepnorm.tables.formats import Row
+from tests.tables import read, write
+
+
+def test_smi(tmp_path):
+    path = write(tmp_path, "a.smi", "CCO ethanol of wine\nC\tmethane\n\nCC\n")
+    columns, rows = read(path)
+    assert columns == ["smiles", "name"]
+    assert [row.fields for row in rows] == [["CCO", "ethanol of wine"], ["C", "methane"], ["", ""], ["CC", ""]]
+    assert read(write(tmp_path, "b.smi", "SMILES Name\nCCO x\n"))[1] == [Row(["CCO", "x"], "CCO")]
+
+
+@pytest.mark.parametrize("content", ["\nCCO a\nC\n", "\n\nCCO a\nC\n", "\nsmiles name\nC\n", " \nCCO\n"])
+def test_a_blank_line_is_a_row_wherever_it_stands(tmp_path, content):
+    rows = read(write(tmp_path, "a.smi", content))[1]
+    assert len(rows) == content.count("\n") and rows[0] == Row(["", ""], "")
+
+
+def test_an_empty_file_has_no_rows(tmp_path):
+    assert read(write(tmp_path, "a.smi", ""))[1] == read(write(tmp_path, "a.smi", "\n\n"))[1] == []

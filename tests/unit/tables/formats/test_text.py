@@ -1,0 +1,100 @@
+import bz2
+import gzip
+import io
+import lzma
+
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import text
+from tests.tables import read, write
+
+
+def test_gzip(tmp_path):
+    path = write(tmp_path, "a.csv.gz", gzip.compress(b"smiles\nC\n" * 1))
+    assert [row.smiles for row in read(path)[1]] == ["C"]
+    write(tmp_path, "a.csv.gz", path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="not a whole gzip file"):
+        read(path)
+    with pytest.raises(InputError, match="not a whole gzip file"):
+        read(write(tmp_path, "b.csv.gz", "smiles\nC\n"))
+
+
+def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(tmp_path):
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"smiles\n")
+        for _ in range(100):
+            file.write(b"C" * 1_000_000)
+    with pytest.raises(InputError, match="more than 1,000,000 characters"):
+        read(path)
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_a_closed_standard_input_is_a_sentence(monkeypatch, stream):
+    if stream is not None:
+        stream.close()
+    monkeypatch.setattr("sys.stdin", stream)
+    with pytest.raises(InputError, match="standard input is closed"):
+        read("-")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"PK\x03\x04\0\0", "a zip archive or a workbook"),
+        (b"\xd0\xcf\x11\xe0\0", "an old Excel file"),
+        (b"PAR1\0", "Parquet"),
+    ],
+)
+def test_what_is_no_text_is_named(tmp_path, content, kind):
+    with pytest.raises(InputError, match=f"is {kind}: save the table as CSV"):
+        read(write(tmp_path, "a.csv", content))
+
+
+def test_a_line_that_is_too_long_is_refused_in_every_kind_of_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "MAX_RECORD", 10)
+    with pytest.raises(InputError, match=r"line 2 of .* has more than 10 characters: is it a table"):
+        read(write(tmp_path, "a.smi", "C\n" + "C" * 11 + "\n"))
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".XZ", lzma.compress)])
+def test_packed_tables_are_read_and_damaged_ones_named(tmp_path, suffix, pack):
+    content = pack(b"smiles\nC\nCC\n")
+    assert [row.smiles for row in read(write(tmp_path, f"a.csv{suffix}", content))[1]] == ["C", "CC"]
+    assert [row.smiles for row in read(write(tmp_path, f"a.smi{suffix}", pack(b"C a\n")))[1]] == ["C"]
+    for damaged in (content[:-9], b"smiles\nC\n", content[:20] + b"?" + content[21:]):
+        with pytest.raises(InputError, match=rf"a\.csv\{suffix} is not a whole (gzip|bzip2|xz) file"):
+            read(write(tmp_path, f"a.csv{suffix}", damaged))
+
+
+def test_zstandard_is_refused_with_what_to_do(tmp_path):
+    with pytest.raises(InputError, match=r"a\.csv\.zst is packed by Zstandard, which is not read: unpack it first"):
+        read(write(tmp_path, "a.csv.zst", b"(\xb5/\xfd\x04"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.feather", b"ARROW1\0\0\xff\x1b", "Feather, which is not read here"),
+        ("a.json", b'[{"smiles": "C"}]', "JSON, which is not read here"),
+        ("a.jsonl.gz", b'{"smiles": "C"}', "JSON, which is not read here"),
+        ("a.parquet", b"PAR1", "Parquet, which is not read here"),
+        ("a.csv", b"ARROW1\0\0\xff", "Feather"),
+        ("a.csv", gzip.compress(b"smiles\n", mtime=0), r"packed by gzip, so its name should end in \.gz"),
+        ("a.csv", bz2.compress(b"smiles\n"), r"packed by bzip2, so its name should end in \.bz2"),
+        ("a.csv", lzma.compress(b"smiles\n"), r"packed by xz, so its name should end in \.xz"),
+        ("a.csv", b"(\xb5/\xfd\x04", "packed by Zstandard"),
+        ("a.csv", b"smiles\x00,\x01\n", "no text"),
+    ],
+)
+def test_other_files_are_refused_by_name(tmp_path, name, content, kind):
+    with pytest.raises(InputError, match=f"is {kind}") as refusal:
+        read(write(tmp_path, name, content))
+    assert str(refusal.value).isprintable()
+
+
+def test_no_bytes_of_a_file_reach_the_terminal(tmp_path):
+    with pytest.raises(InputError) as refusal:
+        read(write(tmp_path, "a.csv", b"\xff\xe9," + b"x" * 10_000 + b"\nC\n"))
+    assert str(refusal.value).isprintable() and len(str(refusal.value)) < 1000

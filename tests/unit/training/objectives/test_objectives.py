@@ -1,0 +1,129 @@
+"""What every pre-training objective does: it finds what there is to learn in molecules, and learns it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
+from graphormer_sepnorm.config import TaskConfig, TrainConfig
+from graphormer_sepnorm.dataset import CACHE_VARIABLE
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import foundation_small, task_config
+from graphormer_sepnorm.runs.checkpoint import load_model, save_model
+from graphormer_sepnorm.runs.folder import WEIGHTS
+from graphormer_sepnorm.training.objectives import OBJECTIVES, find_objective
+from graphormer_sepnorm.training.objectives.base import Corpus
+from graphormer_sepnorm.training.pretrain import prepared
+from graphormer_sepnorm.training.trainer import Trainer
+
+SMILES = [*sample_table().smiles[:12], "C(C", ""]
+ELEMENTS = FEATURIZERS[FOR_TABLES].atom_sizes[0]
+
+
+class Recovery:
+    """Masks atoms and tells their elements: an objective of atoms, which no label tells."""
+
+    def __init__(self, task, train, val, device):
+        self.task, self.train, self.val = task, train, val
+
+    def loss(self, network, batch):
+        masked = torch.rand(len(batch.x)) < 0.3
+        masked[0] = True
+        x = batch.x.where(~masked.unsqueeze(1), 0)
+        output = network.head(network.encode(replace(batch, x=x))[1]).float()
+        return cross_entropy(output[masked], batch.x[masked, 0].long())
+
+    def counts(self, molecules):
+        return torch.from_numpy(self.train.num_atoms[molecules])
+
+    def score(self, network):
+        with torch.random.fork_rng(), torch.no_grad():
+            torch.manual_seed(0)
+            return float(self.loss(network, self.val.batch(np.arange(len(self.val)))))
+
+    def improves(self, score, best):
+        return best is None or score < best
+
+
+class MaskedAtoms:
+    """In one file and one line, as any other."""
+
+    title, objective = "masked atoms", Recovery
+
+    def corpus(self, smiles):
+        return Corpus(smiles[:12], tuple(map(str, range(ELEMENTS))), np.empty((12, 0), np.float32))
+
+    def task(self, targets):
+        return TaskConfig("multiclass", "multiclass-accuracy", targets)
+
+
+ALL = {**OBJECTIVES, "masked atoms of these tests": MaskedAtoms()}
+
+
+@pytest.fixture(scope="module", params=ALL)
+def objective(request, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        yield ALL[request.param]
+
+
+@pytest.fixture(scope="module")
+def corpus(objective) -> Corpus:
+    return objective.corpus(list(SMILES))
+
+
+def tiny(atom_sizes, bond_sizes, num_tasks):
+    shape = foundation_small(atom_sizes, bond_sizes, num_tasks)
+    return replace(shape, layers=2, width=32, ffn_width=32, heads=4, bias_hidden=8, attention_dropout=0.0)
+
+
+@pytest.fixture(scope="module")
+def trained(objective, corpus):
+    """A trainer and its epochs, in which it saw twelve molecules forty times."""
+    train = TrainConfig(epochs=40, batch_size=6, lr=1e-2, optimizer="muon", clip_norm=1.0)
+    config = task_config("these tests", FOR_TABLES, objective.task(corpus.targets), train, None, tiny)
+    data = prepared(corpus, config, "contract")
+    trainer = Trainer(config, data, data, make_objective=objective.objective)
+    return trainer, list(trainer.epochs())
+
+
+def test_a_corpus_has_the_molecules_that_can_be_read_and_their_labels(corpus):
+    assert corpus.smiles == SMILES[:12]
+    assert corpus.y.dtype == np.float32 and corpus.y.shape in ((12, len(corpus.targets)), (12, 0))
+    assert not np.isinf(corpus.y).any() and len(set(corpus.targets)) == len(corpus.targets) > 0
+    assert np.nanmax(np.abs(corpus.y), initial=0) < 10
+    part = corpus.take(np.array([3, 1]))
+    assert part.smiles == [SMILES[3], SMILES[1]] and np.array_equal(part.y, corpus.y[[3, 1]], equal_nan=True)
+
+
+def test_it_says_for_people_what_is_learnt(objective):
+    assert objective.title and "\n" not in objective.title
+
+
+def test_molecules_are_learnt_by_heart(trained):
+    trainer, epochs = trained
+    assert epochs[-1].train_loss < 0.3 * epochs[0].train_loss
+    assert trainer.progress.best_epoch > 20 and trainer.objective.improves(epochs[-1].val_metric, epochs[0].val_metric)
+    assert trainer.objective.improves(epochs[0].val_metric, None)
+
+
+def test_a_batch_counts_each_of_its_molecules(trained):
+    counts = trained[0].objective.counts(np.array([4, 2, 7]))
+    assert len(counts) == 3 and (counts.reshape(3, -1).sum(dim=1) > 0).all()
+
+
+def test_what_it_pretrains_is_a_network_as_any_other(trained, corpus, tmp_path):
+    trainer, _ = trained
+    save_model(tmp_path / WEIGHTS, trainer.model, trainer.config, {"epoch": 40})
+    model, config, _ = load_model(tmp_path)
+    assert config.task.targets == corpus.targets and model.config.num_tasks == len(corpus.targets)
+
+
+def test_an_unknown_objective_is_refused_by_the_names_of_all():
+    assert find_objective("descriptors") is OBJECTIVES["descriptors"]
+    with pytest.raises(InputError, match="unknown objective 'dreams', choose one of descriptors"):
+        find_objective("dreams")

@@ -1,0 +1,19 @@
+"""The script that writes the corpus of a body, in data/."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[3] / "data" / "make_corpus.py"
+
+
+def test_each_molecule_stands_there_once_and_none_that_is_held_back(tmp_path):
+    (tmp_path / "a.csv").write_text("smiles,split\nCCO,train\nOCC,train\nCCN,val\nCCC,train\nC(,train\nC,train\n")
+    (tmp_path / "b.csv").write_text("smiles\nCC[NH3+]\nCCS\nC[C@H](O)Cl\nc1ccccc1\n")
+    (tmp_path / "c.csv").write_text("smiles,y,split\nC[C@@H](O)Cl,1,train\n")
+    files = ["--take", tmp_path / "a.csv", "--take", tmp_path / "b.csv", "--hold", tmp_path / "c.csv"]
+    for out in ("one.smi", "two.smi"):
+        subprocess.run([sys.executable, SCRIPT, tmp_path / out, *files], check=True)
+    lines = (tmp_path / "one.smi").read_text().splitlines()
+    assert sorted(lines) == ["CCC", "CCO", "CCS", "c1ccccc1"] and lines != sorted(lines)
+    assert (tmp_path / "two.smi").read_text().splitlines() == lines
