@@ -10,7 +10,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import NO_TRUST, Comparer, Predictions, Predictor
+from graphormer_sepnorm.inference.predict import NO_TRUST, Comparer, PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import as_csv, is_standard_output, write_table
 from graphormer_sepnorm.inference.trust import Intervals
 from graphormer_sepnorm.runs.zoo import shipped_models
@@ -20,7 +20,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def predict_table(
-    predictor: Predictor,
+    predictor: PredictingModel,
     source: str | Sequence[str],
     out: Path,
     smiles_column: str | None = None,
@@ -60,7 +60,7 @@ def predict_table(
     return {**result, "unfamiliar": unfamiliar.total() if predictor.trust else None}
 
 
-def known_intervals(predictor: Predictor) -> Intervals:
+def known_intervals(predictor: PredictingModel) -> Intervals:
     """The intervals of a predictor; raises InputError if it has none."""
     if predictor.kind != "regression":
         raise InputError("--interval is for models of numbers; the probabilities of two classes are calibrated instead")
@@ -115,7 +115,7 @@ class PredictionLines:
 
     def __init__(
         self,
-        predictor: Predictor,
+        predictor: PredictingModel,
         interval: float | None,
         domain: bool,
         unfamiliar: Counter[str],
@@ -133,7 +133,7 @@ class PredictionLines:
         """A name that the input has already is made another."""
         targets = self.predictor.targets
         added = [*targets]
-        if len(self.predictor.models) > 1:
+        if self.predictor.gives_spread:
             added += [f"{target}_std" for target in targets]
         if self.interval is not None:
             added += [f"{target}_{end}" for end in ("low", "high") for target in targets]
@@ -157,7 +157,7 @@ class PredictionLines:
     def numbers(self, predictions: Predictions) -> np.ndarray:
         """The columns of numbers, in the order of the header: [M, columns]."""
         columns = [predictions.values]
-        if len(self.predictor.models) > 1:
+        if self.predictor.gives_spread:
             columns.append(predictions.spread)
         if self.interval is not None:
             half_widths = known_intervals(self.predictor).half_widths(self.interval, predictions.spread)

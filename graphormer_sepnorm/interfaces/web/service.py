@@ -14,7 +14,7 @@ from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import explain_rows
 from graphormer_sepnorm.inference.pictures import draw
-from graphormer_sepnorm.inference.predict import Predictor, load_predictor
+from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web.schemas import (
@@ -31,6 +31,7 @@ from graphormer_sepnorm.runs.info import describe_model, words
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
+from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.tables.formats import open_table
 
 WIDTH, HEIGHT = 200, 140
@@ -61,7 +62,7 @@ class PredictionService:
         about: facts for people.
     """
 
-    predictor: Predictor
+    predictor: PredictingModel
     explained: Graphormer
     confidence: float
     compute: Compute
@@ -133,7 +134,7 @@ class PredictionService:
         return answers
 
     def by_target(self, values: np.ndarray, spread: np.ndarray) -> dict[str, TargetPrediction]:
-        several = len(self.predictor.models) > 1
+        several = self.predictor.gives_spread
         return {
             target: TargetPrediction(value=value, spread=deviation if several else None)
             for target, value, deviation in zip(self.predictor.targets, values.tolist(), spread.tolist(), strict=True)
@@ -192,17 +193,17 @@ def load_service(
     """Loads the models.
 
     Args:
-        names: as ``load_predictor``; atom pictures are those of the first model.
+        names: as ``load_model``; atom pictures are those of the first model.
         confidence: of the intervals, where a model has them.
         device, precision: as ``choose``.
 
     Raises:
-        InputError: as ``load_predictor`` and ``choose``, or a confidence that cannot be had.
+        InputError: as ``load_model`` and ``choose``, or a confidence that cannot be had.
     """
     compute = choose(device, precision)
     first = member_paths(resolve_model(names[0]))[0]
     with computing(compute):
-        predictor = load_predictor(names)
+        predictor = load_model(names)
         explained = Graphormer.from_pretrained(first).to(compute.device)
     if predictor.trust and predictor.trust.intervals:
         predictor.trust.intervals.half_widths(confidence, np.zeros((1, len(predictor.targets))))

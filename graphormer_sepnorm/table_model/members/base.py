@@ -3,6 +3,7 @@
 Axis letters: M molecules, T targets.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -10,6 +11,8 @@ from typing import Protocol, Self
 import numpy as np
 
 from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.inference.predict import Output
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 
@@ -33,6 +36,20 @@ class Member(Protocol):
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Values, or probabilities: float64 [M, T]; NaN for a molecule that it cannot predict."""
+
+    @property
+    def models(self) -> list[tuple[Network, Config]]:
+        """The networks that it computes with."""
+
+    @property
+    def outputs(self) -> list[Output]:
+        """What it computes with them of every molecule."""
+
+    def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
+        """What is known of M molecules from the ``outputs`` [M, width], as ``MoleculeFeatures.computed`` has it."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What predictions depend on apart from networks."""
 
     def save(self, folder: Path) -> None:
         """Writes what was learnt into a folder; raises InputError if it cannot be written."""

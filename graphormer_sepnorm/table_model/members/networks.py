@@ -6,21 +6,23 @@ Axis letters: R networks, M molecules, T targets.
 """
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import Molecules, read_molecules
+from graphormer_sepnorm.chem.features import read_graphs, read_molecules
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.forward import predict_dataset, predict_together
-from graphormer_sepnorm.inference.predict import rows_of_smiles
+from graphormer_sepnorm.inference.forward import predict_together
+from graphormer_sepnorm.inference.predict import Output, computed, prediction_of
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -42,7 +44,7 @@ class LastEpochTrainer(Trainer):
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NetworksMember:
     """The networks of all folds.
 
@@ -65,7 +67,10 @@ class NetworksMember:
         out_of_fold = np.empty_like(labels.y)
         with tempfile.TemporaryDirectory() as elsewhere:
             whole = RunFolder(setting.folder or Path(elsewhere))
-            found = []
+            parts, found = Parts("model", len(folds)), []
+            whole.check_parts(parts)
+            if distributed.rank() == 0:
+                whole.begin_parts(parts)
             for number, (learnt, predicted) in enumerate(folds.parts()):
                 run, held_back = whole.member(number), MoleculeDataset([data.take(predicted)])
                 train(
@@ -82,15 +87,30 @@ class NetworksMember:
                 found.append((network, config, facts))
         return Fitted(cls(found), out_of_fold)
 
+    @property
+    def models(self) -> list[tuple[Network, Config]]:
+        return [(network, config) for network, config, _ in self.networks]
+
+    @property
+    def outputs(self) -> list[Output]:
+        return [prediction_of(network, config) for network, config in self.models]
+
+    def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
+        return {self.by_network: np.stack(outputs, axis=1)}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {}
+
     def by_network(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """What each network predicts: float64 [R, M, T]; NaN where the molecule cannot be read."""
-        read = read_molecules(self.networks[0][1].featurizer, molecules.smiles)
-        return np.stack([predict_read(read, network, config) for network, config, _ in self.networks])
+        """What each network predicts: float32 [M, R, T]."""
+        read = read_molecules(self.networks[0][1].featurizer, molecules.molecules)
+        return np.stack(computed(read, self.outputs), axis=1)
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
-        return self.by_network(molecules).mean(axis=0)
+        return molecules.of(self.by_network).mean(axis=1, dtype=np.float64)
 
     def save(self, folder: Path) -> None:
+        RunFolder(folder).begin_parts(Parts("model", len(self.networks)))
         for number, (network, config, facts) in enumerate(self.networks):
             checkpoint.save_model(RunFolder(folder).member(number).weights, network, config, facts)
 
@@ -102,16 +122,9 @@ class NetworksMember:
         return cls([load_network(run) for run in runs])
 
 
-def predict_read(read: Molecules, network: Network, config: Config) -> np.ndarray:
-    """What a network predicts for what was read of some SMILES: float64 [M, T]; NaN where nothing was."""
-    task = Task(config.task, network.cls.device)
-    rows = rows_of_smiles(read, network, len(config.task.targets), lambda data: predict_dataset(network, data, task))
-    return rows.astype(np.float64)
-
-
 def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
     """The molecules with their labels and the arrays of the network's encodings."""
-    graphs = read_molecules(config.featurizer, molecules.smiles, strict=True).graphs
+    graphs = read_graphs(config.featurizer, molecules.molecules)
     bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
     return prepare(graphs.with_targets(labels.y.astype(np.float32), bounds), config.model.encodings)
 

@@ -30,7 +30,7 @@ def test_it_learns_and_does_not_see_what_it_predicts_out_of_fold(fitted, labels,
     unseen = fitted.out_of_fold - labels.y
     assert fitted.out_of_fold.shape == labels.y.shape and np.isfinite(fitted.out_of_fold).all()
     assert (np.sqrt(np.nanmean(unseen**2, axis=0)) < 0.9 * deviation).all()
-    known = fitted.member.predict(MoleculeFeatures(list(others.smiles)))
+    known = fitted.member.predict(MoleculeFeatures(list(others.molecules)))
     assert known.dtype == np.float64 and known.shape == (len(others), 2)
     assert (np.sqrt(np.mean((known - logp[LEARNT : LEARNT + len(others)]) ** 2, axis=0)) < 0.9 * deviation).all()
 
@@ -106,7 +106,7 @@ def test_a_target_without_labels_outside_a_fold_costs_that_fold_or_is_refused(fi
 
 
 def test_molecules_of_little_weight_count_little_or_weights_are_refused(fitted, molecules, labels, others, setting):
-    doubled = MoleculeFeatures([*molecules.smiles, *molecules.smiles])
+    doubled = MoleculeFeatures([*molecules.molecules, *molecules.molecules])
     y = np.concatenate([labels.y, labels.y + 50])
     weight = np.repeat([1.0, 1e-6], LEARNT)
     folds = Folds(np.tile(np.arange(LEARNT) % 3, 2))

@@ -17,11 +17,11 @@ def test_each_is_a_run_of_its_last_epoch_and_all_are_averaged(molecules, labels,
     networks = [Graphormer.from_pretrained(run.path) for run in runs]
     assert [network.facts["epoch"] for network in networks] == [setting.config.train.epochs] * 3
     assert [network.run_config.train.seed for network in networks] == [0, 1, 2]
-    predictions = np.stack([network.predict(others.smiles) for network in networks])
+    predictions = np.stack([network.predict(others.molecules) for network in networks])
     np.testing.assert_allclose(found.member.predict(others), predictions.mean(axis=0), rtol=1e-5)
-    np.testing.assert_allclose(found.member.by_network(others), predictions, rtol=1e-5)
+    np.testing.assert_allclose(found.member.by_network(others).swapaxes(0, 1), predictions, rtol=1e-5)
     held_back = np.flatnonzero(folds.numbers == 2)
-    unseen = networks[2].predict([molecules.smiles[row] for row in held_back])
+    unseen = networks[2].predict([molecules.molecules[row] for row in held_back])
     np.testing.assert_allclose(found.out_of_fold[held_back], unseen, rtol=1e-4, atol=1e-4)
 
 
