@@ -42,7 +42,8 @@ napoleon_use_rtype = False
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|contextlib|numpy|os|pathlib|torch)\..*"),
     ("py:.*", "Batch|InputError"),
-    ("py:class", r"graphormer_sepnorm\.(inference\.(forest\.Forest|trust\.Trust)|layers\.separate\.Model)"),
+    ("py:class", r"graphormer_sepnorm\.(graphs\.Padding|layers\.separate\.Model)"),
+    ("py:class", r"graphormer_sepnorm\.inference\.(forest\.Forest|predict\.Output|trust\.Trust)"),
 ]
 
 html_theme = "furo"

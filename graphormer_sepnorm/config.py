@@ -32,6 +32,13 @@ FORMAT_VERSION = 2
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
+Kind = Literal["regression", "classification", "multiclass"]
+# What can be chosen for a task of each kind.
+OPTIONS: dict[Kind, tuple[str, ...]] = {
+    "regression": ("loss", "weights"),
+    "classification": ("balance", "weights"),
+    "multiclass": (),
+}
 
 
 def known_norm(name: str) -> str:
@@ -199,7 +206,7 @@ class TaskConfig:
         weights: per target, what its labels count in the loss; none: all the same.
     """
 
-    kind: Literal["regression", "classification", "multiclass"]
+    kind: Kind
     metric: str
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
     mean: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] = ()
@@ -210,9 +217,9 @@ class TaskConfig:
     weights: tuple[Rate, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind != "regression" and self.loss != "l1":
+        if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
             raise ValueError(f"loss {self.loss} is for regression; classification has its own")
-        if self.kind == "multiclass" and self.weights:
+        if self.weights and "weights" not in OPTIONS[self.kind]:
             raise ValueError("weights are for several targets; the classes of one column have none")
         if self.weights and len(self.weights) != len(self.targets):
             raise ValueError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import linear
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import Sizes, Terms
@@ -19,6 +19,7 @@ from graphormer_sepnorm.graphs import GraphBatch, check_features
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
 from graphormer_sepnorm.layers.atom_values import AtomValues
 from graphormer_sepnorm.layers.gelu import gelu
+from graphormer_sepnorm.layers.messages import BondMessages, DegreeScaler
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 
@@ -73,40 +74,6 @@ class SelfAttention(nn.Module):
         weights, biases = self.qkv.weight.split(parts), self.qkv.bias.split(parts)
         q, kv = (linear(rows, *part) for rows, *part in zip((x[:read], x), weights, biases, strict=True))
         return self.out(attend.of_cls(q, kv, dropout))
-
-
-class BondMessages(nn.Module):
-    """What atoms receive along their bonds: the sum of relu(atom + bond) over the neighbours, through a linear map.
-
-    They reach the CLS one block later, so the last block has none where the CLS alone is read.
-    Source: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020 (GINE), without the atom itself.
-    """
-
-    def __init__(self, width: int, num_bond_types: int):
-        super().__init__()
-        self.bond = nn.Embedding(num_bond_types, width)
-        self.out = nn.Linear(width, width)
-
-    def forward(self, atoms: Tensor, edge_index: Tensor, bond: Tensor) -> Tensor:
-        source, target = edge_index
-        messages = torch.relu(atoms.index_select(0, source) + embedding(bond - 1, self.bond.weight))  # [E, D]
-        return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
-
-
-class DegreeScaler(nn.Module):
-    """Rows [T, D] times scale + slope * log(1 + degree), each [D]; at first the rows themselves.
-
-    Source: Ma et al., ICML 2023 (GRIT), the section on injecting degree information.
-    """
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(width))
-        self.slope = nn.Parameter(torch.zeros(width))
-
-    def forward(self, atoms: Tensor, in_degree: Tensor) -> Tensor:
-        log_degree = in_degree.to(self.slope.dtype).log1p().unsqueeze(1)
-        return atoms * torch.addcmul(self.scale, log_degree, self.slope)  # [T, D]
 
 
 class FeedForward(nn.Module):

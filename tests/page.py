@@ -13,7 +13,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.app import make_app
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import ResultStore
-from graphormer_sepnorm.interfaces.web.punctual import PunctualProtocol
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
@@ -23,6 +22,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRows,
     TargetPrediction,
 )
+from graphormer_sepnorm.interfaces.web.server import PunctualProtocol
 from graphormer_sepnorm.interfaces.web.worker import Worker
 
 

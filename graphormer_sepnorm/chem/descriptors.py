@@ -15,7 +15,7 @@ from rdkit import rdBase
 from rdkit.Chem import Descriptors
 from tqdm import tqdm
 
-from graphormer_sepnorm.chem.smiles import Molecule, molecule_of
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, without_atom_maps
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
@@ -44,7 +44,7 @@ def descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
 
 def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
     """As ``descriptors``, from the file of these SMILES in ``folder``; written before if it is not there or damaged."""
-    text = "\n".join([rdBase.rdkitVersion, *NAMES, *map(str, smiles)])
+    text = "\n".join([rdBase.rdkitVersion, *NAMES, *(without_atom_maps(str(text)) for text in smiles)])
     digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
     path = folder / f"{digest[:32]}.npz"
     try:

@@ -3,6 +3,7 @@
 Axis letters: T atoms and E directed bonds of all molecules.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,6 +29,7 @@ ZINC_BOND_INDEX = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondTy
 ATOM_LABELS = {"": 0, "R": 1, "S": 2, "r": 3, "s": 4}
 BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
 BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
+ISOTOPE = re.compile(r"\[\d")
 MAX_CHARGE = 4
 LARGEST_RING = 8
 Text = TypeVar("Text", str, str | None)
@@ -73,19 +75,19 @@ class FeatureRows:
         return np.frombuffer(rows, np.uint8).reshape(-1, self.width)
 
 
-def as_read(mol: Chem.Mol) -> Chem.Mol:
+def as_read(mol: Chem.Mol, written: str) -> Chem.Mol:
     """The molecule as RDKit read it."""
     return mol
 
 
-def with_stereo_labels(mol: Chem.Mol) -> Chem.Mol:
+def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
     """A copy with the labels of ``label_stereo``."""
     mol = Chem.Mol(mol)
     label_stereo(mol)
     return mol
 
 
-def canonical_kekule(mol: Chem.Mol) -> Chem.Mol:
+def canonical_kekule(mol: Chem.Mol, written: str) -> Chem.Mol:
     """The Kekule form of the canonical SMILES, without isotopes, its atoms in the order of ``mol``.
 
     Which bonds of a ring are double, and which hydrogens stand in brackets, depends on how a SMILES is written. The
@@ -95,15 +97,20 @@ def canonical_kekule(mol: Chem.Mol) -> Chem.Mol:
         InputError: RDKit does not read the canonical SMILES that it writes.
     """
     mol = Chem.Mol(mol)
-    for atom in mol.GetAtoms():
-        atom.SetIsotope(0)
     smiles = Chem.MolToSmiles(mol)
+    if ISOTOPE.search(smiles):
+        for atom in mol.GetAtoms():
+            atom.SetIsotope(0)
+        smiles = Chem.MolToSmiles(mol)
+    if smiles == written:
+        Chem.Kekulize(mol, clearAromaticFlags=True)
+        return mol
     canonical = Chem.MolFromSmiles(smiles)
     if canonical is None or canonical.GetNumAtoms() != mol.GetNumAtoms():
         raise InputError(f"RDKit does not read {shortened(smiles)}, which is how it writes the molecule")
     Chem.Kekulize(canonical, clearAromaticFlags=True)
-    written = list(mol.GetPropsAsDict(includePrivate=True, includeComputed=True)["_smilesAtomOutputOrder"])
-    return Chem.RenumberAtoms(canonical, np.argsort(written).tolist())
+    order = list(mol.GetPropsAsDict(includePrivate=True, includeComputed=True)["_smilesAtomOutputOrder"])
+    return Chem.RenumberAtoms(canonical, np.argsort(order).tolist())
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,8 @@ class Featurizer:
         atom_sizes, bond_sizes: sizes of the vocabularies of the columns of ``x`` and ``edge_attr``, at most 256 each.
         atom_rows, bond_rows: give the rows of ``x`` and ``edge_attr``; raise InputError for an atom or a bond outside
             the vocabulary.
-        prepare: the form of a molecule that features are read from; the molecule itself stays as it is.
+        prepare: from a molecule and the SMILES that it was read from, "" if that is not known, to the form that
+            features are read from; the molecule itself stays as it is.
         strips_salts: whether only the ``largest_fragment`` of a SMILES is looked at.
     """
 
@@ -122,7 +130,7 @@ class Featurizer:
     bond_sizes: tuple[int, ...]
     atom_rows: FeatureRows
     bond_rows: FeatureRows
-    prepare: Callable[[Chem.Mol], Chem.Mol] = as_read
+    prepare: Callable[[Chem.Mol, str], Chem.Mol] = as_read
     strips_salts: bool = False
 
     def graph(self, smiles: str | None) -> MoleculeGraph:
@@ -134,16 +142,16 @@ class Featurizer:
         """
         mol = self.molecule(smiles)
         with one_molecule(smiles or ""):
-            return self.features(mol)
+            return self.features(mol, smiles or "")
 
     def molecule(self, smiles: str | None) -> Chem.Mol:
         """The molecule that is looked at; raises InputError as ``read_smiles``."""
         mol = read_smiles(smiles)
         return largest_fragment(mol) if self.strips_salts else mol
 
-    def features(self, mol: Chem.Mol) -> MoleculeGraph:
-        """The features of a molecule, its atoms in their order."""
-        mol = self.prepare(mol)
+    def features(self, mol: Chem.Mol, written: str = "") -> MoleculeGraph:
+        """The features of a molecule, its atoms in their order; ``written`` is what ``prepare`` takes, too."""
+        mol = self.prepare(mol, written)
         atoms = [mol.GetAtomWithIdx(i) for i in range(mol.GetNumAtoms())]  # twice as fast as GetAtoms()
         bonds = [mol.GetBondWithIdx(i) for i in range(mol.GetNumBonds())]
         edge_attr = self.bond_rows(bonds)
@@ -351,19 +359,12 @@ def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 
     return found.pack(graphs)
 
 
-def read_molecules(
-    featurizer: str, smiles: Sequence[str | None], strict: bool = False, first_row: int = 0
-) -> Molecules:
-    """Reads SMILES; one that cannot be read costs its row alone.
+def read_molecules(featurizer: str, smiles: Sequence[str | None]) -> Molecules:
+    """Reads SMILES; one that cannot be read costs its row only.
 
     Args:
         featurizer: name in ``FEATURIZERS``.
         smiles: what is no text cannot be read.
-        strict: let the first one that cannot be read be an error.
-        first_row: number of the first SMILES, for that error.
-
-    Raises:
-        InputError: a SMILES cannot be read, if ``strict``; the message names its row.
     """
     found = FEATURIZERS[featurizer]
     texts = looked_at(featurizer, smiles)
@@ -373,11 +374,9 @@ def read_molecules(
         try:
             mol = found.molecule(text)
             with one_molecule(text or ""):
-                graphs.append(found.features(mol))
+                graphs.append(found.features(mol, text or ""))
             mols[row] = mol
             rows.append(row)
         except InputError as error:
-            if strict:
-                raise InputError(f"row {first_row + row} (counted from 0): {error}") from None
             errors[row] = str(error)
     return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols)

@@ -11,6 +11,7 @@ from graphormer_sepnorm.errors import InputError
 MAX_SMILES_LENGTH = 20_000
 MAX_ATOMS = 1000  # a SMILES of fewer characters has fewer atoms, and hardly so many rings
 MAX_RINGS = 500
+RINGS_PER_ATOM = 2  # a cage of boron has 1.6
 SPACE = "[ \t]+"  # what ends a SMILES; other white space is part of a text that is none
 ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
 Molecule = Chem.Mol | str | None  # read, or still to be read
@@ -58,8 +59,8 @@ def read_smiles(smiles: str | None) -> Chem.Mol:
     Raises:
         InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with a space or with characters that are
             not printable ASCII, a reaction, not a SMILES, a SMILES of an impossible molecule, of one with more than
-            ``MAX_ATOMS`` atoms or ``MAX_RINGS`` rings, in which RDKit would look for the smallest for minutes, or one
-            that RDKit fails on; the message says which.
+            ``MAX_ATOMS`` atoms or with too many rings (see ``check_size``), or one that RDKit fails on; the message
+            says which.
     """
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
@@ -147,16 +148,18 @@ def _read_strictly(text: str) -> Chem.Mol | None:
 
 
 def check_size(unsanitized: Chem.Mol) -> None:
-    """Raises InputError for more than ``MAX_ATOMS`` atoms but for hydrogens, or ``MAX_RINGS`` independent rings.
+    """Raises InputError for more than ``MAX_ATOMS`` atoms but for hydrogens, or for too many independent rings.
 
-    RDKit takes gigabytes to look for the smallest rings of such a molecule, so neither is looked for here.
+    These are more than ``MAX_RINGS``, or more than 100 and ``RINGS_PER_ATOM``: RDKit takes gigabytes or minutes to look
+    for the smallest rings of such a molecule, so they are only counted here.
     """
     atoms = sum(atom.GetAtomicNum() != 1 for atom in unsanitized.GetAtoms())
     if atoms > MAX_ATOMS:
         raise InputError(too_large(atoms))
     rings = unsanitized.GetNumBonds() - unsanitized.GetNumAtoms() + len(Chem.GetMolFrags(unsanitized))
-    if rings > MAX_RINGS:
-        raise InputError(f"The molecule has {rings:,} rings; at most {MAX_RINGS:,} are read.")
+    most = min(MAX_RINGS, max(100, RINGS_PER_ATOM * atoms))
+    if rings > most:
+        raise InputError(f"The molecule has {rings:,} rings; at most {most:,} are read of {atoms:,} atoms.")
 
 
 def too_large(atoms: int) -> str:

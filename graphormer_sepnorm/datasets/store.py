@@ -103,7 +103,8 @@ class MoleculeDataset:
         """The batches of molecules with these numbers, on a device; packed ahead where the CPU does not compute."""
 
         def batch(molecules: np.ndarray) -> GraphBatch:
-            return self.batch(molecules).to(device, non_blocking=True)
+            with torch.accelerator.device_index(device.index):  # of this thread, for page-locked memory
+                return self.batch(molecules).to(device, non_blocking=True)
 
         return map(batch, numbers) if device.type == "cpu" else ahead(batch, numbers)
 

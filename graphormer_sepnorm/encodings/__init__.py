@@ -18,7 +18,7 @@ from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.graphs import Graphs, Level
 
 # Part of every cache key: raise it when a precomputation, a featurizer or the layout of the store changes.
-PRECOMPUTE_VERSION = 2
+PRECOMPUTE_VERSION = 3
 ENCODINGS: dict[str, type[Encoding]] = {
     "centrality": Centrality,
     "spatial": Spatial,

@@ -24,7 +24,7 @@ from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.model import Structure, find_factor
-from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.tasks import make_task
 
 STEPS = (64, 256, 1024)
 COMPLETENESS = 0.01
@@ -65,13 +65,13 @@ class Target:
     """
 
     def __init__(self, model: Graphormer, name: str | None):
-        self.task = Task(model.known_run().task, model.cls.device)
+        self.task = make_task(model.known_run().task, model.cls.device)
         names = self.task.config.targets
         self.name = names[0] if name is None else name
         if self.name not in names:
             raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}")
         self.column = names.index(self.name)
-        self.is_probability = self.task.config.kind != "regression"
+        self.is_probability = self.task.predicts_probabilities
 
     @property
     def scale(self) -> str:

@@ -18,12 +18,12 @@ ATOMS_PER_BATCH = 1536
 DEVICE_ATOMS, DEVICE_PAIRS = 16_384, 2_097_152
 
 
-def size_sorted_batches(num_atoms: np.ndarray, atoms_per_batch: int = ATOMS_PER_BATCH) -> Iterator[np.ndarray]:
-    """Numbers of molecules of similar size, in batches of about ``atoms_per_batch`` atoms; each molecule once.
+def size_sorted_batches(num_atoms: np.ndarray) -> Iterator[np.ndarray]:
+    """Numbers of molecules of similar size, in batches of about ``ATOMS_PER_BATCH`` atoms; each molecule once.
 
     Only for models in evaluation mode: training batches must be random.
     """
-    return in_order_of_size(num_atoms, lambda sizes: np.cumsum(sizes) // atoms_per_batch)
+    return in_order_of_size(num_atoms, lambda sizes: np.cumsum(sizes) // ATOMS_PER_BATCH)
 
 
 def device_batches(num_atoms: np.ndarray) -> Iterator[np.ndarray]:

@@ -30,7 +30,7 @@ from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import Chunk, Smiles, map_chunks
-from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.tasks import make_task
 
 PAIRS_PER_PIECE = 8_000_000
 NO_TRUST = (
@@ -334,7 +334,7 @@ class Output:
 
 
 def prediction_of(model: Network, config: Config) -> Output:
-    task = Task(config.task, model.cls.device)
+    task = make_task(config.task, model.cls.device)
     return Output(model, len(config.task.targets), lambda data: predict_dataset(model, data, task))
 
 

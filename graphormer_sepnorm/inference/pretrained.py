@@ -19,7 +19,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.tasks import make_task
 
 MOLECULES_PER_CHUNK = 8192
 SECONDS_TO_CONNECT = 5
@@ -156,7 +156,7 @@ class Graphormer(Network):
         Raises:
             InputError: a SMILES cannot be read, the message names its row; or ``run_config`` is not set.
         """
-        task = Task(self.known_run().task, self.cls.device)
+        task = make_task(self.known_run().task, self.cls.device)
         return self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
 
     def embed(self, smiles: Sequence[str]) -> np.ndarray:

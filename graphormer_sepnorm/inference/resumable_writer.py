@@ -110,10 +110,10 @@ class PartialFile:
     Args:
         out: the file to be.
         job: digest of everything that its content depends on.
-        resume: go on with the parts that are there.
+        resume: go on with the parts that are there; without a record, begin.
 
     Raises:
-        InputError: ``resume`` and the parts are missing or of another job.
+        InputError: ``resume`` and the parts are of another job, or the record is damaged.
         OSError: the folder cannot be written.
     """
 
@@ -121,7 +121,7 @@ class PartialFile:
         self.out = out
         self.path = out.with_name(f"{out.name}.partial")
         self.record = out.with_name(f"{out.name}.partial.json")
-        if resume:
+        if resume and self.record.exists():
             self.progress = self.read_progress(job)
         else:
             self.progress = Progress(job)
@@ -130,8 +130,6 @@ class PartialFile:
     def read_progress(self, job: str) -> Progress:
         try:
             progress = Progress(**json.loads(self.record.read_bytes()))
-        except FileNotFoundError:
-            raise InputError(f"there is nothing to resume: {self.record} does not exist") from None
         except (ValueError, TypeError):
             raise InputError(f"{self.record} is damaged: start again without --resume") from None
         size = self.path.stat().st_size if self.path.exists() else 0

@@ -4,9 +4,11 @@ Nothing here waits for a value of a batch that is padded already, so a GPU is ne
 """
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import embedding, pad, scaled_dot_product_attention
 
 from graphormer_sepnorm.graphs import ALIGNMENT, Padding
@@ -57,7 +59,8 @@ class PaddedAttention:
 
     def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
         d = qkv.shape[1] // (3 * self.heads)
-        read = [self.mix(view, q, k, v, d, dropout) for view, (q, k, v) in enumerate(self.spread(qkv, 3))]
+        with fused(qkv.device):
+            read = [self.mix(view, q, k, v, d, dropout) for view, (q, k, v) in enumerate(self.spread(qkv, 3))]
         slots = torch.cat([tokens.transpose(1, 2).flatten(0, 1) for tokens in read])  # [slots, H, d or more]
         return slots.index_select(0, self.padding.slot)[..., :d].flatten(1)
 
@@ -66,8 +69,9 @@ class PaddedAttention:
         ordered = torch.zeros_like(q).index_copy(0, self.padding.molecule, q).view(-1, self.heads, 1, d)
         queries = pad_heads(ordered).split([b for b, _ in self.padding.views])
         pairs = enumerate(zip(queries, self.spread(kv, 2), strict=True))
-        read = torch.cat([self.mix(view, query, k, v, d, dropout) for view, (query, (k, v)) in pairs])  # [B, H, 1, ...]
-        return read.index_select(0, self.padding.molecule)[..., :d].flatten(1)
+        with fused(q.device):
+            read = [self.mix(view, query, k, v, d, dropout) for view, (query, (k, v)) in pairs]
+        return torch.cat(read).index_select(0, self.padding.molecule)[..., :d].flatten(1)
 
     def spread(self, rows: Tensor, kinds: int) -> list[Tensor]:
         """From packed rows [N, kinds * D] to [kinds, b, H, L, d] for each view, with zeros for what is not there."""
@@ -89,6 +93,17 @@ class PaddedAttention:
         exact = torch.promote_types(q.dtype, torch.float32)
         weights = (q @ k.mT / math.sqrt(d) + bias).softmax(dim=-1, dtype=exact)
         return (torch.dropout(weights, dropped, True) * self.factors[view][:, :, :n]).to(v.dtype) @ v
+
+
+def fused(device: torch.device) -> AbstractContextManager[None]:
+    """Within it, attention off the CPU is the memory-efficient one, or plain.
+
+    cuDNN's, which PyTorch prefers where the bias needs no gradient, as under frozen layers, gives gradients of NaN for
+    views of 64 tokens in PyTorch 2.11 (its issue 196678).
+    """
+    if device.type == "cpu":
+        return nullcontext()
+    return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
 
 
 def pad_heads(rows: Tensor) -> Tensor:

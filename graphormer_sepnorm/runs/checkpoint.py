@@ -22,7 +22,7 @@ from graphormer_sepnorm.formats import tensors_of_format_1
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tasks import METRICS
+from graphormer_sepnorm.tasks import METRICS, make_task
 
 HEAD = ("head.", "atom_values.")
 CHECKSUM = "sha256"
@@ -124,7 +124,7 @@ def check_sizes(path: Path) -> None:
 def check_usable(config: Config, path: Path) -> None:
     """Raises InputError if predictions for this config could not be scaled, or as ``check_names``."""
     check_names(config, str(path))
-    if config.task.kind == "regression" and not (config.task.mean and config.task.std):
+    if not make_task(config.task).is_fitted:
         raise InputError(f"{path}: its config has no scale for its targets")
 
 

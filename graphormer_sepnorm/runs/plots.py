@@ -9,6 +9,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tasks import TASKS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +68,7 @@ def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, pi
         prediction: [M, tasks].
         picture: PNG to write.
     """
-    draw = draw_parity if task.kind == "regression" else draw_roc
+    draw = draw_roc if TASKS[task.kind].predicts_probabilities else draw_parity
     save_png(panels_of_targets(task.targets, y, prediction, draw), picture)
 
 

@@ -9,7 +9,7 @@ from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.training.settings import with_settings
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
+    from optuna.trial import Trial
 
 Value = bool | int | float | str
 
@@ -102,17 +102,17 @@ def with_values(config: Config, values: Mapping[str, Value]) -> Config:
     return with_settings(config, [f"{path}={json.dumps(value)}" for path, value in changed.items()])
 
 
-def distributions(places: Mapping[str, Range | tuple[Value, ...]], heads: int) -> dict[str, "BaseDistribution"]:
-    """What Optuna draws from, by the names of the fields; widths are multiples of ``heads``."""
-    return {name: distribution(place, heads if name == "width" else 1) for name, place in places.items()}
+def suggested(trial: "Trial", places: Mapping[str, Range | tuple[Value, ...]], heads: int) -> dict[str, Value]:
+    """What a trial of Optuna draws, by the names of the fields; widths are multiples of ``heads``."""
+    return {name: drawn(trial, name, place, heads if name == "width" else 1) for name, place in places.items()}
 
 
-def distribution(place: Range | tuple[Value, ...], step: int) -> "BaseDistribution":
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
+def drawn(trial: "Trial", name: str, place: Range | tuple[Value, ...], step: int) -> Value:
     if isinstance(place, tuple):
-        return CategoricalDistribution(place)
+        choice = trial.suggest_categorical(name, place)
+        assert choice is not None
+        return choice
     if isinstance(place.low, int):
         low, high = -(-place.low // step) * step, int(place.high) // step * step
-        return IntDistribution(low, high, log=place.log, step=step)
-    return FloatDistribution(place.low, place.high, log=place.log)
+        return trial.suggest_int(name, low, high, log=place.log, step=step)
+    return trial.suggest_float(name, place.low, place.high, log=place.log)

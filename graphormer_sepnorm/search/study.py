@@ -7,20 +7,23 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import optuna
+from optuna import Study
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
+from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import QueuePool
 
 from graphormer_sepnorm.config import Config, config_to_json
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import save_png
+from graphormer_sepnorm.search.sampler import SeededSampler
 from graphormer_sepnorm.search.search_space import with_values
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.prepared_table import csv_bytes
 from graphormer_sepnorm.tasks import METRICS
-
-if TYPE_CHECKING:
-    from optuna.study import Study
-    from optuna.trial import FrozenTrial
 
 STARTUP_TRIALS = 5  # that are never pruned, for there is no median before
 PROBLEM = "problem"  # Optuna's attribute of a trial that says what went wrong
@@ -92,20 +95,9 @@ class StudyFolder:
         write_atomically(self.facts, content)
 
 
-def check_optuna() -> None:
-    try:
-        import optuna
-    except ImportError:
-        raise InputError("a search needs Optuna: pip install 'graphormer_sepnorm[tune]'") from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
 @contextlib.contextmanager
 def storage_problems(path: Path) -> Iterator[None]:
     """Says what is wrong with a study's file in one sentence."""
-    from optuna.exceptions import StorageInternalError
-    from sqlalchemy.exc import SQLAlchemyError
-
     try:
         yield
     except (StorageInternalError, SQLAlchemyError) as error:
@@ -115,14 +107,13 @@ def storage_problems(path: Path) -> Iterator[None]:
         raise InputError(f"cannot read or write {path}: {str(cause).splitlines()[0]}") from None
 
 
-def open_study(path: Path, config: Config) -> "Study":
-    """The study in a SQLite file, a new one if there is none; trials that nobody trains any more have failed.
+def open_study(path: Path, config: Config) -> Study:
+    """The study in a SQLite file, a new one if there is none.
 
     Raises:
         InputError: the file was written by another version of Optuna.
     """
-    import optuna
-    from sqlalchemy.pool import QueuePool
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # what it warns of, failed trials, is said here
 
     def connect() -> sqlite3.Connection:
         """By a path, which may have characters that a URL must not."""
@@ -132,48 +123,48 @@ def open_study(path: Path, config: Config) -> "Study":
         storage = optuna.storages.RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
     except RuntimeError as error:
         raise InputError(f"{path}: {error}") from None
-    study = optuna.create_study(
+    return optuna.create_study(
         storage=storage,
         study_name="tune",
         direction="maximize" if METRICS[config.task.metric].higher_is_better else "minimize",
         load_if_exists=True,
+        sampler=SeededSampler(config.train.seed),
         pruner=optuna.pruners.MedianPruner(STARTUP_TRIALS, n_warmup_steps=config.train.epochs // 5),
     )
-    give_up_running(study)
-    return study
 
 
-def give_up_running(study: "Study") -> None:
+def give_up_running(study: Study) -> None:
     """Trials that nobody trains any more have failed; their values are drawn again."""
-    from optuna.trial import TrialState
-
     for trial in trials_in(study, "RUNNING"):
         study.tell(trial.number, state=TrialState.FAIL)
 
 
-def trials_in(study: "Study", *states: str) -> list["FrozenTrial"]:
+def trials_in(study: Study, *states: str) -> list[FrozenTrial]:
     """The trials in one of some states, by Optuna's names of these."""
-    from optuna.trial import TrialState
-
     return study.get_trials(deepcopy=False, states=tuple(TrialState[state] for state in states))
 
 
-def ended(study: "Study") -> list["FrozenTrial"]:
+def ended(study: Study) -> list[FrozenTrial]:
     """The trials that count: those that were trained to the end or pruned."""
     return trials_in(study, "COMPLETE", "PRUNED")
 
 
-def complete(study: "Study") -> list["FrozenTrial"]:
+def complete(study: Study) -> list[FrozenTrial]:
     return trials_in(study, "COMPLETE")
 
 
-def write_best(study: "Study", folder: StudyFolder, config: Config) -> None:
+def values_reached(study: Study, number: int) -> list[float]:
+    """The validation metrics of a trial, epoch by epoch."""
+    return list(study.get_trials(deepcopy=False)[number].intermediate_values.values())
+
+
+def write_best(study: Study, folder: StudyFolder, config: Config) -> None:
     """Keeps the config of the best trial, once there is one."""
     if complete(study):
         write_atomically(folder.best, config_to_json(with_values(config, study.best_params)).encode())
 
 
-def write_trials(study: "Study", folder: StudyFolder, config: Config) -> None:
+def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
     """Writes a line per trial."""
     trials = study.get_trials(deepcopy=False)
     names = sorted({name for trial in trials for name in trial.params})
@@ -193,7 +184,7 @@ def write_trials(study: "Study", folder: StudyFolder, config: Config) -> None:
     write_atomically(folder.trials, csv_bytes([header, *lines]))
 
 
-def summary(study: "Study", folder: StudyFolder, config: Config) -> dict:
+def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
     """What the trials gave; raises InputError if none was complete."""
     found = complete(study)
     if not found:
@@ -214,11 +205,10 @@ def summary(study: "Study", folder: StudyFolder, config: Config) -> dict:
     }
 
 
-def draw(study: "Study", folder: StudyFolder, config: Config) -> None:
+def draw(study: Study, folder: StudyFolder, config: Config) -> None:
     """Draws the history of the search and how much each field matters, by Optuna."""
     import matplotlib
     from matplotlib import pyplot
-    from optuna.exceptions import ExperimentalWarning
     from optuna.visualization import matplotlib as pictures
 
     pyplot.switch_backend("agg")

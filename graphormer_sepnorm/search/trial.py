@@ -1,100 +1,102 @@
-"""One trial of a search in a process of its own: what it takes down with it is itself alone."""
+"""One trial of a search in a process of its own, of pebble's: what it takes down with it is only itself."""
 
 import contextlib
 import multiprocessing
 import signal
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import CancelledError
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.context import BaseContext
+from pathlib import Path
 
 import torch
+from optuna.trial import Trial
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.search.study import open_study
 from graphormer_sepnorm.system.device import Compute, computing
 from graphormer_sepnorm.training.trainer import Trainer
 
 
-@dataclass(frozen=True)
-class Reached:
-    """A completed epoch; the process waits for an answer, whether to go on."""
-
-    epoch: int
-    val_metric: float
+class TrialLost(Exception):
+    """A trial went no further; the message says why."""
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The trial is over.
-
-    Attributes:
-        problem: why it went no further; "" if it was trained to the end or told to stop.
-        by_signal: whether its process was killed.
-    """
-
-    problem: str = ""
-    by_signal: bool = False
+class TrialKilled(TrialLost):
+    """The process of a trial was killed."""
 
 
-@dataclass(frozen=True)
-class Refused:
-    """The trial could not begin, and no other could: bad input."""
-
-    problem: str
+class SearchOver(Exception):
+    """A trial was given up, because time is over or the search is interrupted."""
 
 
-class TrialProcess:
-    """A process that trains one config and tells of its epochs.
+class TrialProcesses:
+    """The processes that train trials, a new one for each.
 
     Args:
         table: path of a prepared table.
-        config: what to train.
-        compute: where.
-        threads: of the process.
-
-    Attributes:
-        connection: readable when ``receive`` has something.
+        storage: path of the study, to which a process reports its epochs.
+        compute: where to train.
+        processes: trials at the same time.
+        threads: of a process.
     """
 
-    def __init__(self, table: str, config: Config, compute: Compute, threads: int):
-        context = starting()
-        self.connection, theirs = context.Pipe()
-        arguments = (theirs, table, config, compute, threads)
-        self.process = context.Process(target=run_apart, args=arguments, daemon=True)
+    def __init__(self, table: Path, storage: Path, compute: Compute, processes: int, threads: int):
+        self.settings = table, storage, compute, threads
+        self.pool = ProcessPool(processes, max_tasks=1, context=starting())
+        self.running: set[ProcessFuture] = set()
+        self.is_open = True
+        self.changing = threading.Lock()
         with sigint_blocked():
-            self.process.start()
-        theirs.close()
+            self.pool.active  # noqa: B018  # which starts the processes
 
-    def receive(self) -> Reached | Ended | Refused:
-        """The next message of the process, or how it ended without one.
+    def train(self, trial: Trial, config: Config, seconds: float | None) -> None:
+        """Trains a config, whose epochs become those of the trial, until it is pruned.
+
+        Args:
+            seconds: after which it is given up; None: never.
 
         Raises:
-            RuntimeError: an exception ended it, whose traceback it has printed.
+            TrialLost: the training failed, or its process was killed.
+            InputError: it could not begin, and no other could.
+            SearchOver: it was given up.
+            RuntimeError: an exception ended it, whose traceback is printed.
         """
+        future = self.schedule(trial._trial_id, config, seconds)
         try:
-            return self.connection.recv()
-        except (EOFError, ConnectionResetError):
-            self.process.join()
-            code = self.process.exitcode or 0
-            if code >= 0:
-                raise RuntimeError(f"a trial ended with exit code {code}") from None
-            return Ended(f"killed by {signal.Signals(-code).name}", by_signal=True)
+            future.result()
+        except (TimeoutError, CancelledError):
+            raise SearchOver from None
+        except ProcessExpired as end:
+            if end.exitcode >= 0:
+                raise RuntimeError(f"a trial ended with exit code {end.exitcode}") from None
+            raise TrialKilled(f"killed by {signal.Signals(-end.exitcode).name}") from None
+        finally:
+            self.running.discard(future)
 
-    def answer(self, go_on: bool) -> None:
-        """Lets a process that has ``Reached`` an epoch go on, or end."""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.send(go_on)
+    def schedule(self, trial_id: int, config: Config, seconds: float | None) -> ProcessFuture:
+        with self.changing:
+            if not self.is_open:
+                raise SearchOver
+            future = self.pool.schedule(train_trial, [*self.settings, config, trial_id], timeout=seconds)
+            self.running.add(future)
+        return future
 
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
+    def give_up(self) -> None:
+        """Ends all trials, in the middle of it."""
+        with self.changing:
+            self.is_open = False
+        for future in list(self.running):
+            future.cancel()
+        self.pool.stop()
+        self.pool.join()
 
 
-def starting() -> SpawnContext | ForkServerContext:
+def starting() -> BaseContext:
     """How processes are started: forked from a server that has imported PyTorch once, where there is such a thing."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -117,34 +119,34 @@ def sigint_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def run_apart(connection: Connection, table: str, config: Config, compute: Compute, threads: int) -> None:
-    """``run_trial`` in a process that Ctrl-C leaves alone: from a terminal it goes to all, and one answers."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    run_trial(connection, table, config, compute, threads)
+def train_trial(table: Path, storage: Path, compute: Compute, threads: int, config: Config, trial_id: int) -> None:
+    """What the process does: each epoch is reported to the study, which says when it is enough.
 
+    It ends when the process of the search is no more.
 
-def run_trial(connection: Connection, table: str, config: Config, compute: Compute, threads: int) -> None:
-    """What the process does; it ends quietly when nobody listens any more."""
+    Raises:
+        TrialLost: the training failed, or there was too little memory for it.
+        InputError: it cannot begin.
+    """
     torch.set_num_threads(threads)
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), computing(compute):
-        try:
-            train, val = (load_split(table, split, config.model.encodings) for split in ("train", "val"))
-            trainer = Trainer(config, train, val)
-        except InputError as error:
-            connection.send(Refused(str(error)))
-            return
+    search = multiprocessing.parent_process()
+    assert search is not None
+    trial = Trial(open_study(storage, config), trial_id)
+    with computing(compute):
+        train, val = (load_split(str(table), split, config.model.encodings) for split in ("train", "val"))
+        trainer = Trainer(config, train, val)
         try:
             for epoch in trainer.epochs():
-                connection.send(Reached(epoch.epoch, epoch.val_metric))
-                if not connection.recv():
-                    break
-            connection.send(Ended())
+                trial.report(epoch.val_metric, epoch.epoch)
+                is_last = epoch.epoch == config.train.epochs
+                if not search.is_alive() or (not is_last and trial.should_prune()):
+                    return
         except InputError as error:
-            connection.send(Ended(str(error)))
+            raise TrialLost(str(error)) from None
         except (MemoryError, RuntimeError) as error:
             if not is_lack_of_memory(error):
                 raise
-            connection.send(Ended("out of memory"))
+            raise TrialLost("out of memory") from None
 
 
 def is_lack_of_memory(error: Exception) -> bool:

@@ -1,31 +1,38 @@
 """A search for a recipe that suits a table of one's own, by Optuna.
 
-One process asks and tells: it alone writes the study, a SQLite file, whose writes are complete or not there at all.
-Each trial is trained in a process of its own, sees the training and the validation split, and leaves behind its
-validation metrics. The test split is touched once, when the search is over.
+Optuna's loop asks and tells. Each trial is trained in a process of its own, sees the training and the validation
+split, and reports its validation metrics to the study, a SQLite file, whose writes are complete or not there at all.
+The test split is touched once, when the search is over.
 """
 
 import math
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
+from optuna import Study, TrialPruned
+from optuna.trial import FrozenTrial, Trial, TrialState
 from tqdm import tqdm
 
 from graphormer_sepnorm.config import ADAPTER, Config
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.search.search_space import SearchSpace, distributions, searched, values_of, with_values
+from graphormer_sepnorm.search.search_space import (
+    Range,
+    SearchSpace,
+    Value,
+    searched,
+    suggested,
+    values_of,
+    with_values,
+)
 from graphormer_sepnorm.search.study import (
     PROBLEM,
     StudyFolder,
-    check_optuna,
     draw,
     ended,
     give_up_running,
@@ -33,32 +40,27 @@ from graphormer_sepnorm.search.study import (
     storage_problems,
     summary,
     trials_in,
+    values_reached,
     write_best,
     write_trials,
 )
-from graphormer_sepnorm.search.trial import Ended, Reached, Refused, TrialProcess
+from graphormer_sepnorm.search.trial import SearchOver, TrialKilled, TrialLost, TrialProcesses
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.torchrun import num_processes
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
-from graphormer_sepnorm.tasks import METRICS
+from graphormer_sepnorm.tasks import METRICS, Metric
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
-    from optuna.study import Study
-    from optuna.trial import FrozenTrial, Trial
-
 MAX_KILLED = 3
-WAKE_SECONDS = 0.5  # to look at the clock
 NOT_OF_SEARCH = {"path", "folds"}  # where a table lies does not matter, and a search divides it once
 
 
 @dataclass(frozen=True)
-class Limits:
+class SearchLimits:
     """How far a search goes.
 
     Attributes:
@@ -83,7 +85,7 @@ def tune(
     options: TableOptions,
     config: Config,
     out: Path,
-    limits: Limits,
+    limits: SearchLimits,
     space: SearchSpace | None = None,
     fixed: frozenset[str] = frozenset(),
     resume: bool = False,
@@ -111,7 +113,6 @@ def tune(
     Raises:
         InputError: bad input, then nothing is written; no trial was complete; or the study cannot be read or written.
     """
-    check_optuna()
     if num_processes() > 1:
         raise InputError("a search has processes of its own: start it without torchrun, with --processes")
     folder = StudyFolder(out)
@@ -122,22 +123,17 @@ def tune(
         raise InputError("there is nothing to search: every field of the search space is set")
     labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
-    facts = {
-        "config": ADAPTER.dump_python(config, mode="json"),
-        "table": {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH},
-        "search": {name: asdict(place) if not isinstance(place, tuple) else place for name, place in places.items()},
-    }
     advice = f"{folder} keeps the finished trials: go on with the same command and --resume"
     with advising(advice), RunFolder(out).locked():
         folder.check_free(resume)
-        folder.begin(facts)
+        folder.begin(definition(config, options, places))
         write_labelled(out, labelled, config, options)
         for split in ("train", "val"):
             load_split(str(out / TABLE), split, config.model.encodings)  # into the cache, once for all trials
         with storage_problems(folder.study):
             study = open_study(folder.study, config)
             if not compared(folder):
-                Search(study, folder, config, distributions(places, config.model.heads), limits).run()
+                Search(study, folder, config, places, limits).run()
             elif len(ended(study)) < limits.trials:
                 raise InputError(
                     f"{folder} was compared on the test split after {len(ended(study))} trials: more trials would be "
@@ -150,20 +146,18 @@ def tune(
         return result
 
 
+def definition(config: Config, options: TableOptions, places: Mapping[str, Range | tuple[Value, ...]]) -> dict:
+    """What makes a search the same as another one, as JSON."""
+    return {
+        "config": ADAPTER.dump_python(config, mode="json"),
+        "table": {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH},
+        "search": {name: asdict(place) if not isinstance(place, tuple) else place for name, place in places.items()},
+    }
+
+
 def compared(folder: StudyFolder) -> bool:
     """Whether the comparison on the test split was begun."""
     return folder.best_run.path.exists()
-
-
-@dataclass
-class Running:
-    """A trial in its process."""
-
-    trial: "Trial"
-    process: TrialProcess
-    best: float | None = None
-    epochs: int = 0
-    pruned: bool = False
 
 
 class Search:
@@ -173,7 +167,7 @@ class Search:
         study: of Optuna.
         folder: of the study, with its table.
         config: what the search starts from.
-        places: what it draws from, by the names of fields.
+        places: where the fields lie that it varies.
         limits: how far it goes.
     """
 
@@ -182,112 +176,107 @@ class Search:
         study: "Study",
         folder: StudyFolder,
         config: Config,
-        places: Mapping[str, "BaseDistribution"],
-        limits: Limits,
+        places: Mapping[str, Range | tuple[Value, ...]],
+        limits: SearchLimits,
     ):
-        self.study, self.folder, self.config, self.places, self.limits = study, folder, config, dict(places), limits
-        self.metric = METRICS[config.task.metric]
-        self.threads = max(1, torch.get_num_threads() // limits.processes)
+        self.study, self.folder, self.config, self.places, self.limits = study, folder, config, places, limits
         self.end = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
-        self.running: dict[Connection, Running] = {}
-        self.killed = 0
+        threads = max(1, torch.get_num_threads() // limits.processes)
+        self.processes = TrialProcesses(folder.path / TABLE, folder.study, current(), limits.processes, threads)
+        self.metric = METRICS[config.task.metric]
         self.bar = tqdm(total=limits.trials, unit=" trials", disable=None)
+        self.killed = 0
+        self.problem: Exception | None = None
 
     def run(self) -> None:
-        """Trains until the limits are reached; raises InputError as ``listen``."""
-        self.bar.update(len(ended(self.study)))
-        with self.bar:
-            try:
-                while self.start_trials() and not self.late():
-                    ready = wait(list(self.running), WAKE_SECONDS)
-                    for running in [self.running[connection] for connection in self.running if connection in ready]:
-                        self.listen(running)
-            finally:
-                for running in self.running.values():
-                    running.process.kill()
-        give_up_running(self.study)
-
-    def late(self) -> bool:
-        return time.monotonic() >= self.end
-
-    def start_trials(self) -> bool:
-        """Fills the free processes with trials as long as some are to begin; returns whether any is running."""
-        wanted = self.limits.trials - len(ended(self.study))
-        while len(self.running) < min(wanted, self.limits.processes) and not self.late():
-            trial = self.ask()
-            config = with_values(self.config, trial.params)
-            process = TrialProcess(str(self.folder.path / TABLE), config, current(), self.threads)
-            self.running[process.connection] = Running(trial, process)
-        return bool(self.running)
-
-    def ask(self) -> "Trial":
-        """A new trial: the recipe itself if it was not tried, otherwise what the ended ones suggest.
-
-        Each draws from random numbers of its own, so that one that is begun anew has the same values, and a search that
-        goes on, one trial at a time, is the same as one that was never stopped.
-        """
-        import optuna
-
-        number = len(ended(self.study)) + len(self.running)
-        seed = np.random.SeedSequence((self.config.train.seed, number)).generate_state(1)
-        self.study.sampler = optuna.samplers.TPESampler(seed=int(seed[0]))
-        own = {name: value for name, value in values_of(self.config).items() if name in self.places}
-        if not any(trial.params == own for trial in self.tried()) and not trials_in(self.study, "WAITING"):
-            self.study.enqueue_trial(own)
-        return self.study.ask(self.places)
-
-    def tried(self) -> list["FrozenTrial"]:
-        """The trials that have ended or are running."""
-        return [*ended(self.study), *trials_in(self.study, "RUNNING")]
-
-    def listen(self, running: Running) -> None:
-        """Takes in what a trial says.
+        """Trains until the limits are reached, by Optuna's own loop.
 
         Raises:
             InputError: no trial can begin, or several were killed one after the other.
         """
-        message = running.process.receive()
-        if isinstance(message, Reached):
-            self.report(running, message)
-        elif isinstance(message, Refused):
-            raise InputError(message.problem)
-        else:
-            self.finish(running, message)
-
-    def report(self, running: Running, reached: Reached) -> None:
-        running.trial.report(reached.val_metric, reached.epoch)
-        running.epochs = reached.epoch
-        if self.metric.improves(reached.val_metric, running.best):
-            running.best = reached.val_metric
-        running.pruned = reached.epoch < self.config.train.epochs and running.trial.should_prune()
-        running.process.answer(not running.pruned)
-
-    def finish(self, running: Running, end: Ended) -> None:
-        """Writes down how a trial ended; what diverged or ran out of memory counts as pruned, for others to avoid."""
-        from optuna.trial import TrialState
-
-        trial = running.trial
-        if end.problem:
-            trial.set_user_attr(PROBLEM, end.problem)
-        if end.problem or running.pruned:
-            self.study.tell(trial, state=TrialState.PRUNED)
-        else:
-            self.study.tell(trial, running.best)
-        del self.running[running.process.connection]
-        running.process.kill()
-        write_best(self.study, self.folder, self.config)
-        write_trials(self.study, self.folder, self.config)
-        self.bar.update()
-        metric = "" if running.best is None else f", validation {self.config.task.metric} {running.best:.4f}"
-        how = end.problem or ("pruned" if running.pruned else "complete")
-        with tqdm.external_write_mode():
-            print(f"trial {trial.number}: {how} after {running.epochs} epochs{metric}", flush=True)
-        self.killed = self.killed + 1 if end.by_signal else 0
-        if self.killed == MAX_KILLED:
-            raise InputError(
-                f"{MAX_KILLED} trials in a row were {end.problem}: the machine may have too little memory for "
-                f"{self.limits.processes} processes; {self.folder} keeps the finished trials, go on with --resume"
+        give_up_running(self.study)
+        self.enqueue_recipe()
+        self.bar.update(len(ended(self.study)))
+        with self.bar, ThreadPoolExecutor(1) as thread:  # so that an interruption finds this thread, not a trial's
+            optimizing = thread.submit(
+                self.study.optimize,
+                self.objective,
+                max(0, self.limits.trials - len(ended(self.study))),
+                timeout=None if self.left is None else max(0.0, self.left),
+                n_jobs=self.limits.processes,
+                catch=(SearchOver,),
+                callbacks=[self.record],
             )
+            try:
+                optimizing.result()
+            finally:
+                self.processes.give_up()
+        if self.problem is not None:
+            raise self.problem
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to the end of the search; None without a limit."""
+        return None if self.end == math.inf else self.end - time.monotonic()
+
+    def enqueue_recipe(self) -> None:
+        """Lets the recipe itself be the next trial, unless it was tried."""
+        own = {name: value for name, value in values_of(self.config).items() if name in self.places}
+        if not any(trial.params == own for trial in ended(self.study)) and not trials_in(self.study, "WAITING"):
+            self.study.enqueue_trial(own)
+
+    def objective(self, trial: Trial) -> float:
+        """The best validation metric of a trial; what diverged or ran out of memory is pruned, for others to avoid."""
+        config = with_values(self.config, suggested(trial, self.places, self.config.model.heads))
+        try:
+            self.processes.train(trial, config, self.left)
+            self.killed = 0
+        except TrialLost as lost:
+            trial.set_user_attr(PROBLEM, str(lost))
+            self.count_killed(lost)
+            raise TrialPruned from None
+        except SearchOver:
+            self.study.stop()
+            raise
+        except Exception as error:
+            self.end_with(error)
+            raise SearchOver from None
+        reached = values_reached(self.study, trial.number)
+        if len(reached) < config.train.epochs:
+            raise TrialPruned
+        return best_of(reached, self.metric)
+
+    def count_killed(self, lost: TrialLost) -> None:
+        """Ends the search when several trials were killed one after the other."""
+        self.killed = self.killed + 1 if isinstance(lost, TrialKilled) else 0
+        if self.killed == MAX_KILLED:
+            self.end_with(
+                InputError(
+                    f"{MAX_KILLED} trials in a row were {lost}: the machine may have too little memory for "
+                    f"{self.limits.processes} processes; {self.folder} keeps the finished trials, go on with --resume"
+                )
+            )
+
+    def end_with(self, problem: Exception) -> None:
+        self.problem = self.problem or problem
+        self.study.stop()
+
+    def record(self, study: Study, trial: FrozenTrial) -> None:
+        """Writes down how a trial ended; one that was given up is begun again when the search goes on."""
+        write_trials(study, self.folder, self.config)
+        if trial.state == TrialState.FAIL:
+            return
+        write_best(study, self.folder, self.config)
+        self.bar.update()
+        reached = list(trial.intermediate_values.values())
+        metric = f", validation {self.config.task.metric} {best_of(reached, self.metric):.4f}" if reached else ""
+        how = trial.user_attrs.get(PROBLEM) or trial.state.name.lower()
+        with tqdm.external_write_mode():
+            print(f"trial {trial.number}: {how} after {len(reached)} epochs{metric}", flush=True)
+
+
+def best_of(values: list[float], metric: Metric) -> float:
+    return max(values) if metric.higher_is_better else min(values)
 
 
 def comparison(

@@ -22,7 +22,7 @@ from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members.kernel import Body
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels
-from graphormer_sepnorm.tasks import METRICS, all_scores, check_scorable, left_out
+from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.experiment import Scores
 from graphormer_sepnorm.training.table_report import write_report
 from graphormer_sepnorm.training.trusting import MOST_COMPARED, Looked, measure, measure_distances, molecule_errors
@@ -73,7 +73,7 @@ def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, seed: int)
     looked = look_at_rows(run, model, test)
     names, predictions = [*model.members, "stack"], [*found.by_member, found.values]
     by_name = {
-        name: all_scores(labels.task.kind, labels.y, each) for name, each in zip(names, predictions, strict=True)
+        name: TASKS[labels.task.kind].scores(labels.y, each) for name, each in zip(names, predictions, strict=True)
     }
     trust = {
         "calibrated_on": len(labels),
@@ -93,15 +93,16 @@ def score_test(run: RunFolder, model: TableModel) -> StackScores:
     """The scores of a model and of its members on the test rows of a run folder, before calibration."""
     task = model.task
     smiles, y, bounds = read_labels(run.path / TABLE, task, "test")
-    check_scorable(task, y, "test")
+    make_task(task).check_scorable(y, "test")
     found = predict_all(model, smiles)
-    members = {name: all_scores(task.kind, y, each) for name, each in zip(model.members, found.by_member, strict=True)}
+    scores = TASKS[task.kind].scores
+    members = {name: scores(y, each) for name, each in zip(model.members, found.by_member, strict=True)}
     result: dict = {
         "dataset": TABLE,
         "split": "test",
         "metric": task.metric,
         "value": METRICS[task.metric](y, found.values),
-        "scores": all_scores(task.kind, y, found.values),
+        "scores": scores(y, found.values),
         "n": len(y),
         "parameters": sum(p.numel() for network, _ in model.models for p in network.parameters()),
         "members": members,
@@ -112,7 +113,7 @@ def score_test(run: RunFolder, model: TableModel) -> StackScores:
     }
     if "forest" in members:
         result["baseline"] = {"random_forest": members["forest"]}
-    if missing := left_out(task, y):
+    if missing := make_task(task).left_out(y):
         result["left_out"] = missing
     if np.isfinite(bounds).any():
         censored = np.isfinite(bounds).any(axis=2).sum(axis=0).tolist()
@@ -132,7 +133,7 @@ def predict_all(model: TableModel, smiles: Smiles) -> Stacked:
 
 def predict_chunk(model: TableModel, compute: Compute, smiles: Smiles) -> Stacked:
     with computing(compute):
-        read = read_molecules(model.featurizer, smiles, strict=True)
+        read = read_molecules(model.featurizer, smiles)
         return model.stacked(model.features(read, computed(read, model.outputs)))
 
 

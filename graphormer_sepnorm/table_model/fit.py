@@ -22,6 +22,7 @@ from graphormer_sepnorm.table_model.members.kernel import BODY, Body
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
 from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
 from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.training.finetune import starting_from
 
 LEAST_SHARE = 0.1  # of the mean expected error, which every interval has room for
@@ -113,9 +114,10 @@ def fit_trust(model: TableModel, molecules: MoleculeFeatures, labels: Labels, ou
     """What the training molecules were like, and intervals or calibration by what was predicted out of fold."""
     embeddings = molecules.of(Body(model.embedder))
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings)
-    if labels.task.kind == "classification":
+    learnt = TASKS[labels.task.kind].calibrated_by
+    if learnt == "probabilities":
         return Trust(domain, calibration=fit_calibration(labels.y, out_of_fold.values))
-    if labels.task.kind == "regression" and not np.isnan(labels.y).all(axis=0).any():
+    if learnt == "intervals" and not np.isnan(labels.y).all(axis=0).any():
         error = np.abs(labels.y - out_of_fold.values)
         offset = LEAST_SHARE * out_of_fold.spread.mean(axis=0)
         return Trust(domain, Intervals(np.sort(error / (out_of_fold.spread + offset), axis=0), offset))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.tasks import TASKS
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Labels:
 
     @property
     def is_classification(self) -> bool:
-        return self.task.kind != "regression"
+        return TASKS[self.task.kind].predicts_probabilities
 
     def take(self, rows: np.ndarray) -> "Labels":
         """The labels of the molecules with these numbers."""

@@ -8,6 +8,7 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Structures, fold_numbers
+from graphormer_sepnorm.tasks import TASKS
 
 FOLDS = 5
 PRIOR_ROWS = 30.0  # as many molecules count as much as the prior
@@ -49,7 +50,7 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray) -> np.ndarray:
         out_of_fold: [K, M, T], by members that did not see the molecule; NaN where there is none.
     """
     errors = labels.y - out_of_fold
-    if labels.task.kind == "multiclass":
+    if TASKS[labels.task.kind].adds_up:
         shared = simplex_weights(errors.reshape(len(errors), -1))
         return np.repeat(shared[:, None], labels.y.shape[1], axis=1)
     return np.stack([simplex_weights(errors[:, :, target]) for target in range(labels.y.shape[1])], axis=1)
@@ -74,7 +75,7 @@ def simplex_weights(errors: np.ndarray) -> np.ndarray:
 def combined(task: TaskConfig, predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The prediction of members [K, M, T] with weights [K, T]: float64 [M, T]; probabilities of classes add up to 1."""
     values = weighted_mean(predictions, weights)
-    return values / values.sum(axis=1, keepdims=True) if task.kind == "multiclass" else values
+    return values / values.sum(axis=1, keepdims=True) if TASKS[task.kind].adds_up else values
 
 
 def weighted_mean(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:

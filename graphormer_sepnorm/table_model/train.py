@@ -24,7 +24,7 @@ from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tables.prepared_table import write_labelled
 from graphormer_sepnorm.tables.splits import Structures
-from graphormer_sepnorm.tasks import fit_scale
+from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.own_table import Plan
 
 
@@ -101,4 +101,4 @@ def labels_of(rows: Sequence[LabelledRow], task: TaskConfig) -> Labels:
     bounds = None
     if any(row.bounds for row in rows):
         bounds = np.array([[bounds_of(row.bounds.get(place, "")) for place in range(y.shape[1])] for row in rows])
-    return Labels(fit_scale(task, y), y, bounds)
+    return Labels(make_task(task).fitted(y), y, bounds)

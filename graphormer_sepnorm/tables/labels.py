@@ -17,7 +17,7 @@ import numpy as np
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles, strip_salts
-from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.config import OPTIONS, Kind, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS, SplitName
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
@@ -34,12 +34,11 @@ from graphormer_sepnorm.tables.splits import (
     read_times,
     time_split,
 )
-from graphormer_sepnorm.tables.task_guess import Guess, Kind, guess_task, look_at_columns
-from graphormer_sepnorm.tasks import check_learnable, check_scorable, find_metric
+from graphormer_sepnorm.tables.task_guess import Guess, guess_task, look_at_columns
+from graphormer_sepnorm.tasks import TASKS, make_task
 
 MAX_ROWS = 10_000_000
 MAX_WEIGHT = 1e3
-CONFLICT = 0.5  # standard deviations by which the numbers of one molecule may differ
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 
 
@@ -87,6 +86,9 @@ class TableOptions:
             raise InputError("name the columns to predict with --target-columns")
         if len(set(self.targets)) < len(self.targets):
             raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
+        for name in self.names:
+            if any("\udc80" <= character <= "\udcff" for character in name):
+                raise InputError(f"{name!r} has bytes that are not UTF-8: save the table as UTF-8")
         if (self.split in ("column", "time")) != (self.split_column is not None):
             raise InputError("--split column or time and --split-column NAME go together")
         if self.split == "column" and self.sizes != Sizes():
@@ -97,17 +99,17 @@ class TableOptions:
             raise InputError(
                 "--split-sizes does not go with --folds: each fold is tested once, a tenth of the rows is validation"
             )
-        if self.balance and self.kind != "classification":
+        if self.balance and "balance" not in OPTIONS[self.kind]:
             raise InputError("--balance is for --task classification of columns of 0 and 1")
-        if self.loss != "l1" and self.kind != "regression":
+        if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
             raise InputError("--loss is for --task regression: a classification has its own")
-        if self.weights and self.kind == "multiclass":
+        if self.weights and "weights" not in OPTIONS[self.kind]:
             raise InputError("--target-weights is for several columns: the classes of one column have no weights")
         if self.weights and len(self.weights) != len(self.targets):
             raise InputError(f"--target-weights has {len(self.weights)} numbers for {len(self.targets)} columns")
         if not all(0 < weight <= MAX_WEIGHT for weight in self.weights):
             raise InputError(f"--target-weights are above 0 and at most {MAX_WEIGHT:g}")
-        find_metric(self.kind, self.metric)
+        TASKS[self.kind].find_metric(self.metric)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -221,11 +223,11 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
             )
 
 
-def tolerances(kind: str, y: np.ndarray) -> np.ndarray:
-    """By how much the labels of one molecule may differ [T]: classes not at all; ``y`` [M, T], NaN where missing."""
+def tolerances(kind: Kind, y: np.ndarray) -> np.ndarray:
+    """By how much the labels of one molecule may differ [T]; ``y`` [M, T], NaN where missing."""
     known = [column[~np.isnan(column)] for column in y.T]
     spread = np.array([column.std() if len(column) else 0.0 for column in known])
-    return CONFLICT * spread if kind == "regression" else np.zeros_like(spread)
+    return TASKS[kind].tolerance * spread
 
 
 def first_reason(labelled: LabelledTable) -> str:
@@ -267,9 +269,10 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     return read
 
 
-def read_labels(
-    texts: dict[str, str], options: TableOptions, comma_is_point: bool
-) -> tuple[list[float], dict[int, str]]:
+Read = tuple[list[float], dict[int, str]]
+
+
+def read_labels(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
     """The labels of a row and their bounds, as in ``LabelledRow``.
 
     Args:
@@ -280,19 +283,37 @@ def read_labels(
     Raises:
         InputError: a text that the task cannot have.
     """
-    if options.kind == "classification":
-        return [read_class(text, name) for name, text in texts.items()], {}
-    if options.kind == "multiclass":
-        (text,) = texts.values()
-        if is_missing(text):
-            return [math.nan] * len(options.classes), {}
-        return [float(same_label(text) == same_label(name)) for name in options.classes], {}
+    return READERS[options.kind](texts, options, comma_is_point)
+
+
+def read_numbers(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
+    """As ``read_labels``, of a regression."""
     bounds = {place: read_bound(text, name, comma_is_point) for place, (name, text) in enumerate(texts.items())}
     labels = [
         math.nan if bounds[place] else read_number(text, name, comma_is_point)
         for place, (name, text) in enumerate(texts.items())
     ]
     return labels, {place: bound for place, bound in bounds.items() if bound}
+
+
+def read_classes(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
+    """As ``read_labels``, of a classification."""
+    return [read_class(text, name) for name, text in texts.items()], {}
+
+
+def read_one_of_classes(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
+    """As ``read_labels``, of several classes: a number for each."""
+    (text,) = texts.values()
+    if is_missing(text):
+        return [math.nan] * len(options.classes), {}
+    return [float(same_label(text) == same_label(name)) for name in options.classes], {}
+
+
+READERS: dict[Kind, Callable[[dict[str, str], TableOptions, bool], Read]] = {
+    "regression": read_numbers,
+    "classification": read_classes,
+    "multiclass": read_one_of_classes,
+}
 
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
@@ -351,16 +372,17 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
 
 def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
     """The classes of the rows [M, T]; None for numbers."""
-    return None if options.kind == "regression" else labelled.labels()
+    return labelled.labels() if TASKS[options.kind].predicts_probabilities else None
 
 
 def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:
     """Raises InputError unless the training split can be learnt from and the others can be scored."""
     y = {split: np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS}
     try:
-        check_learnable(task, y["train"])
-        check_scorable(task, y["val"], "validation")
-        check_scorable(task, y["test"], "test")
+        known = make_task(task)
+        known.check_learnable(y["train"])
+        known.check_scorable(y["val"], "validation")
+        known.check_scorable(y["test"], "test")
     except InputError as error:
         raise InputError(f"{options.path} by {options.split} split: {error}; try another --split or --seed") from None
 
@@ -369,7 +391,7 @@ def table_task(options: TableOptions) -> TaskConfig:
     """What is predicted from a table; unless a metric is named, scored by mean absolute error or by ROC-AUC."""
     return TaskConfig(
         options.kind,
-        find_metric(options.kind, options.metric),
+        TASKS[options.kind].find_metric(options.metric),
         options.names,
         balance=options.balance,
         loss=options.loss,

@@ -39,7 +39,8 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
             nothing is written then.
     """
     header = ["row", "smiles", "split", *(TARGET + name for name in options.names)]
-    content = csv_bytes([header, *([row.number, row.smiles, row.split, *label_texts(row)] for row in labelled.rows)])
+    lines = [[row.number, as_utf8(row.smiles), row.split, *label_texts(row)] for row in labelled.rows]
+    content = csv_bytes([header, *lines])
     facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(options)}
     table = folder / TABLE
     if table.exists() and table.read_bytes() != content:
@@ -54,6 +55,11 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
     write_atomically(folder / SKIPPED, csv_bytes([["row", "smiles", "error"], *labelled.skipped]))
     write_atomically(folder / DUPLICATES, csv_bytes(duplicate_lines(labelled, options.names)))
+
+
+def as_utf8(text: str) -> str:
+    """The text with a question mark for each byte that is not UTF-8, which only a name behind a SMILES can have."""
+    return text.encode(errors="replace").decode()
 
 
 def label_texts(row: LabelledRow) -> list[str]:
@@ -130,13 +136,20 @@ def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np
 
 def lines_of_split(path: Path, split: str) -> "DataFrame":
     """The lines of a prepared table that are of a split, labels with bounds as text; raises InputError if damaged."""
-    import pandas as pd  # its import takes a while
-
     try:
-        table = pd.read_csv(path)
-        return table[table.split == split]
+        state = path.stat()
+        lines = all_lines(path, state.st_size, state.st_mtime_ns)
+        return lines[lines.split == split]
     except (OSError, ValueError, AttributeError):
         raise InputError(damaged(path)) from None
+
+
+@functools.lru_cache(maxsize=1)
+def all_lines(path: Path, size: int, changed: int) -> "DataFrame":
+    """The lines of a prepared table, parsed once for all of its splits while the file has that size and date."""
+    import pandas as pd  # its import takes a while
+
+    return pd.read_csv(path)
 
 
 def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list]:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
 
+from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.label_text import is_class, is_missing, read_bound, read_number, same_label
 
-Kind = Literal["regression", "classification", "multiclass"]
 MAX_CLASSES = 50
 SHOWN = 6
 

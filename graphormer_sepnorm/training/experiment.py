@@ -23,7 +23,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows, rows_of_split
-from graphormer_sepnorm.tasks import METRICS, Task, all_scores, check_scorable, left_out
+from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import Recorder, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
@@ -62,7 +62,7 @@ def train_run(
         )
     with advising(f"{out} keeps the last completed epoch: go on with the same command and --resume"):
         train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
-        check_scorable(config.task, test.y, "test")
+        make_task(config.task).check_scorable(test.y, "test")
         distributed.wait_for_all()
         recorder = Recorder(Trainer(config, train, val, verbose=True), run)
         with alone or training_alone(run, resume):
@@ -104,7 +104,7 @@ class Scores:
         """The scores of another prediction [M, tasks] for the same molecules."""
         scores = {
             "value": METRICS[self.task.metric](self.y, prediction),
-            "scores": all_scores(self.task.kind, self.y, prediction),
+            "scores": TASKS[self.task.kind].scores(self.y, prediction),
         }
         return replace(self, result={**self.result, **scores}, prediction=prediction)
 
@@ -155,10 +155,10 @@ def score_runs(
         dataset = RunFolder.around(run).dataset(config)
         table = Path(dataset) if config.dataset == TABLE else None
         data = load_split(dataset, split, config.model.encodings, root)
-        check_scorable(config.task, data.y, split)
+        make_task(config.task).check_scorable(data.y, split)
         model.to(current().device)
         with autocast(config.train.precision, model.cls.device):
-            predictions.append(predict_together(model, data, Task(config.task, model.cls.device)))
+            predictions.append(predict_together(model, data, make_task(config.task, model.cls.device)))
         parameters += sum(p.numel() for p in model.parameters())
     smiles: list[str] = []
     if forest is not None:
@@ -170,13 +170,13 @@ def score_runs(
         "split": split,
         "metric": config.task.metric,
         "value": METRICS[config.task.metric](data.y, prediction),
-        "scores": all_scores(config.task.kind, data.y, prediction),
+        "scores": TASKS[config.task.kind].scores(data.y, prediction),
         "n": len(data),
         "parameters": parameters,
         "seed": config.train.seed,
         "epoch": facts.get("epoch"),
     }
-    if missing := left_out(config.task, data.y):
+    if missing := make_task(config.task).left_out(data.y):
         result["left_out"] = missing
     if data.bounds is not None:
         censored = np.isfinite(data.bounds).any(axis=2).sum(axis=0).tolist()

@@ -18,7 +18,7 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_folds, read_labelled
 from graphormer_sepnorm.tables.prepared_table import write_labelled
-from graphormer_sepnorm.tasks import METRICS, all_scores
+from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.training.baseline import blend_weight, fit_forest, table_features
 from graphormer_sepnorm.training.experiment import score_runs, train_run
 from graphormer_sepnorm.training.finishing import finish_table
@@ -161,8 +161,8 @@ def train_labelled(
         result: dict = {}
         if plan.baseline:
             beside = grow_beside(labelled, val.task, config.train.seed)
-            result["baseline"] = {"random_forest": all_scores(val.task.kind, test.y, beside.with_means(beside.test))}
-        if plan.baseline and plan.blend and val.task.kind != "multiclass":
+            result["baseline"] = {"random_forest": TASKS[val.task.kind].scores(test.y, beside.with_means(beside.test))}
+        if plan.baseline and plan.blend and not TASKS[val.task.kind].adds_up:
             weight = blend_weight(val.y, val.prediction, beside.val, METRICS[val.task.metric])
             save_forest(whole.forest, replace(beside.forest, weight=weight))
             result["forest_weight"] = weight
@@ -199,7 +199,7 @@ def grow_beside(labelled: LabelledTable, task: TaskConfig, seed: int) -> Beside:
     features = table_features([row.smiles for part in parts for row in part], cache_root() / "descriptors")
     train, val, test = np.split(features, np.cumsum([len(part) for part in parts])[:-1])
     y = np.array([row.labels for row in parts[0]])
-    forest = fit_forest(train, y, "regression" if task.kind == "regression" else "classification", seed)
+    forest = fit_forest(train, y, "classification" if TASKS[task.kind].predicts_probabilities else "regression", seed)
     return Beside(forest, forest.predict(val), forest.predict(test), np.nanmean(y, axis=0))
 
 

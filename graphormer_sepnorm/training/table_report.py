@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import Explanation, integrated_gradients
@@ -17,7 +18,7 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_rec
 from graphormer_sepnorm.runs.report import Grid, Molecule, Picture, Report, Section, render
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.prepared_table import DUPLICATES, SKIPPED, TABLE, read_rows
-from graphormer_sepnorm.tasks import METRICS, REPORTED
+from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.training.experiment import Scores
 from graphormer_sepnorm.training.trusting import Looked, error_words
 from graphormer_sepnorm.version import __version__
@@ -81,7 +82,7 @@ def forest_words(result: dict) -> str:
 
 
 def scores_section(run: RunFolder, result: dict, final: Scores) -> Section:
-    metrics = REPORTED[final.task.kind]
+    metrics = TASKS[final.task.kind].reported
     found = {"prediction": result["scores"]}
     if "members" in result:
         found |= {f"{name} alone": scores for name, scores in result["members"].items()}
@@ -101,8 +102,8 @@ def scores_section(run: RunFolder, result: dict, final: Scores) -> Section:
             f"The prediction is the mean of {networks} and a random forest, which has a weight of "
             f"{result['forest_weight']:g}, chosen by validation."
         )
-    pictures = [png(run.predictions_picture(final.task.kind), prediction_words(final.task.kind))]
-    if final.task.kind == "classification":
+    pictures = [png(run.predictions_picture(final.task.kind), prediction_words(final.task))]
+    if TASKS[final.task.kind].calibrated_by == "probabilities":
         figure = panels_of_targets(final.task.targets, final.y, final.prediction, draw_precision_recall)
         pictures.append(Picture("png", as_png(figure), "Precision and recall; grey: the share of class 1."))
     return Section("Scores", tuple(words), (Grid(("", *metrics), rows),), tuple(pictures))
@@ -117,8 +118,9 @@ def weight_words(weights: dict[str, dict[str, float]]) -> str:
     return ", ".join(words)
 
 
-def prediction_words(kind: str) -> str:
-    return "Predicted against measured, test molecules." if kind == "regression" else "ROC curves, test molecules."
+def prediction_words(task: TaskConfig) -> str:
+    curves = TASKS[task.kind].predicts_probabilities
+    return "ROC curves, test molecules." if curves else "Predicted against measured, test molecules."
 
 
 def png(path: Path, words: str) -> Picture:
@@ -197,7 +199,7 @@ def trust_section(run: RunFolder, result: dict, final: Scores) -> Section:
             (Grid(header, rows),),
             (png(run.calibration_picture, "How often class 1 occurs where it is said to have a probability."),),
         )
-    if final.task.kind == "multiclass":
+    if TASKS[final.task.kind].calibrated_by is None:
         return Section("Probabilities", ("Those of several classes are not calibrated, and have no intervals.",))
     return Section("Intervals", ("There are none: a target has no labels among the validation molecules.",))
 

@@ -36,6 +36,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import plot_coverage, plot_errors_by_distance, plot_reliability
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
+from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.training.experiment import Scores
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
@@ -75,9 +76,10 @@ def load_first(path: Path) -> FirstModel:
 def fit_trust(first: FirstModel, val: Scores) -> Trust:
     """What is learnt from the training molecules and from the predictions for the validation molecules."""
     domain = fit_domain(first.smiles("train"), first.embeddings("train"))
-    if val.task.kind == "classification":
+    learnt = TASKS[val.task.kind].calibrated_by
+    if learnt == "probabilities":
         return Trust(domain, calibration=fit_calibration(val.y, val.prediction))
-    if val.task.kind == "regression" and not np.isnan(val.y).all(axis=0).any():
+    if learnt == "intervals" and not np.isnan(val.y).all(axis=0).any():
         return Trust(domain, intervals=fit_intervals(val.y, val.prediction, val.spread))
     return Trust(domain)
 
@@ -158,7 +160,7 @@ def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> 
     Several regressions are measured in standard deviations of their training labels, so that they can be averaged.
     """
     errors = np.abs(np.subtract(y, prediction, dtype=np.float64))
-    if task.kind == "regression" and len(task.targets) > 1:
+    if not TASKS[task.kind].predicts_probabilities and len(task.targets) > 1:
         errors = errors / np.array(task.std)
     labelled = ~np.isnan(errors)
     return np.where(labelled.any(axis=1), np.nansum(errors, axis=1) / labelled.sum(axis=1).clip(min=1), np.nan)
@@ -178,6 +180,6 @@ def measure_distances(run: RunFolder, task: TaskConfig, looked: Looked) -> dict:
 
 def error_words(task: TaskConfig) -> str:
     """What ``molecule_errors`` are."""
-    if task.kind != "regression":
+    if TASKS[task.kind].predicts_probabilities:
         return "distance of the probability to the label"
     return "absolute error" if len(task.targets) == 1 else "absolute error, in standard deviations"

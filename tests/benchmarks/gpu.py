@@ -35,7 +35,7 @@ from graphormer_sepnorm.datasets.store import MoleculeDataset, from_tensors, in_
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES, Recipe
-from graphormer_sepnorm.tasks import Task, fit_scale
+from graphormer_sepnorm.training.objectives.labels import Labels
 from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.pretrain import SIZES
 from graphormer_sepnorm.training.step import Step
@@ -53,12 +53,12 @@ def make_step(recipe: Recipe, data: MoleculeDataset, train: TrainConfig, compile
     """The trainer's updates of a model with random weights."""
     found = FEATURIZERS[FOR_TABLES]
     names = tuple(map(str, range(data.y.shape[1])))
-    task = Task(fit_scale(TaskConfig("regression", "mae", names), data.y), device)
+    objective = Labels(TaskConfig("regression", "mae", names), data, data, device)
     model = Network(recipe.architecture(found.atom_sizes, found.bond_sizes, len(names))).to(device).train()
     average = AveragedModel(model) if train.averaging else None
     if compiled:
         model.compile(dynamic=True)
-    return Step(model, task, data, train, make_optimizers(model, train), average)
+    return Step(model, objective, data, train, make_optimizers(model, train), average)
 
 
 def random_batches(molecules: int, batch_size: int) -> list[np.ndarray]:
@@ -145,7 +145,7 @@ def measure(args: argparse.Namespace) -> None:
     rows += [lambda size=size: peer_row(size, args) for size in args.batch_sizes if args.peers]
     rows += [lambda name=name: own_row(name, args.batch_sizes[-1], True, graphs, args) for name in args.models]
     with open(args.out, "a") as file:
-        for number, row in enumerate(rows):
+        for number, row in enumerate(rows[: args.rows]):
             if time.monotonic() > ends:
                 print(f"the time is up: {len(rows) - number} of {len(rows)} rows are missing")
                 return
@@ -180,6 +180,7 @@ def main() -> None:
     measuring.add_argument("--batch-sizes", nargs="+", type=int, default=list(BATCH_SIZES))
     measuring.add_argument("--seconds", type=float, default=9.0, help="of a row, without what compiles")
     measuring.add_argument("--warmup", type=int, default=20)
+    measuring.add_argument("--rows", type=int, help="how many of the rows, in their order; by default all")
     measuring.add_argument("--limit", type=float, default=570.0, help="seconds after which no row begins")
     args = parser.parse_args()
     if getattr(args, "device", "cpu").startswith("cuda") and not torch.cuda.is_available():

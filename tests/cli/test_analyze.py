@@ -12,7 +12,7 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.inference import analyze
 from graphormer_sepnorm.inference.cls_geometry import uniformity
 from graphormer_sepnorm.recipes import dataset_config
-from graphormer_sepnorm.tasks import fit_scale
+from graphormer_sepnorm.tasks import make_task
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def models(tmp_path_factory):
         config = replace(config, model=replace(config.model, layers=2, width=16, ffn_width=16, heads=2))
         torch.manual_seed(0)
         model = Graphormer(config.model)
-        model.run_config = replace(config, task=fit_scale(config.task, np.array([[-1.0], [1.0]])))
+        model.run_config = replace(config, task=make_task(config.task).fitted(np.array([[-1.0], [1.0]])))
         folders.append(tmp_path_factory.mktemp(norm))
         model.save_pretrained(folders[-1])
     return folders

@@ -50,14 +50,14 @@ def test_train_writes_the_run_folder_and_prints_json_last(finished):
 
 
 @pytest.mark.slow
-def test_evaluate_recomputes_the_test_score(finished):
+def test_evaluate_recomputes_the_test_score(finished, command):
     out, done = finished
     scored = run("evaluate.py", out)
     assert scored.returncode == 0, scored.stderr
     result = json.loads(scored.stdout.splitlines()[-1])
     assert result == json.loads(done.stdout.splitlines()[-1])
     assert {"dataset", "split", "metric", "value", "n", "parameters", "seed"} <= set(result)
-    validation = json.loads(run("evaluate.py", out, "--split", "val").stdout.splitlines()[-1])
+    validation = command("evaluate", out, "--split", "val")[1]
     line = json.loads((out / "metrics.jsonl").read_text().splitlines()[0])
     assert validation["value"] == pytest.approx(line["val_metric"], abs=1e-5)
 

@@ -136,7 +136,6 @@ def test_columns_of_the_input_keep_their_names(command, model, tmp_path):
     [
         (["--strict"], "row 2 (counted from 1) cannot be read: 'C[C' is not a valid SMILES"),
         (["--smiles-column", "mol"], "no column 'mol' (its columns: smiles, x)"),
-        (["--resume"], "nothing to resume"),
     ],
 )
 def test_errors_are_one_sentence_and_leave_nothing(command, model, tmp_path, arguments, message):

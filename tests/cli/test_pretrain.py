@@ -67,6 +67,22 @@ def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tm
 
 
 @pytest.mark.slow
+def test_a_body_learns_the_embeddings_of_another(start, command, tmp_path):
+    assert start("teacher", "--epochs", 1)[0] == 0
+    code, _, errors = start("pupil", "--teacher", tmp_path / "teacher")
+    assert code == 2 and "teacher" in errors and not (tmp_path / "pupil").exists()
+    code, *_ = command("embed", tmp_path / "teacher", tmp_path / "a.csv", "-o", tmp_path / "e.npz")
+    assert code == 0
+    code, result, errors = start("pupil", "--teacher", tmp_path / "e.npz")
+    assert code == 0 and "33 rows were skipped: they have no embedding in" in errors
+    assert (result["molecules"], result["validation"], result["skipped"], result["targets"]) == (29, 1, 33, 16)
+    _, config, _ = load_model(tmp_path / "pupil")
+    assert config.dataset == "the embeddings in e.npz of a.csv, b.smi" and config.task.targets[15] == "teacher 15"
+    lines = [json.loads(line) for line in (tmp_path / "pupil" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["train_loss"] < lines[0]["train_loss"]
+
+
+@pytest.mark.slow
 def test_an_interrupted_pretraining_ends_as_if_it_had_not_been(start, monkeypatch, tmp_path):
     assert start("whole")[0] == 0
     run_epoch = Trainer.run_epoch

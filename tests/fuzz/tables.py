@@ -1,6 +1,8 @@
 """Mutated tables: python -m tests.fuzz.tables --count N --seed S."""
 
+import bz2
 import gzip
+import lzma
 import random
 import tempfile
 from pathlib import Path
@@ -16,7 +18,7 @@ TOKENS = (
     b'"', b'""', b",", b";", b"\t", b"|", b"\n", b"\r", b"\r\n", b"\0", b"\xe9", b"\xff", b"\xff\xfe", b"\xef\xbb\xbf",
     b"\xc3", b"\xed\xa0\x80", "\u00e9".encode(), "\u2028".encode(), "\U0001f600".encode(), b">", b">  <note>\n", b"<",
     b"-1", b"999", b"M  END\n", b"M  CHG  1   1  99\n", b"M  V30 BEGIN CTAB\n", b"M  V30 COUNTS 1 0 0 0 0\n", b"V3000",
-    b"$$$$", b"[#119]", b"[CH999]", b"smiles", b" ", b"#", b"'", b"C" * 70, b"\x1f\x8b",
+    b"$$$$", b"[#119]", b"[CH999]", b"smiles", b"sep=;\n", b" ", b"#", b"'", b"C" * 70, b"\x1f\x8b",
 )  # fmt: skip
 
 
@@ -37,6 +39,7 @@ FORMATS = {
     "smi": (b"", smi_record, b"\n"),
     "sdf": (b"", molfile, b"\n$$$$\n"),
 }
+PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 FIRST, MIDDLE, LAST = "CCO", "c1ccccc1C(=O)[O-]", "CCN"
 
 
@@ -68,10 +71,9 @@ def damage_record(path: Path, kind: str, edits: list) -> str:
 
 def damage_file(path: Path, kind: str, edits: list) -> str:
     """Damage anywhere in the file, or in its compressed bytes."""
-    header, record, end = FORMATS[kind.removesuffix(".gz")]
+    header, record, end = FORMATS[kind.partition(".")[0]]
     content = header + b"".join(record(smiles) + end for smiles in (FIRST, MIDDLE, LAST))
-    if kind.endswith(".gz"):
-        content = gzip.compress(content, mtime=0)
+    content = PACKED.get(Path(kind).suffix, bytes)(content)
     return "refused" if read_table(path / f"in.{kind}", edited(content, edits)) is None else "read"
 
 
@@ -80,7 +82,7 @@ def try_one(rng: random.Random) -> str:
         edits = random_edits(rng, TOKENS)
         if rng.random() < 0.5:
             return damage_record(Path(folder), rng.choice([*FORMATS]), edits)
-        return damage_file(Path(folder), rng.choice([*FORMATS, "csv.gz", "sdf.gz"]), edits)
+        return damage_file(Path(folder), rng.choice([*FORMATS, *("csv.gz", "sdf.gz", "csv.bz2", "smi.xz")]), edits)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, STATE, WEIGHTS
-from graphormer_sepnorm.tasks import Task, fit_scale
+from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training import trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
 from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
@@ -99,7 +99,7 @@ def test_the_run_folder_rebuilds_the_best_model(run_config, tmp_path):
     train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
     facts = recorder(run_config, train, val, tmp_path).train()
     model, config, kept = checkpoint.load_model(tmp_path)
-    task = Task(config.task)
+    task = make_task(config.task)
     assert kept == facts
     assert task.metric(val.y, predict_dataset(model, val, task)) == pytest.approx(facts["val_metric"], abs=1e-6)
     assert json.loads((tmp_path / CONFIG).read_text())["model"]["norm"] == "sepnorm"
@@ -112,7 +112,7 @@ def test_predictions_do_not_depend_on_order_or_company(run_config):
     torch.manual_seed(0)
     model = trainer.Network(run_config.model).eval()
     data = molecules(60, run_config)
-    task = Task(fit_scale(run_config.task, data.y))
+    task = make_task(make_task(run_config.task).fitted(data.y))
     together = predict_dataset(model, data, task)
     with torch.no_grad():
         alone = np.concatenate([task.predict(model(data.batch([i]))).numpy() for i in range(60)])
@@ -196,7 +196,7 @@ def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monke
     kept, config, facts = checkpoint.load_model(tmp_path)
     for name, value in kept.named_parameters():
         torch.testing.assert_close(value, average[name])
-    task = Task(config.task)
+    task = make_task(config.task)
     assert facts["val_metric"] == pytest.approx(task.metric(val.y, predict_dataset(kept, val, task)), abs=1e-6)
     assert not all(torch.allclose(average[name], value) for name, value in trainer.model.named_parameters())
 
@@ -429,11 +429,11 @@ def test_models_are_of_single_precision_whatever_the_default(run_config, tmp_pat
     config = replace(run_config, task=replace(run_config.task, mean=(0.0,), std=(1.0,)))
     checkpoint.save_model(tmp_path / WEIGHTS, model, config, {"epoch": 1})
     data = molecules(8, run_config)
-    expected = predict_dataset(model.eval(), data, Task(config.task))
+    expected = predict_dataset(model.eval(), data, make_task(config.task))
     torch.set_default_dtype(torch.float64)
     try:
         loaded = checkpoint.load_model(tmp_path)[0]
-        np.testing.assert_array_equal(predict_dataset(loaded, data, Task(config.task)), expected)
+        np.testing.assert_array_equal(predict_dataset(loaded, data, make_task(config.task)), expected)
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -484,7 +484,7 @@ def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_pa
 
     first = recorder(config, train, val, tmp_path / "parts")
     list(itertools.islice(first.epochs(), 2))
-    kept, task = checkpoint.load_model(tmp_path / "parts")[0], Task(first.trainer.config.task)
+    kept, task = checkpoint.load_model(tmp_path / "parts")[0], make_task(first.trainer.config.task)
     for name in (WEIGHTS, STATE):
         in_format_1(tmp_path / "parts" / name, {"0": "1", "1": "2", "2": "4"})
     found, found_config, _ = checkpoint.load_model(tmp_path / "parts")

@@ -4,14 +4,15 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 SERVER = multiprocessing.get_context("forkserver")
-TARGETS = ["tiny_run", "tiny_table", "test_caches", "test_distributed"]
+TARGETS = ["tiny_run", "tiny_table", "test_caches", "test_distributed", "test_locked_outputs"]
 # What a run imports when it first needs it, which is three quarters of its seconds.
-LATE = ["graphormer_sepnorm.kernels.cpu", "lightning_fabric", "matplotlib.backends.backend_agg", "ogb.lsc"]
+LATE = ["graphormer_sepnorm.kernels.cpu", "matplotlib.backends.backend_agg", "ogb.lsc"]
 LATE += ["pyarrow.parquet", "sklearn.metrics"]
 SERVER.set_forkserver_preload([f"tests.robustness.{name}" for name in TARGETS] + LATE)
 
@@ -27,6 +28,20 @@ def finish(function: Callable, *arguments, **options) -> int:
     process = start(function, *arguments, **options)
     process.join(300)
     return process.exitcode
+
+
+def finish_and_say(function: Callable, *arguments, **options) -> tuple[int, str]:
+    """Exit code and standard error of a process that runs ``function``."""
+    with tempfile.NamedTemporaryFile("r") as messages:
+        code = finish(saying, messages.name, function, *arguments, **options)
+        return code, messages.read()
+
+
+def saying(messages: str, function: Callable, *arguments, **options) -> None:
+    """Runs ``function`` with its standard error in a file."""
+    with open(messages, "w") as file:
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    function(*arguments, **options)
 
 
 def command(*arguments, processes: int = 0, timeout: int = 300) -> subprocess.CompletedProcess:

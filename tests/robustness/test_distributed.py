@@ -25,7 +25,8 @@ from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import STATE
-from graphormer_sepnorm.tasks import Task, fit_scale
+from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run
 from tests.robustness.test_interruption import assert_complete, losses
@@ -86,7 +87,7 @@ def predict_share(rank: int, size: int, folder: Path) -> None:
     model = Graphormer(config.model).eval()
     seen = []
     model.embedding.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
-    prediction = predict_together(model, data, Task(fit_scale(config.task, data.y)))
+    prediction = predict_together(model, data, make_task(make_task(config.task).fitted(data.y)))
     np.savez(folder / f"{size}-{rank}.npz", prediction=prediction, atoms=sum(seen))
 
 
@@ -153,6 +154,21 @@ def assert_same_run(two: Path, one: Path, together: dict, alone: dict) -> None:
     np.testing.assert_allclose(losses(two), losses(one), rtol=1e-6, atol=1e-12)
     assert_complete(two)
     assert checkpoint.load_tensors(two / STATE)[0].keys() == checkpoint.load_tensors(one / STATE)[0].keys()
+
+
+@pytest.mark.slow
+def test_two_processes_fine_tune_a_table_by_the_default_recipe(tmp_path):
+    """Of two epochs the first trains only the head: parameters without a gradient must not be waited for."""
+    sample_table()[:60].to_csv(tmp_path / "mols.csv", index=False)
+    train = ["train.py", "--csv", tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--split", "random"]
+    train += ["--ensemble", 1, "--epochs", 2, "--no-baseline", "--out", tmp_path / "run"]
+    done = processes.command(*train, processes=2)
+    assert done.returncode == 0, done.stderr
+    assert_complete(tmp_path / "run", {"report.html", "parity.png"})
+    tensors, config, _ = checkpoint.load_tensors(tmp_path / "run" / STATE)
+    assert (config.train.start_from, config.train.epochs, config.train.frozen_epochs) == ("foundation", 2, 1)
+    before, _, _ = checkpoint.load_tensors(resolve_model("foundation"))
+    assert all(not tensors[f"model.{name}"].equal(before[name]) for name in ("cls", "blocks.7.ffn.up.weight"))
 
 
 @pytest.mark.slow

@@ -199,7 +199,7 @@ def test_a_state_with_foreign_tensors_is_refused(good, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [WEIGHTS, STATE, "pytorch_model.bin", "model.pt"])
-@pytest.mark.parametrize("writer", ["torch", pytest.param("pickle", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("writer", ["pickle", "torch"])
 def test_no_planted_pickle_is_loaded_from_a_run_folder(tmp_path, name, writer):
     run, trace = tmp_path / "run", tmp_path / "trace"
     run.mkdir()

@@ -218,10 +218,10 @@ def test_two_trainings_in_one_folder_do_not_disturb_each_other(tmp_path):
         time.sleep(0.01)
     foreign = run / ".model.safetensors.other.tmp"
     foreign.touch()
-    for resume in ([], ["--resume"]):
-        second = processes.command("tests/robustness/tiny_run.py", "--out", run, "--cache", cache, *resume)
-        assert second.returncode == 2 and len(second.stderr.splitlines()) == 1, second.stderr
-    assert f"another process is training in {run}" in second.stderr
+    for resume in (False, True):
+        code, messages = processes.finish_and_say(tiny_run.run, run, cache, resume)
+        assert code == 2 and len(messages.splitlines()) == 1, messages
+    assert f"another process is training in {run}" in messages
     assert foreign.exists()
     first.kill()
     first.join()
@@ -262,7 +262,8 @@ def test_an_ensemble_on_a_table_that_is_killed_before_its_first_state_goes_on(tm
     sample_table()[:300].to_csv(tmp_path / "mols.csv", index=False)
     folders = [tmp_path / "run" / f"model-{number}" for number in range(2)]
     train = ["train.py", "--csv", tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--epochs", 1]
-    train += ["--no-baseline", "--ensemble", 2, "--out", tmp_path / "run"]
+    train += ["--recipe", "slim", "--set", "model.layers=1", "--no-baseline", "--ensemble", 2]
+    train += ["--out", tmp_path / "run"]
     process = subprocess.Popen(processes.command_line(*train), **processes.surroundings())
     while not (folders[member] / CONFIG).exists():
         time.sleep(0.001)

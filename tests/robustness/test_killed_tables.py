@@ -12,10 +12,7 @@ from tests.robustness import processes, tiny_table
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "name"),
-    [
-        ("predict", "out.csv"),
-        *(pytest.param("embed", name, marks=pytest.mark.nightly) for name in ("out.csv", "out.npz", "out.parquet")),
-    ],
+    [("predict", "out.csv"), ("embed", "out.csv"), ("embed", "out.npz"), ("embed", "out.parquet")],
 )
 def test_a_table_killed_at_every_write_goes_on_to_the_same_bytes(tmp_path, command, name):
     """Before each file that is opened, renamed or removed, from the first record to the last."""

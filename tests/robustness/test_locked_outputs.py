@@ -24,7 +24,6 @@ COMMANDS = {
     "tune": (TUNE, "study/run.lock"),
     "pretrain": (["pretrain", "--smiles", "molecules.csv", "--size", "mini", "--out", "body"], "body/run.lock"),
 }
-SLOW = {"tune", "pretrain"}
 
 
 def run(folder: Path, messages: Path, arguments: list[str]) -> None:
@@ -59,9 +58,8 @@ def is_held(lock: Path, process: int) -> bool:
     return lock.exists() and any(Path(file.path) == lock for file in psutil.Process(process).open_files())
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in COMMANDS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_second_process_is_refused_and_leaves_the_first_ones_files(tmp_path, name):
     arguments, lock = COMMANDS[name]
     save_tiny(tmp_path / "model")

@@ -11,7 +11,7 @@ from graphormer_sepnorm.datasets.benchmarks import unpack
 from graphormer_sepnorm.datasets.store import MoleculeDataset, from_tensors, in_memory, prepare, to_tensors
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, bond_types, pack_data
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, Padding, bond_types, pack_data
 from tests.conftest import skeleton
 
 
@@ -132,3 +132,30 @@ def test_datasets_outside_the_vocabularies_are_refused(name, value, sentence):
     data, slices = InMemoryDataset.collate(graphs)
     with pytest.raises(InputError, match=sentence):
         unpack(SimpleNamespace(_data=data, slices=slices), FEATURIZERS["zinc"])
+
+
+def test_padding_by_hand():
+    """Molecules of 2, 20 and 1 atoms: the first and the last share a view of 8 tokens, the other has one of 24."""
+    found = Padding.of(torch.tensor([0, 2, 22, 23]))
+    assert found.views == ((2, 8), (1, 24))
+    assert found.molecule.tolist() == [0, 2, 1]
+    assert found.slot.tolist() == [0, 16, 8, 1, 2, *range(17, 37), 9]
+    assert found.score[:4].tolist() == [9, 10, 17, 18] and found.score[-1] == 64 + 9
+    assert found.score[4:-1].tolist() == [128 + 24 * row + column for row in range(1, 21) for column in range(1, 21)]
+
+
+def test_views_hold_molecules_of_similar_size():
+    """Of up to twice the tokens, from 16 on."""
+    sizes = [1, 15, 16, 31, 32, 60, 1000]
+    found = Padding.of(torch.tensor([0, *sizes]).cumsum(0))
+    assert found.views == ((2, 16), (2, 32), (2, 64), (1, 1008))
+
+
+def test_a_batch_is_padded_when_it_leaves_the_cpu_and_counts_its_pairs_without_a_wait():
+    batch = in_memory(as_many_atoms_as_bonds(), ()).batch([2, 0])
+    assert batch.to("cpu").padding is None
+    there = batch.to("meta", non_blocking=True)
+    assert there.padding.views == ((2, 8),) and there.num_pairs == batch.num_pairs == 10
+    tensors = (there.x, there.ptr, there.bond, there.y, there.padding.slot, there.padding.score, there.padding.molecule)
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    assert there.to("meta").padding is not None

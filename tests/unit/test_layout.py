@@ -50,7 +50,8 @@ REGISTRIES = {
     "layers.norms": "NORMS",
     "layers.readouts": "READOUTS",
     "encodings": "ENCODINGS",
-    "tasks": "METRICS",
+    "tasks": "TASKS",
+    "tasks.metrics": "METRICS",
     "datasets.benchmarks": "DATASETS",
     "recipes": "RECIPES",
     "training.optimizers": "OPTIMIZERS",
@@ -73,6 +74,8 @@ ELSEWHERE = {
     "interfaces.commands.train": "tests/cli/test_train_csv.py",
     "interfaces.commands.tune": "tests/cli/test_tune.py",
     "training.objectives.base": "tests/unit/training/objectives/test_objectives.py",
+    "interfaces.web.api": "tests/unit/interfaces/web/test_app.py",
+    "interfaces.web.pages": "tests/unit/interfaces/web/test_app.py",
     "training.trainer": "tests/integration/test_training.py",
 }
 # Of no module: the names of the package, its rooms, a registry as a whole, the generator in data/, and bfloat16 in

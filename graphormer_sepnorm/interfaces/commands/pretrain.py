@@ -10,7 +10,6 @@ import typer
 
 from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, with_given
 from graphormer_sepnorm.system.signals import leaving_at_once
-from graphormer_sepnorm.training.objectives import OBJECTIVES
 
 
 def pretrain(
@@ -21,8 +20,11 @@ def pretrain(
         Literal["mini", "small", "base"], typer.Option(help="About 0.2, 1 or 3 million parameters.")
     ] = "small",
     objective: Annotated[
-        str, typer.Option(help=f"What it learns to predict: {', '.join(OBJECTIVES)}.")
+        str, typer.Option(help="What the body learns to predict, such as descriptors.")
     ] = "descriptors",
+    teacher: Annotated[
+        Path | None, typer.Option(help="Embeddings to learn in place of --objective: an .npz of the command embed.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default 6.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
     device: Device = "auto",
@@ -33,18 +35,23 @@ def pretrain(
 
     What it learns to predict, such as RDKit's descriptors, is computed once and kept in the cache.
 
+    With --teacher it learns what another model makes of the same tables, such as embed minimol.
+
     Example: graphormer-sepnorm pretrain --smiles library.csv --size base --out runs/pretrained
     """
     with leaving_at_once():
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.training.objectives import find_objective
+        from graphormer_sepnorm.training.objectives.teacher import Teacher
         from graphormer_sepnorm.training.pretrain import SIZES, pretrain
         from graphormer_sepnorm.training.settings import in_precision
 
     train_config = in_precision(with_given(SIZES[size].train, {"epochs": epochs, "seed": seed}), precision)
     recipe = replace(SIZES[size], train=train_config)
     with computing(choose(device)):
-        result = pretrain(smiles, find_objective(objective), recipe, out, smiles_column, resume)
+        learnt = find_objective(objective) if teacher is None else Teacher(teacher)
+        result = pretrain(smiles, learnt, recipe, out, smiles_column, resume)
     if result["skipped"]:
-        print(f"{result['skipped']} rows were skipped: they have no molecule that can be read", file=sys.stderr)
+        missing = "molecule that can be read" if teacher is None else f"embedding in {teacher}"
+        print(f"{result['skipped']} rows were skipped: they have no {missing}", file=sys.stderr)
     print(json.dumps(result))

@@ -1,6 +1,5 @@
 """``graphormer-sepnorm serve``."""
 
-import contextlib
 import json
 import os
 import re
@@ -18,7 +17,6 @@ from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import advising, leaving_at_once
 
 TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
-MOST_CONNECTIONS = 2000
 
 
 @in_first_process
@@ -48,19 +46,16 @@ def serve(
     """
     with leaving_at_once():
         try:
-            import uvicorn
-
             from graphormer_sepnorm.interfaces.web.app import make_app
+            from graphormer_sepnorm.interfaces.web.server import make_server
         except ModuleNotFoundError as error:
             raise InputError(f"the page needs {error.name}: pip install 'graphormer_sepnorm[web]'") from None
         from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
         from graphormer_sepnorm.interfaces.web.jobs import ResultStore
         from graphormer_sepnorm.interfaces.web.middleware import is_local
-        from graphormer_sepnorm.interfaces.web.punctual import PunctualProtocol
         from graphormer_sepnorm.interfaces.web.worker import Worker
         from graphormer_sepnorm.system.files import cache_root
 
-    allow_open_files(2 * MOST_CONNECTIONS)
     local = is_local(host)
     token = None if local else find_token()
     with listening(host, port) as listener:
@@ -69,33 +64,15 @@ def serve(
         queue = JobQueue(Worker(service_of, models, confidence, device, precision), limits, store)
         try:
             names = (host, "localhost", "127.0.0.1", "::1") if local else None
-            config = uvicorn.Config(
-                make_app(queue, token, names),
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                limit_concurrency=MOST_CONNECTIONS,
-                http=PunctualProtocol,
-            )
+            server = make_server(make_app(queue, token, names))
             address = address_of(listener, host)
             entrance = f"{address}/?token={token}" if token else f"{address}/"
             print(f"open {entrance} in a browser; Ctrl-C closes the page", file=sys.stderr)
             print(json.dumps({"address": address, "kept": str(store.folder)}), flush=True)
             with advising(f"finished tables are kept in {store.folder}"):
-                uvicorn.Server(config).run(sockets=[listener])
+                server.run(sockets=[listener])
         finally:
             queue.close()
-
-
-def allow_open_files(number: int) -> None:
-    """Lets this process have so many files and sockets open, as far as the system permits."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
-        if soft != resource.RLIM_INFINITY and soft < most:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def find_token() -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from graphormer_sepnorm.config import OPTIONS
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
@@ -27,6 +28,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.signals import leaving_at_once
+from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 
 NETWORKS = 5  # of a table model: one per fold
@@ -186,11 +188,10 @@ def train(
         guess = task_of_table(content, targets, task)
         if guess.sentence and rank() == 0:
             print(guess.sentence, file=sys.stderr)
-        if loss is not None and guess.kind != "regression":
+        if loss is not None and "loss" not in OPTIONS[guess.kind]:
             raise InputError("--loss is for --task regression: a classification has its own")
         division = (split, split_column, sizes, balance, train_config.seed)
-        squared = guess.kind == "regression" and metric in ("rmse", "r2")
-        loss = loss or ("mse" if squared else "l1")
+        loss = loss or TASKS[guess.kind].usual_loss(metric)
         asked = (guess.classes, metric, loss, read_weights(target_weights))
         table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked, folds or 0)
         stripped = without_salts(FOR_TABLES)

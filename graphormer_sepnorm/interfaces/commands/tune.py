@@ -68,8 +68,12 @@ def tune(
     with leaving_at_once():
         from graphormer_sepnorm.chem.features import FOR_TABLES
         from graphormer_sepnorm.recipes import find_recipe, task_config
-        from graphormer_sepnorm.search.search_space import fixed_by
-        from graphormer_sepnorm.search.tune import Limits, tune, verdict
+
+        try:
+            from graphormer_sepnorm.search.search_space import fixed_by
+            from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
+        except ModuleNotFoundError as error:
+            raise InputError(f"a search needs {error.name}: pip install 'graphormer_sepnorm[tune]'") from None
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.tables.labels import TableOptions, read_whole, table_task, task_of_table
         from graphormer_sepnorm.tables.prepared_table import TABLE
@@ -92,7 +96,7 @@ def tune(
     config = task_config(TABLE, FOR_TABLES, table_task(table), train, architecture=found.architecture)
     config = with_settings(config, settings or ())
     table = replace(table, seed=config.train.seed)
-    limits = Limits(trials, processes, None if time_limit is None else 60 * time_limit)
+    limits = SearchLimits(trials, processes, None if time_limit is None else 60 * time_limit)
     with computing(compute):
         fixed = fixed_by(settings or ())
         result = tune(table, config, out, limits, fixed=fixed, resume=resume, compare=compare, content=content)

@@ -27,7 +27,7 @@ from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
-from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.run_writer import Recorder, training_alone
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
 
@@ -82,7 +82,7 @@ class NetworksMember:
                 )
                 network, config, facts = load_network(run)
                 with autocast(config.train.precision, network.cls.device):
-                    task = Task(config.task, network.cls.device)
+                    task = make_task(config.task, network.cls.device)
                     out_of_fold[predicted] = predict_together(network, held_back, task)
                 found.append((network, config, facts))
         return Fitted(cls(found), out_of_fold)

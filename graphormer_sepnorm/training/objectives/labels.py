@@ -13,7 +13,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.tasks import Task, check_learnable, check_scorable, fit_scale
+from graphormer_sepnorm.tasks import make_task
 
 
 class Labels:
@@ -25,16 +25,17 @@ class Labels:
         device: where the network lies.
 
     Raises:
-        InputError: as ``check_learnable`` of the training split and ``check_scorable`` of the validation split.
+        InputError: as ``Task.check_learnable`` of the training split and ``Task.check_scorable`` of the other one.
     """
 
     def __init__(self, task: TaskConfig, train: MoleculeDataset, val: MoleculeDataset, device: torch.device):
-        check_learnable(task, train.y)
-        check_scorable(task, val.y, "validation")
-        self.task = fit_scale(task, train.y)
+        known = make_task(task)
+        known.check_learnable(train.y)
+        known.check_scorable(val.y, "validation")
+        self.task = known.fitted(train.y)
         self.train, self.val = train, val
-        self.here = Task(self.task, device)
-        self.on_host = Task(self.task)
+        self.here = make_task(self.task, device)
+        self.on_host = make_task(self.task)
 
     def loss(self, network: Network, batch: GraphBatch) -> Tensor:
         """As ``Task.loss``."""

@@ -41,6 +41,13 @@ def test_many_are_those_of_each_and_none_are_none(tmp_path):
     assert all_descriptors([], tmp_path).shape == (0, len(NAMES))
 
 
+def test_molecules_with_atom_maps_have_the_file_of_those_without(tmp_path):
+    """One that was written when maps counted as structure is not read again."""
+    mapped, plain = (kept_descriptors(tmp_path, [text]) for text in ("[CH3:1][CH2:2]O", "[CH3][CH2]O"))
+    np.testing.assert_array_equal(mapped, plain)
+    assert len(list(tmp_path.glob("*.npz"))) == 1
+
+
 def test_a_byte_that_is_not_utf8_costs_its_row_alone(tmp_path):
     rows = kept_descriptors(tmp_path, ["CCO", "C\udce9", "CC caf\udce9"])
     assert np.isnan(rows[1]).all() and not np.isnan(rows[[0, 2]]).all(axis=1).any()

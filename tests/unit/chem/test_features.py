@@ -60,6 +60,8 @@ def test_zinc_atoms_by_hand():
         "C[C@H](N)O": ["C", "C H1", "N", "O"],
         "C[NH3+]": ["C", "N H3 +"],
         "CC(=O)[O-]": ["C", "C", "O", "O -"],
+        "[O-]C(=O)C": ["O -", "C", "O", "C"],
+        "N[C@@H](O)C": ["N", "C H1", "O", "C"],
         "c1cc[nH]c1": ["C", "C", "C", "N", "C"],
         "[CH3][13CH2][OH]": ["C", "C", "O"],
         "[H]C([H])([H])N([H])[H]": ["C", "N"],
@@ -120,10 +122,10 @@ def test_molecules_that_cannot_be_read_cost_their_row_alone():
 def test_a_molecule_that_rdkit_fails_on_costs_its_row_alone(monkeypatch, featurizer, failure):
     features = Featurizer.features
 
-    def failing(self, mol):
+    def failing(self, mol, written):
         if mol.GetNumAtoms() == 2:
             raise failure
-        return features(self, mol)
+        return features(self, mol, written)
 
     monkeypatch.setattr(Featurizer, "features", failing)
     molecules = read_molecules(featurizer, ["C", "CC", "CCC"])

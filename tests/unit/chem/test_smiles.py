@@ -84,6 +84,15 @@ def test_too_many_atoms_are_counted_before_rdkit_looks_for_rings(text, atoms, mo
         read_smiles(text)
 
 
+def test_rings_are_counted_before_rdkit_looks_for_them(monkeypatch):
+    """In 44 atoms, each of one half bonded to each of the other, RDKit looks for half a minute."""
+    closures = [[f"%({22 * first + second})" for second in range(22)] for first in range(22)]
+    text = ".".join("[U]" + "".join(part) for part in (*closures, *zip(*closures, strict=True)))
+    monkeypatch.setattr(smiles, "_read_strictly", lambda text: pytest.fail("rings are looked for"))
+    with pytest.raises(InputError, match=r"The molecule has 441 rings; at most 100 are read of 44 atoms\."):
+        read_smiles(text)
+
+
 def test_hydrogens_that_stay_atoms_are_counted_and_others_are_not():
     assert read_smiles("C" * 999 + "C[H]").GetNumAtoms() == 1000
     with pytest.raises(InputError, match="1,001 atoms"):

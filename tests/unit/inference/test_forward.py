@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.datasets.load import load_split
+from graphormer_sepnorm.inference import forward
 from graphormer_sepnorm.inference.forward import (
     DEVICE_PAIRS,
     device_batches,
@@ -14,18 +15,20 @@ from graphormer_sepnorm.inference.forward import (
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import choose, computing
-from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.tasks import make_task
 from tests.tiny import tiny_model
 
 
-def test_batches_by_hand():
-    batches = list(size_sorted_batches(np.array([5, 1, 3, 1]), atoms_per_batch=4))
+def test_batches_by_hand(monkeypatch):
+    monkeypatch.setattr(forward, "ATOMS_PER_BATCH", 4)
+    batches = list(size_sorted_batches(np.array([5, 1, 3, 1])))
     assert [batch.tolist() for batch in batches] == [[1, 3], [2], [0]]
 
 
-def test_each_molecule_is_in_one_batch_beside_others_of_its_size():
+def test_each_molecule_is_in_one_batch_beside_others_of_its_size(monkeypatch):
+    monkeypatch.setattr(forward, "ATOMS_PER_BATCH", 200)
     sizes = np.random.default_rng(0).integers(1, 60, 500)
-    batches = list(size_sorted_batches(sizes, atoms_per_batch=200))
+    batches = list(size_sorted_batches(sizes))
     assert sorted(np.concatenate(batches).tolist()) == list(range(500))
     assert all(sizes[one].max() <= sizes[other].min() for one, other in pairwise(batches))
     assert max(sizes[batch].sum() for batch in batches) < 200 + 60
@@ -34,7 +37,7 @@ def test_each_molecule_is_in_one_batch_beside_others_of_its_size():
 def test_rows_are_in_the_order_of_the_dataset():
     model, config = tiny_model(featurizer="zinc")
     dataset = load_split("sample", "val", config.model.encodings)
-    predictions, embeddings = predict_dataset(model, dataset, Task(config.task)), embed_dataset(model, dataset)
+    predictions, embeddings = predict_dataset(model, dataset, make_task(config.task)), embed_dataset(model, dataset)
     assert predictions.shape == (500, 1) and embeddings.shape == (500, 16)
     for molecule in (0, 123, 499):
         alone = dataset.batch([molecule])
@@ -50,7 +53,7 @@ def test_bfloat16_predicts_the_same_to_its_eight_bits():
     0.029 where predictions spread by 2.2.
     """
     model, config, _ = checkpoint.load_model(resolve_model("zinc-subset"))
-    task = Task(config.task)
+    task = make_task(config.task)
     splits = [load_split("sample", split, config.model.encodings) for split in ("val", "test")]
     exact = np.concatenate([predict_dataset(model, split, task) for split in splits])
     with computing(choose("cpu", "bfloat16")):

@@ -41,10 +41,18 @@ def test_bytes_behind_the_record_are_overwritten(tmp_path):
     assert out.read_bytes() == b"header\n1\n"
 
 
+def test_a_job_that_was_stopped_before_its_first_record_begins(tmp_path):
+    out = tmp_path / "out.csv"
+    out.write_bytes(b"of an earlier job\n")
+    partial = PartialFile(out, "job", resume=True)
+    assert partial.record.exists() and out.read_bytes() == b"of an earlier job\n"
+    partial.append(b"header\n")
+    partial.finish(lambda grown: grown)
+    assert out.read_bytes() == b"header\n" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
 def test_only_the_same_job_goes_on(tmp_path):
     out = tmp_path / "out.csv"
-    with pytest.raises(InputError, match="there is nothing to resume"):
-        PartialFile(out, "job", resume=True)
     partial = PartialFile(out, "job", resume=False)
     partial.append(b"header\n")
     with pytest.raises(InputError, match="was begun with another model"):

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 
+import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -11,15 +12,22 @@ from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.search.search_space import (
     Range,
     SearchSpace,
-    distributions,
     fixed_by,
     searched,
+    suggested,
     values_of,
     with_values,
 )
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 
 TASK = TaskConfig("regression", "mae", ("y",))
+
+
+def distributions(places, heads: int) -> dict:
+    """What a trial draws from."""
+    trial = optuna.create_study().ask()
+    suggested(trial, places, heads)
+    return trial.distributions
 
 
 def config_of(recipe: str = "slim"):

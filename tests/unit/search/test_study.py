@@ -6,7 +6,16 @@ from optuna.trial import TrialState
 from graphormer_sepnorm.config import TaskConfig, TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import slim, task_config
-from graphormer_sepnorm.search.study import StudyFolder, complete, draw, ended, open_study, summary, write_trials
+from graphormer_sepnorm.search.study import (
+    StudyFolder,
+    complete,
+    draw,
+    ended,
+    give_up_running,
+    open_study,
+    summary,
+    write_trials,
+)
 from graphormer_sepnorm.tables.prepared_table import TABLE
 
 PLACES = {"lr": optuna.distributions.FloatDistribution(1e-4, 1e-2)}
@@ -36,6 +45,7 @@ def test_a_study_is_opened_again_in_its_direction_without_what_nobody_trains(tmp
         study.tell(study.ask(PLACES), score)
     study.ask(PLACES)
     again = open_study(tmp_path / "study.db", config_for(metric))
+    give_up_running(again)
     assert again.best_value == best
     assert [trial.state for trial in again.trials] == [TrialState.COMPLETE, TrialState.COMPLETE, TrialState.FAIL]
     assert len(ended(again)) == len(complete(again)) == 2

@@ -1,12 +1,10 @@
 """The search itself, with trials whose scores are made up."""
 
 import csv
-import multiprocessing
 import signal
 import sqlite3
-import sys
+import threading
 from dataclasses import fields
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,59 +16,44 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.search import tune as module
 from graphormer_sepnorm.search.search_space import SearchSpace, values_of
 from graphormer_sepnorm.search.study import StudyFolder
-from graphormer_sepnorm.search.trial import Ended, Reached, Refused
-from graphormer_sepnorm.search.tune import Limits, tune, verdict
+from graphormer_sepnorm.search.trial import SearchOver, TrialKilled, TrialLost
+from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
 from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.tables.labels import TableOptions, table_task
 from graphormer_sepnorm.tables.prepared_table import TABLE
 
 EPOCHS = 5
-STOP = "stop"
 
 
-class Trials:
-    """Stands in for ``TrialProcess``: each trial says what ``script`` makes of its number and config.
+class MadeUpProcesses:
+    """Stands in for ``TrialProcesses``: each trial does what ``script`` makes of its number and config.
 
-    A message None is silence, and at ``STOP`` the search is interrupted.
+    That is the validation metric of each epoch, or an exception.
     """
 
     def __init__(self, script):
-        self.script, self.configs = script, []
+        self.script, self.configs, self.starting = script, [], threading.Lock()
 
-    def __call__(self, table, config, compute, threads):
-        self.configs.append(config)
-        return Scripted(iter(self.script(len(self.configs) - 1, config)))
+    def __call__(self, table, storage, compute, processes, threads):
+        return self
 
+    def train(self, trial, config, seconds):
+        with self.starting:
+            number = len(self.configs)
+            self.configs.append(config)
+        for epoch, message in enumerate(self.script(number, config), 1):
+            if isinstance(message, BaseException):
+                raise message
+            trial.report(message, epoch)
+            if epoch < EPOCHS and trial.should_prune():
+                return
 
-class Scripted:
-    def __init__(self, messages):
-        self.connection, self.theirs = multiprocessing.Pipe()
-        self.messages = messages
-        self.say_next()
-
-    def say_next(self):
-        message = next(self.messages)
-        if message is not None:
-            self.theirs.send(message)
-
-    def receive(self):
-        message = self.connection.recv()
-        if message == STOP:
-            raise Interrupted(signal.SIGINT)
-        return message
-
-    def answer(self, go_on):
-        if go_on:
-            self.say_next()
-        else:
-            self.theirs.send(Ended())
-
-    def kill(self):
-        self.connection.close()
+    def give_up(self):
+        pass
 
 
 def reaching(value: float) -> list:
-    return [*(Reached(epoch, value) for epoch in range(1, EPOCHS + 1)), Ended()]
+    return [value] * EPOCHS
 
 
 def by_rate(number: int, config: Config) -> list:
@@ -92,13 +75,13 @@ def search(path, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "draw", lambda study, folder, config: None)
 
     def run(script=by_rate, trials=6, processes=1, seconds=None, target="penalized_logp", seed=0, out="study", **more):
-        made_up = Trials(script)
-        monkeypatch.setattr(module, "TrialProcess", made_up)
+        made_up = MadeUpProcesses(script)
+        monkeypatch.setattr(module, "TrialProcesses", made_up)
         kind = "regression" if target == "penalized_logp" else "classification"
         options = TableOptions(path, (target,), kind, split="random")
         train = TrainConfig(epochs=EPOCHS, seed=seed)
         config = task_config(TABLE, "mol", table_task(options), train, architecture=slim)
-        limits = Limits(trials, processes, seconds)
+        limits = SearchLimits(trials, processes, seconds)
         run.configs = made_up.configs
         run.recipe = config
         return tune(options, config, tmp_path / out, limits, **{"compare": False, **more})
@@ -126,6 +109,7 @@ def test_a_search_tries_the_recipe_first_and_keeps_the_best_as_a_recipe(search, 
     assert not study.best_run.path.exists() and not list(study.path.glob("*.lock"))
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_and_another_does_not(search):
     drawn = []
     for out, seed in (("a", 0), ("b", 0), ("c", 1)):
@@ -149,7 +133,7 @@ def test_an_interrupted_search_goes_on_as_if_it_was_not(search, tmp_path, stoppe
     whole = [values_of(config) for config in search.configs]
 
     def interrupted(number, config):
-        return [Reached(1, 0.0), STOP] if number == stopped_in else by_rate(number, config)
+        return [0.0, Interrupted(signal.SIGINT)] if number == stopped_in else by_rate(number, config)
 
     with pytest.raises(Interrupted) as stop:
         search(interrupted, trials=14)
@@ -175,13 +159,13 @@ def test_a_score_that_should_be_high_is_searched_for(search):
 
 
 def test_the_best_epoch_of_a_trial_counts(search):
-    falling = [Reached(1, 3.0), Reached(2, 1.0), Reached(3, 2.0), Reached(4, 2.0), Reached(5, 2.0), Ended()]
+    falling = [3.0, 1.0, 2.0, 2.0, 2.0]
     assert search(lambda number, config: falling, trials=2)["validation"] == 1.0
 
 
 def test_a_trial_that_diverges_or_is_killed_is_lost_alone(search, tmp_path):
-    ends = {1: Ended("loss nan"), 2: Ended("killed by SIGKILL", by_signal=True)}
-    script = lambda number, config: [Reached(1, 0.5), ends[number]] if number in ends else by_rate(number, config)  # noqa: E731
+    ends = {1: TrialLost("loss nan"), 2: TrialKilled("killed by SIGKILL")}
+    script = lambda number, config: [0.5, ends[number]] if number in ends else by_rate(number, config)  # noqa: E731
     result = search(script, trials=4)
     assert (result["complete"], result["pruned"]) == (2, 2)
     assert [line["problem"] for line in lines(tmp_path / "study")] == ["", "loss nan", "killed by SIGKILL", ""]
@@ -189,7 +173,7 @@ def test_a_trial_that_diverges_or_is_killed_is_lost_alone(search, tmp_path):
 
 def test_trials_that_are_killed_one_after_the_other_end_the_search(search, tmp_path):
     def script(number, config):
-        return by_rate(number, config) if number < 2 else [Ended("killed by SIGKILL", by_signal=True)]
+        return by_rate(number, config) if number < 2 else [TrialKilled("killed by SIGKILL")]
 
     with pytest.raises(InputError, match=r"3 trials in a row were killed by SIGKILL: .*memory.*--resume"):
         search(script, trials=20)
@@ -199,30 +183,29 @@ def test_trials_that_are_killed_one_after_the_other_end_the_search(search, tmp_p
 
 def test_a_search_without_any_complete_trial_says_why(search, tmp_path):
     with pytest.raises(InputError, match="no trial was complete; the first of 2 problems: loss nan"):
-        search(lambda number, config: [Ended("loss nan")], trials=2)
+        search(lambda number, config: [TrialLost("loss nan")], trials=2)
     assert not (tmp_path / "study" / "best.json").exists()
 
 
 def test_a_trial_that_cannot_begin_ends_the_search(search):
     with pytest.raises(InputError, match="no such thing"):
-        search(lambda number, config: [Refused("no such thing")])
+        search(lambda number, config: [InputError("no such thing")])
 
 
-def test_the_time_limit_gives_up_what_is_running_and_it_is_begun_anew(search, tmp_path, monkeypatch):
-    """Time is over when the third trial runs, which never says a thing."""
-    late = []
-    monkeypatch.setattr(module, "WAKE_SECONDS", 0.01)
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 100.0 if late else 0.0))
-
-    def silent(number, config):
-        late.extend([True] * (number == 2))
-        return [None] if number == 2 else by_rate(number, config)
-
-    assert search(silent, trials=4, seconds=10.0)["trials"] == 2
+def test_what_the_time_limit_gave_up_is_begun_again(search, tmp_path):
+    """Time is over when the third trial runs."""
+    result = search(lambda number, config: [0.5, SearchOver()] if number == 2 else by_rate(number, config), trials=4)
+    assert result["trials"] == 2
     lost = search.configs[2]
     assert search(trials=4, resume=True)["trials"] == 4
     assert search.configs[0] == lost
     assert [line["state"] for line in lines(tmp_path / "study")] == ["complete"] * 2 + ["fail"] + ["complete"] * 2
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_fault_of_the_program_ends_the_search(search, processes):
+    with pytest.raises(ZeroDivisionError):
+        search(lambda number, config: [ZeroDivisionError()], processes=processes)
 
 
 def test_no_time_at_all_is_a_sentence(search):
@@ -337,10 +320,4 @@ def test_torchrun_is_refused(search, monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match="without torchrun"):
-        search()
-
-
-def test_a_missing_optuna_is_a_sentence(search, monkeypatch):
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(InputError, match=r"pip install 'graphormer_sepnorm\[tune\]'"):
         search()

@@ -98,6 +98,7 @@ def test_a_group_of_processes_that_is_ended_together_says_one_sentence():
     assert (process.returncode, messages) == (128 + signal.SIGTERM, "stopped by SIGTERM\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, with what they are to do")
 def test_a_process_that_is_killed_is_a_sentence():
     with start("killed") as process:

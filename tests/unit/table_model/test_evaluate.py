@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import mean_absolute_error
 
 from graphormer_sepnorm.table_model.evaluate import evaluate_table, predict_all, score_test
-from graphormer_sepnorm.table_model.load import load_model
+from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.unit.table_model.conftest import Trained
 
@@ -14,7 +14,7 @@ from tests.unit.table_model.conftest import Trained
 def test_scores_are_those_of_the_predictions(trained: Trained):
     scored = score_test(trained.run, TableModel.load(trained.run.path))
     table = pd.read_csv(trained.run.path / "table.csv").query("split == 'test'")
-    found = load_model([str(trained.run.path)]).predict(table.smiles.tolist())
+    found = load_predicting_model([str(trained.run.path)]).predict(table.smiles.tolist())
     np.testing.assert_allclose(found.values, scored.prediction, rtol=1e-5)
     np.testing.assert_allclose(found.spread, scored.spread, rtol=1e-5)
     assert scored.result["n"] == len(table) and scored.result["value"] == pytest.approx(

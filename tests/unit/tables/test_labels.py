@@ -47,6 +47,8 @@ from graphormer_sepnorm.tables.splits import Duplicate, Sizes, Structures
         ({"loss": "mse", "kind": "classification"}, "--loss is for --task regression"),
         ({"metric": "rocauc"}, "'rocauc' does not score a regression: choose one of mae, rmse, r2"),
         ({"metric": "mae", "kind": "classification"}, "choose one of rocauc, prauc, accuracy, logloss"),
+        ({"targets": ("caf\udce9",)}, r"'caf\\udce9' has bytes that are not UTF-8"),
+        ({"kind": "multiclass", "classes": ("a", "\udce9")}, r"'y_\\udce9' has bytes that are not UTF-8"),
         ({"weights": (1.0, 2.0)}, "--target-weights has 2 numbers for 1 columns"),
         ({"weights": (0.0,)}, "--target-weights are above 0"),
         ({"weights": (1.0,), "kind": "multiclass", "classes": ("a", "b")}, "--target-weights is for several columns"),

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from graphormer_sepnorm.config import TrainConfig
@@ -130,3 +131,18 @@ def test_rows_of_an_older_table_are_counted(folder):
     (folder / "table.csv").write_text(older)
     assert [row[:2] for row in rows_of_split(folder / "table.csv", "train", ("logp",))] == [[1, "CCO"], [3, "CN"]]
     assert len(table_dataset(folder / "table.csv").read("train", folder)) == 2
+
+
+def test_a_table_is_parsed_once_for_all_splits_and_again_when_it_changes(folder, monkeypatch):
+    parsed, read_csv = [], pd.read_csv
+    monkeypatch.setattr(pd, "read_csv", lambda path, **options: parsed.append(path) or read_csv(path, **options))
+    rows = [rows_of_split(folder / "table.csv", split, ("logp",)) for split in ("train", "val", "test")]
+    assert [len(found) for found in rows] == [2, 1, 0] and len(parsed) == 1
+    (folder / "table.csv").write_text("smiles,split,target logp\nC,test,1\n")
+    assert rows_of_split(folder / "table.csv", "test", ("logp",)) == [[1, "C", 1]] and len(parsed) == 2
+
+
+def test_a_name_behind_a_smiles_may_have_any_bytes(tmp_path):
+    write(tmp_path, LabelledTable([LabelledRow(1, "CCO caf\udce9", [1.0, 2.0], "train")]))
+    assert rows_of_split(tmp_path / "table.csv", "train", ("logp",)) == [[1, "CCO caf?", 1.0]]
+    assert len(table_dataset(tmp_path / "table.csv").read("train", tmp_path)) == 1

@@ -45,6 +45,7 @@ def finish(run: RunFolder, known: dict) -> dict:
     return finish_table(run, val, test, known)
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_what_predict_predicts(run):
     result = finish(run, {"baseline": {"random_forest": {"mae": 1.0}}})
     assert json.loads(run.test.read_text()) == result
@@ -58,6 +59,7 @@ def test_what_is_kept_is_what_predict_predicts(run):
         assert path.exists()
 
 
+@pytest.mark.slow
 def test_it_is_the_same_when_it_is_done_again(run, tmp_path):
     """As by a resumed training: neither the trust that is there nor a damaged one is looked at."""
     first = finish(run, {})

@@ -9,6 +9,7 @@ from graphormer_sepnorm.recipes import task_config
 from graphormer_sepnorm.tables.labels import TableOptions, table_task
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training import experiment
+from graphormer_sepnorm.training.objectives import OBJECTIVES
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, find_optimizer, muon
 from graphormer_sepnorm.training.own_table import Plan, train_table
 from graphormer_sepnorm.training.pretrain import SIZES, pretrain
@@ -52,5 +53,5 @@ def test_an_unknown_optimizer_ends_a_run_on_a_table_before_it_is_read(tmp_path):
 def test_an_unknown_optimizer_ends_a_pre_training_before_a_table_is_read(tmp_path):
     recipe = replace(SIZES["small"], train=replace(SIZES["small"].train, optimizer="sgd"))
     with pytest.raises(InputError, match=UNKNOWN):
-        pretrain([str(tmp_path / "missing.csv")], recipe, tmp_path / "run")
+        pretrain([str(tmp_path / "missing.csv")], OBJECTIVES["descriptors"], recipe, tmp_path / "run")
     assert list(tmp_path.iterdir()) == []

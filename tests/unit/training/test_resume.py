@@ -91,6 +91,7 @@ def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, ave
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_frozen_body_is_released_after_its_epochs_in_a_resumed_run_too(tmp_path, splits, optimizer):
     recorder(config_of(optimizer, epochs=1), *splits, tmp_path / "source").train()
@@ -122,6 +123,7 @@ def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
     assert kept["cls.phase"] == "odd" and kept["cls.warm"] is True and kept["cls.rate"] == pytest.approx(0.97**5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("optimizer", "names"),
     [

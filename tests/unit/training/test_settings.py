@@ -76,7 +76,7 @@ def test_precisions(config):
 def test_settings_of_the_command_are_applied_last(command, monkeypatch, tmp_path):
     begun = []
 
-    def train_run(config, folder, root, resume, processes):
+    def train_run(config, folder, root, resume):
         begun.append(config)
         return {"metric": "mae", "value": 0.5}
 

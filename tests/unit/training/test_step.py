@@ -16,7 +16,7 @@ from graphormer_sepnorm.kernels import KERNELS_VARIABLE
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.device import Compute, autocast, computing
-from graphormer_sepnorm.tasks import Task
+from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from graphormer_sepnorm.training.step import find_loss, follow, step_unless
 from graphormer_sepnorm.training.trainer import Trainer
@@ -130,7 +130,7 @@ def test_the_loss_is_computed_in_the_precision_of_the_run():
     losses = [find_loss(model, trainer.objective, precision, batch) for precision in ("32-true", "bf16-mixed")]
     with autocast("bf16-mixed", torch.device("cpu")):
         output = model(batch)
-    task = Task(trainer.config.task)
+    task = make_task(trainer.config.task)
     assert losses[1] == task.loss(output.float(), batch.y, batch.bounds) != losses[0]
 
 

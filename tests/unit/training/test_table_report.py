@@ -5,7 +5,7 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.tasks import find_metric
+from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.training.table_report import (
     forest_words,
     rows_of,
@@ -55,7 +55,7 @@ def test_the_forest_is_said_to_be_better_where_it_is(metric, ours, forest, words
 
 def test_what_is_not_calibrated_is_said_for_its_own_reason():
     def words(kind: str) -> str:
-        task = TaskConfig(kind, find_metric(kind, None), ("a", "b"))
+        task = TaskConfig(kind, TASKS[kind].find_metric(None), ("a", "b"))
         return trust_section(RunFolder(Path("run")), {"trust": {"calibrated_on": 3}}, SimpleNamespace(task=task)).words[
             0
         ]

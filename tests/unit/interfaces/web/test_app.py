@@ -8,7 +8,8 @@ import time
 import pytest
 from starlette.testclient import TestClient
 
-from graphormer_sepnorm.interfaces.web.app import as_table, kind_of_text, make_app
+from graphormer_sepnorm.interfaces.web.app import make_app
+from graphormer_sepnorm.interfaces.web.exchange import as_table
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, Problem, RowPrediction
 from tests.page import InThisProcess, PretendedService, open_queue
@@ -191,23 +192,6 @@ def test_a_list_of_molecules_is_a_table_whatever_they_are(page):
     assert with_quotes == [["smiles"], *([text] for text in smiles)]
     assert page.post("/api/tables", json={"smiles": []}).status_code == 422
     assert page.post("/api/tables", json={"smiles": [1]}).json()["detail"].startswith("body.smiles.0")
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("CCO", ".smi"),
-        ("CCO ethanol\nCC", ".smi"),
-        ("smiles name\nCC a", ".smi"),
-        ("SMILES\tname\nCC\ta", ".csv"),
-        ('\ufeffid,"smiles"\n1,CC', ".csv"),
-        ("id;smiles\n1;CC", ".csv"),
-        ("C(C,C)", ".smi"),
-        ("", ".smi"),
-    ],
-)
-def test_what_a_pasted_text_is(text, kind):
-    assert kind_of_text(text) == kind
 
 
 def test_the_page_without_javascript(page):

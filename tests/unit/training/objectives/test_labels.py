@@ -9,7 +9,7 @@ from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.tasks import METRICS, Task
+from graphormer_sepnorm.tasks import METRICS, make_task
 from graphormer_sepnorm.training.objectives.labels import Labels
 from tests.robustness.tiny_run import tiny_config
 
@@ -38,7 +38,7 @@ def test_the_scale_is_that_of_the_training_labels(splits):
 def test_loss_and_score_are_those_of_the_task(splits, network):
     train, val = splits
     labels = Labels(tiny_config().task, train, val, CPU)
-    batch, task = train.batch(np.arange(9)), Task(labels.task)
+    batch, task = train.batch(np.arange(9)), make_task(labels.task)
     assert labels.loss(network, batch).equal(task.loss(network(batch), batch.y))
     assert labels.score(network) == METRICS["mae"](val.y, predict_dataset(network, val, task))
     assert labels.improves(0.4, 0.5) and not labels.improves(0.5, 0.4)

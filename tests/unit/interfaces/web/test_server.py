@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web import punctual
+from graphormer_sepnorm.interfaces.web import server
 from tests.page import InThisProcess, PretendedService, open_queue, served
 
 
 @pytest.fixture
 def address(tmp_path, monkeypatch):
-    monkeypatch.setattr(punctual, "SECONDS_FOR_HEAD", 0.5)
+    monkeypatch.setattr(server, "SECONDS_FOR_HEAD", 0.5)
     with open_queue(InThisProcess(PretendedService()), tmp_path) as queue, served(queue) as address:
         yield address
 

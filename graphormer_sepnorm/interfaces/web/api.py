@@ -1,0 +1,153 @@
+"""The addresses for programs, below ``/api``."""
+
+import io
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated
+
+from fastapi import FastAPI, File, Query, UploadFile
+from fastapi.responses import FileResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from graphormer_sepnorm.interfaces.web.exchange import (
+    NO_TABLE,
+    answer_to,
+    as_table,
+    known,
+    rows_of,
+    smiles_of,
+    status_of,
+    submit_file,
+)
+from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
+from graphormer_sepnorm.interfaces.web.jobs import csv_lines
+from graphormer_sepnorm.interfaces.web.schemas import (
+    AtomContributions,
+    JobStatus,
+    ModelFacts,
+    Problem,
+    RowPrediction,
+    SmilesList,
+)
+
+MOST_ROWS_AS_JSON = 1000
+LINES_PER_PART = 500
+PICTURE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    "Cache-Control": "private, max-age=600",
+}
+CSV_HEADERS = {"Content-Disposition": 'attachment; filename="predictions.csv"'}
+# Every answer but those of success is a sentence.
+PROBLEMS: dict[int | str, dict] = {
+    status: {"description": words, "content": {"application/json": {"schema": Problem.model_json_schema()}}}
+    for status, words in {
+        400: "the request cannot be read",
+        401: "the token is missing",
+        403: "the request comes from another page",
+        404: "there is no such table or row",
+        408: "the request came too slowly",
+        413: "the request is too large",
+        422: "the request cannot be used",
+        503: "too much is waiting to be computed",
+        504: "there is no picture",
+    }.items()
+}
+
+
+class CsvResponse(Response):
+    media_type = "text/csv"
+
+
+class SvgResponse(Response):
+    media_type = "image/svg+xml"
+
+
+def add_api(app: FastAPI, queue: JobQueue) -> None:
+    """The addresses below ``/api``."""
+    add_tables(app, queue)
+    add_results(app, queue)
+    add_pictures(app, queue)
+
+
+def add_tables(app: FastAPI, queue: JobQueue) -> None:
+    """Tables are given in, asked after and cancelled."""
+
+    @app.get("/api/model", tags=["model"])
+    async def model() -> ModelFacts:
+        """What is known of the models."""
+        return queue.facts
+
+    @app.post("/api/tables", status_code=202, tags=["tables"])
+    def predict_smiles(molecules: SmilesList) -> JobStatus:
+        """Predicts SMILES, given as JSON."""
+        return status_of(queue.submit(io.BytesIO(as_table(molecules.smiles)), ".csv", "the list"))
+
+    @app.post("/api/tables/file", status_code=202, tags=["tables"])
+    def predict_file(file: Annotated[UploadFile, File(description="CSV, TSV, .smi or SDF")]) -> JobStatus:
+        """Predicts a table of molecules."""
+        return status_of(submit_file(queue, file))
+
+    @app.get("/api/tables/{id}", tags=["tables"])
+    def progress(id: str) -> JobStatus:
+        """How far a table is."""
+        return status_of(known(queue, id))
+
+    @app.delete("/api/tables/{id}", tags=["tables"])
+    def cancel(id: str) -> JobStatus:
+        """Cancels a table; what is done is kept."""
+        job = known(queue, id)
+        queue.cancel(job)
+        return status_of(job)
+
+
+def add_results(app: FastAPI, queue: JobQueue) -> None:
+    """What is done, as JSON and as CSV."""
+
+    @app.get("/api/tables/{id}/rows", tags=["tables"])
+    def rows(
+        id: str, start: Annotated[int, Query(ge=0)] = 0, count: Annotated[int, Query(ge=1, le=MOST_ROWS_AS_JSON)] = 100
+    ) -> list[RowPrediction]:
+        """Rows that are done, at most ``count`` from ``start`` on."""
+        return rows_of(known(queue, id), start, count)
+
+    @app.get("/api/tables/{id}/predictions.csv", tags=["tables"], response_class=CsvResponse)
+    def download(id: str) -> Response:
+        """What is done as CSV; also of tables that were finished before the page was started anew."""
+        job = queue.find(id)
+        if job is not None:
+            return StreamingResponse(in_parts(csv_lines(job, queue.facts)), 200, CSV_HEADERS, "text/csv")
+        if path := queue.store.find_csv(id):
+            return FileResponse(path, 200, CSV_HEADERS, "text/csv")
+        raise NO_TABLE
+
+
+def add_pictures(app: FastAPI, queue: JobQueue) -> None:
+    """Structures, and what predictions rest on."""
+
+    @app.get("/api/tables/{id}/rows/{row}/structure.svg", tags=["pictures"], response_class=SvgResponse)
+    async def structure(id: str, row: int) -> Response:
+        """The structure of a molecule."""
+        smiles = await run_in_threadpool(smiles_of, queue, id, row)
+        return SvgResponse(str(await answer_to(queue.ask("structure", smiles))), 200, PICTURE_HEADERS)
+
+    async def explained(id: str, row: int, target: str | None) -> AtomContributions:
+        target = queue.facts.targets[0] if target is None else target
+        smiles = await run_in_threadpool(smiles_of, queue, id, row)
+        found = await answer_to(queue.ask("atoms", smiles, target))
+        assert isinstance(found, AtomContributions)
+        return found
+
+    @app.get("/api/tables/{id}/rows/{row}/atoms", tags=["pictures"])
+    async def atoms(id: str, row: int, target: str | None = None) -> AtomContributions:
+        """Which atoms a prediction rests on; by default that of the first target."""
+        return await explained(id, row, target)
+
+    @app.get("/api/tables/{id}/rows/{row}/atoms.svg", tags=["pictures"], response_class=SvgResponse)
+    async def atoms_picture(id: str, row: int, target: str | None = None) -> Response:
+        """The same as a picture."""
+        return SvgResponse((await explained(id, row, target)).picture, 200, PICTURE_HEADERS)
+
+
+def in_parts(lines: Iterator[bytes]) -> Iterator[bytes]:
+    while part := b"".join(islice(lines, LINES_PER_PART)):
+        yield part

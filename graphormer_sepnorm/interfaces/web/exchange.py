@@ -1,0 +1,97 @@
+"""What requests about tables share: how a table is given in and found, and what of it is shown."""
+
+import asyncio
+import csv
+import io
+from concurrent.futures import Future
+from pathlib import PurePath
+
+from fastapi import UploadFile
+from starlette.exceptions import HTTPException
+
+from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
+from graphormer_sepnorm.interfaces.web.jobs import Job
+from graphormer_sepnorm.interfaces.web.schemas import JobStatus, RowPrediction
+from graphormer_sepnorm.interfaces.web.worker import NoAnswer
+from graphormer_sepnorm.tables.formats import DELIMITERS
+
+MOST_SHOWN_OF_NAME = 100
+NO_TABLE = HTTPException(404, "there is no such table: it was never here, or it is no longer kept")
+
+
+def as_text(text: str) -> str:
+    """A text of a file; what is not UTF-8 is shown as such."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def status_of(job: Job) -> JobStatus:
+    return JobStatus(
+        id=job.number,
+        state=job.state,
+        problem=as_text(job.problem),
+        rows=len(job.rows),
+        done=len(job.answers),
+        unreadable=job.unreadable,
+    )
+
+
+def known(queue: JobQueue, id: str) -> Job:
+    """The table with that address; raises HTTPException if there is none."""
+    job = queue.find(id)
+    if job is None:
+        raise NO_TABLE
+    return job
+
+
+def smiles_of(queue: JobQueue, id: str, row: int) -> str:
+    """The SMILES of a row; raises HTTPException if there is none."""
+    job = known(queue, id)
+    if not 0 <= row < len(job.rows):
+        raise HTTPException(404, "there is no such row")
+    return job.rows[row].smiles
+
+
+def rows_of(job: Job, start: int, count: int) -> list[RowPrediction]:
+    """The rows that are done, among some."""
+    columns = [as_text(column) for column in job.columns]
+    answers = job.answers[start : start + count]
+    return [
+        RowPrediction(
+            row=number,
+            smiles=as_text(record.smiles),
+            fields=dict(zip(columns, map(as_text, record.fields), strict=True)),
+            **answer.model_dump(),
+        )
+        for number, (record, answer) in enumerate(zip(job.rows[start:], answers, strict=False), start)
+    ]
+
+
+def as_table(smiles: list[str]) -> bytes:
+    """A CSV with one column."""
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([["smiles"], *([one] for one in smiles)])
+    return text.getvalue().encode(errors="replace")
+
+
+def kind_of_text(text: str) -> str:
+    """What a pasted text is: a CSV if its first line names a column smiles among others, else SMILES and names."""
+    first = text.lstrip("\ufeff").split("\n", 1)[0].strip().lower()
+    is_table = any("smiles" in [name.strip(' "') for name in first.split(mark)] for mark in DELIMITERS if mark in first)
+    return ".csv" if is_table else ".smi"
+
+
+async def answer_to(future: Future) -> object:
+    """What the worker answers; raises HTTPException if it does not."""
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        raise HTTPException(503, "the page is closing") from None
+    except NoAnswer as error:
+        raise HTTPException(504, f"there is no picture: {error}") from None
+
+
+def submit_file(queue: JobQueue, file: UploadFile) -> Job:
+    """Puts an uploaded table into the queue; only the suffix of its name is used, and the name in messages."""
+    name = PurePath(file.filename or "the table")
+    shown = name.name if len(name.name) <= MOST_SHOWN_OF_NAME else f"{name.name[:MOST_SHOWN_OF_NAME]}..."
+    return queue.submit(file.file, name.suffix.lower(), shown)

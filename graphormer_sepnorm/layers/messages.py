@@ -1,0 +1,40 @@
+"""Messages that atoms send along their bonds, and the scaling of what they receive by their degrees."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+
+class BondMessages(nn.Module):
+    """Sums relu(atom + bond) over the neighbours of each atom, then applies a linear map.
+
+    Messages reach the CLS one block later, so the last block has none where only the CLS is read.
+    Source: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020 (GINE), without the atom itself.
+    """
+
+    def __init__(self, width: int, num_bond_types: int):
+        super().__init__()
+        self.bond = nn.Embedding(num_bond_types, width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, atoms: Tensor, edge_index: Tensor, bond: Tensor) -> Tensor:
+        """The messages [T, D] to atoms [T, D] along bonds, by ``edge_index`` [2, E] and bond types [E] from 1 on."""
+        source, target = edge_index
+        messages = torch.relu(atoms.index_select(0, source) + embedding(bond - 1, self.bond.weight))  # [E, D]
+        return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
+
+
+class DegreeScaler(nn.Module):
+    """Multiplies rows [T, D] by scale + slope * log(1 + degree), each [D]; the identity at first.
+
+    Source: Ma et al., ICML 2023 (GRIT), the section on injecting degree information.
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+        self.slope = nn.Parameter(torch.zeros(width))
+
+    def forward(self, atoms: Tensor, in_degree: Tensor) -> Tensor:
+        log_degree = in_degree.to(self.slope.dtype).log1p().unsqueeze(1)
+        return atoms * torch.addcmul(self.scale, log_degree, self.slope)  # [T, D]

@@ -1,0 +1,184 @@
+"""What every kind of task has: a loss over labels that may be missing, predictions, metrics and checks of labels.
+
+Axis letters: B molecules of a batch, M molecules of a split.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tasks.metrics import METRICS
+
+LARGEST_TARGET = 1e18  # its square is still a float32
+Calibrated = Literal["intervals", "probabilities"] | None
+SMALLEST_SPREAD = 1e-30  # float32 loses digits below 1e-38
+
+
+class Task(ABC):
+    """What is learnt of molecules and how it is scored.
+
+    Args:
+        config: names the targets, and has what was learnt of their labels.
+        device: where its numbers lie; elsewhere they are moved for each use.
+
+    Attributes:
+        kind: by which configs name it.
+        metrics: names in ``METRICS`` that suit it; the first chooses the epoch if nothing else is said.
+        reported: those that are reported.
+        predicts_probabilities: whether predictions are probabilities of classes, rather than values.
+        adds_up: whether the predictions for a molecule add up to 1, so that targets cannot be predicted separately.
+        calibrated_by: what validation molecules teach about how far to trust a prediction; None: nothing.
+        tolerance: standard deviations of a target by which the labels of one molecule may differ.
+    """
+
+    kind: ClassVar[str]
+    metrics: ClassVar[tuple[str, ...]]
+    reported: ClassVar[tuple[str, ...]]
+    predicts_probabilities: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = False
+    calibrated_by: ClassVar[Calibrated] = None
+    tolerance: ClassVar[float] = 0.0
+
+    def __init__(self, config: TaskConfig, device: torch.device | str = "cpu"):
+        self.config = config
+        self.metric = METRICS[config.metric]
+        named = (config.mean, config.std, config.weights, config.pos_weight)
+        self.mean, self.std, self.weights, self.pos_weight = (
+            torch.tensor(numbers, dtype=torch.float32).to(device) for numbers in named
+        )
+
+    @classmethod
+    def find_metric(cls, name: str | None) -> str:
+        """The name of a metric that suits the task, None for the usual one; raises InputError for any other."""
+        if name is None:
+            return cls.metrics[0]
+        if name not in cls.metrics:
+            raise InputError(f"metric {name!r} does not score a {cls.kind}: choose one of {', '.join(cls.metrics)}")
+        return name
+
+    @classmethod
+    def usual_loss(cls, metric: str | None) -> Literal["l1", "mse"]:
+        """The loss that suits a metric, where there is a choice; "l1" stands for a kind's own."""
+        return "l1"
+
+    def loss(self, output: Tensor, y: Tensor, bounds: Tensor | None = None) -> Tensor:
+        """Mean loss over the labels that are there, each counting what its target weighs.
+
+        Args:
+            output: [B, tasks] of the model.
+            y: [B, tasks], NaN where a label is missing.
+            bounds: [B, tasks, 2] of a regression; between them a target whose label is missing costs nothing.
+        """
+        counts = self.counts(y, bounds)
+        total = counts.sum()
+        return (self.losses(output, y, bounds) * counts).sum() / total.masked_fill(total == 0, 1)
+
+    def counts(self, y: Tensor, bounds: Tensor | None = None) -> Tensor:
+        """How much each label counts in the mean: [B, tasks], 0 or False where there is none."""
+        labelled = ~y.isnan()
+        if bounds is not None:
+            labelled = labelled | bounds.isfinite().any(dim=2)
+        return labelled * self.weights.to(y) if self.config.weights else labelled
+
+    @abstractmethod
+    def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:
+        """The loss of each label [B, tasks]; anything where there is none."""
+
+    @abstractmethod
+    def predict(self, output: Tensor) -> Tensor:
+        """Model output [B, tasks] to values on the targets' own scale, or to probabilities."""
+
+    def fitted(self, y: np.ndarray) -> TaskConfig:
+        """The config with what it takes from the training targets [M, tasks].
+
+        Raises:
+            InputError: a target without any label, or with an infinite one.
+        """
+        if np.isinf(y).any():
+            raise InputError("a training target is infinite")
+        if np.isnan(y).all(axis=0).any():
+            raise InputError("a target has no labels in the training split")
+        return self.fit(y.astype(np.float64))
+
+    @abstractmethod
+    def fit(self, y: np.ndarray) -> TaskConfig:
+        """As ``fitted``, from targets that are float64 and were checked."""
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the config has all that predictions need."""
+        return True
+
+    @abstractmethod
+    def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:
+        """Raises InputError for labels [M] of a target, none missing, that the task cannot have."""
+
+    def check_targets(self, y: np.ndarray, split: str) -> None:
+        """Raises InputError unless there are molecules, and all labels are finite and as ``check_labels`` wants them.
+
+        Args:
+            y: [M, tasks], NaN where a label is missing.
+            split: its name, for the message.
+        """
+        if len(y) == 0:
+            raise InputError(f"the {split} split has no molecules")
+        for name, column in zip(self.config.targets, y.T, strict=True):
+            infinite = np.flatnonzero(np.isinf(column))
+            if len(infinite):
+                raise InputError(f"target {name} of {split} molecule {infinite[0]} (counted from 0) is infinite")
+            self.check_labels(name, column[~np.isnan(column)], split)
+
+    def check_learnable(self, y: np.ndarray) -> None:
+        """Raises InputError unless training targets [M, tasks] can be learnt from.
+
+        As ``check_targets``, and if a target has no label, all are constant, or they are too large or too alike for
+        float32.
+        """
+        self.check_targets(y, "training")
+        for name, column in zip(self.config.targets, y.T, strict=True):
+            if np.isnan(column).all():
+                raise InputError(f"target {name} has no labels in the training split")
+        lowest, highest = np.nanmin(y, axis=0), np.nanmax(y, axis=0)
+        if np.all(lowest == highest):
+            raise InputError(
+                f"target {self.config.targets[0]} is {lowest[0]:g} for every training molecule: there is nothing to "
+                "learn"
+            )
+        if np.abs([lowest, highest]).max() > LARGEST_TARGET:
+            raise InputError(f"a training target is beyond {LARGEST_TARGET:g}: put the targets on another scale")
+        spread = np.subtract(highest, lowest, dtype=np.float64)
+        if ((spread > 0) & (spread < SMALLEST_SPREAD)).any():
+            raise InputError(
+                f"the labels of a training target differ by less than {SMALLEST_SPREAD:g}: put the targets on another "
+                "scale"
+            )
+
+    def check_scorable(self, y: np.ndarray, split: str) -> None:
+        """Raises InputError unless predictions of some target can be scored against the targets [M, tasks]."""
+        self.check_targets(y, split)
+        if np.isnan(y).all():
+            raise InputError(f"target {self.config.targets[0]} has no labels in the {split} split")
+        try:
+            self.metric(y, np.nan_to_num(y))
+        except InputError as error:
+            raise InputError(f"{split} split: {error}") from None
+
+    def left_out(self, y: np.ndarray) -> dict[str, str]:
+        """The targets that the mean of the scores leaves out for the labels [M, tasks], with the reason."""
+        return {self.config.targets[place]: reason for place, reason in self.metric.undefined(y).items()}
+
+    @classmethod
+    def scores(cls, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
+        """The scores that are reported, None where one is undefined; arguments as ``Metric``."""
+        scores: dict[str, float | None] = {}
+        for name in cls.reported:
+            try:
+                scores[name] = METRICS[name](y, prediction)
+            except InputError:
+                scores[name] = None
+        return scores

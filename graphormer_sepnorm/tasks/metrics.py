@@ -1,0 +1,166 @@
+"""Metrics: how predictions for a whole split are scored. A new one is a function and a line in ``METRICS``.
+
+A line in the ``metrics`` of a task makes it one that can be asked for there.
+
+Axis letters: M molecules of a split, K classes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphormer_sepnorm.errors import InputError
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score of a whole split.
+
+    Whatever the types of labels and predictions, it is computed in float64: in float32 squares of 1e-23 are 0.
+
+    Attributes:
+        score: labels [M] and predictions [M] of one target, none missing, to a number.
+        higher_is_better: its direction.
+    """
+
+    score: Callable[[np.ndarray, np.ndarray], float]
+    higher_is_better: bool
+
+    def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
+        """The mean over targets of the score over labelled molecules; targets that ``undefined`` names are left out.
+
+        Args:
+            y: [M, tasks], NaN where a label is missing.
+            prediction: [M, tasks].
+
+        Raises:
+            InputError: no target has a score; the reason is that of the first.
+        """
+        scores, reasons = [], []
+        for column, predicted in zip(y.T, prediction.T, strict=True):
+            try:
+                scores.append(self.of_target(column, predicted))
+            except InputError as error:
+                reasons.append(error)
+        if not scores:
+            raise reasons[0]
+        return float(np.mean(scores))
+
+    def of_target(self, y: np.ndarray, prediction: np.ndarray) -> float:
+        """The score of one target, labels [M] with NaN where missing; raises InputError where it is undefined."""
+        labelled = ~np.isnan(y)
+        if not labelled.any():
+            raise InputError("a target has no labels in this split, so it cannot be scored")
+        return self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64))
+
+    def undefined(self, y: np.ndarray) -> dict[int, str]:
+        """The targets, by their column in ``y`` [M, tasks], that have no score, with the reason."""
+        reasons = {}
+        for place, column in enumerate(y.T):
+            try:
+                self.of_target(column, np.nan_to_num(column))
+            except InputError as error:
+                reasons[place] = str(error)
+        return reasons
+
+    def improves(self, value: float, best: float | None) -> bool:
+        if best is None:
+            return True
+        return value > best if self.higher_is_better else value < best
+
+
+@dataclass(frozen=True)
+class ClassesMetric(Metric):
+    """A score of a whole split that looks at all classes of a molecule together.
+
+    Attributes:
+        score: labels [M, K] of 0 and a single 1 per row and probabilities [M, K] to a number.
+        higher_is_better: its direction.
+    """
+
+    def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
+        labelled = ~np.isnan(y).any(axis=1)
+        if not labelled.any():
+            raise InputError("no molecule of this split has a class, so it cannot be scored")
+        return self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64))
+
+    def undefined(self, y: np.ndarray) -> dict[int, str]:
+        return {}
+
+
+def mean_absolute_error(y: np.ndarray, prediction: np.ndarray) -> float:
+    """By OGB's evaluator of PCQM4Mv2."""
+    from ogb.lsc import PCQM4Mv2Evaluator  # its import takes seconds
+
+    return float(PCQM4Mv2Evaluator().eval({"y_true": y, "y_pred": prediction})["mae"])
+
+
+def roc_auc(y: np.ndarray, prediction: np.ndarray) -> float:
+    """By OGB's evaluator of ogbg-molhiv."""
+    from ogb.graphproppred import Evaluator  # its import takes seconds
+
+    if len(np.unique(y)) < 2:
+        raise InputError("ROC-AUC needs both classes, and this split has labels of one alone")
+    table = {"y_true": y.reshape(-1, 1), "y_pred": prediction.reshape(-1, 1)}
+    return float(Evaluator("ogbg-molhiv").eval(table)["rocauc"])
+
+
+def log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Cross-entropy of predicted probabilities, by scikit-learn; defined for labels of one class too."""
+    from sklearn import metrics  # its import takes seconds
+
+    return float(metrics.log_loss(y, prediction, labels=[0, 1]))
+
+
+def root_mean_squared_error(y: np.ndarray, prediction: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((y - prediction) ** 2)))
+
+
+def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Coefficient of determination, by scikit-learn."""
+    from sklearn import metrics
+
+    if len(np.unique(y)) < 2:
+        raise InputError("R2 needs labels that differ")
+    return float(metrics.r2_score(y, prediction))
+
+
+def pr_auc(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Average precision, by scikit-learn."""
+    from sklearn import metrics
+
+    if not y.any():
+        raise InputError("PR-AUC needs a positive label")
+    return float(metrics.average_precision_score(y, prediction))
+
+
+def accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Share of the labels that lie on the side of one half that the prediction lies on."""
+    return float(np.mean((prediction > 0.5) == (y > 0.5)))
+
+
+def classes_accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Share of the molecules whose class is the most probable one."""
+    return float(np.mean(prediction.argmax(axis=1) == y.argmax(axis=1)))
+
+
+def classes_log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Mean cross-entropy of the probabilities, which are made to add up to 1, by scikit-learn."""
+    from sklearn import metrics
+
+    probabilities = prediction / prediction.sum(axis=1, keepdims=True)
+    return float(metrics.log_loss(y.argmax(axis=1), probabilities, labels=np.arange(y.shape[1])))
+
+
+METRICS = {
+    "mae": Metric(mean_absolute_error, higher_is_better=False),
+    "rmse": Metric(root_mean_squared_error, higher_is_better=False),
+    "r2": Metric(r_squared, higher_is_better=True),
+    "rocauc": Metric(roc_auc, higher_is_better=True),
+    "prauc": Metric(pr_auc, higher_is_better=True),
+    "accuracy": Metric(accuracy, higher_is_better=True),
+    "logloss": Metric(log_loss, higher_is_better=False),
+    "multiclass-accuracy": ClassesMetric(classes_accuracy, higher_is_better=True),
+    "multiclass-logloss": ClassesMetric(classes_log_loss, higher_is_better=False),
+}

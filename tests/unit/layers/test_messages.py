@@ -1,0 +1,29 @@
+import torch
+
+from graphormer_sepnorm.layers.messages import BondMessages, DegreeScaler
+
+
+def test_messages_by_hand():
+    """A path of three atoms: the middle one hears both ends, each end the middle; relu cuts what is negative."""
+    messages = BondMessages(width=2, num_bond_types=2)
+    with torch.no_grad():
+        messages.bond.weight.copy_(torch.tensor([[1.0, -10.0], [0.5, 0.5]]))
+        messages.out.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
+        messages.out.bias.copy_(torch.tensor([0.0, 1.0]))
+    atoms = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    bond = torch.tensor([1, 1, 2, 2])
+    expected = torch.tensor([[4.0, 1.0], [2.0 + 5.5, 2 * 6.5 + 1], [3.5, 2 * 4.5 + 1]])
+    torch.testing.assert_close(messages(atoms, edge_index, bond), expected)
+
+
+def test_degrees_scale_by_hand_and_at_first_change_nothing():
+    scaler = DegreeScaler(width=2)
+    atoms = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    in_degree = torch.tensor([0, 1])
+    assert torch.equal(scaler(atoms, in_degree), atoms)
+    with torch.no_grad():
+        scaler.slope.copy_(torch.tensor([1.0, 0.0]))
+        scaler.scale.copy_(torch.tensor([1.0, 2.0]))
+    expected = torch.tensor([[1.0, 4.0], [3.0 * (1 + 0.6931471805599453), 8.0]])
+    torch.testing.assert_close(scaler(atoms, in_degree), expected)

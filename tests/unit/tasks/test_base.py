@@ -1,0 +1,139 @@
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from pydantic import TypeAdapter, ValidationError
+
+from graphormer_sepnorm.config import OPTIONS, Kind, TaskConfig
+from graphormer_sepnorm.datasets.benchmarks import HIV, MAE
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
+
+NAN = float("nan")
+
+
+def test_a_classification_has_its_own_loss():
+    with pytest.raises(ValidationError, match="loss mse is for regression"):
+        replace(HIV, loss="mse")
+
+
+def test_a_config_without_a_loss_means_l1():
+    assert TypeAdapter(TaskConfig).validate_json('{"kind":"regression","metric":"mae","targets":["a"]}').loss == "l1"
+
+
+@pytest.mark.parametrize(
+    "task, y, problem",
+    [
+        (MAE, [[np.inf], [0.0]], "infinite"),
+        (MAE, [[NAN], [NAN]], "no labels"),
+        (HIV, [[NAN], [NAN]], "no labels"),
+    ],
+)
+def test_unusable_training_targets_are_refused(task, y, problem):
+    with pytest.raises(InputError, match=problem):
+        make_task(task).fitted(np.array(y, np.float32))
+
+
+def test_weights_by_hand():
+    config = TaskConfig("regression", "mae", ("a", "b"), mean=(0.0, 0.0), std=(1.0, 1.0), weights=(3.0, 1.0))
+    output, y = torch.tensor([[1.0, 2.0], [1.0, 2.0]]), torch.tensor([[0.0, 0.0], [NAN, 0.0]])
+    assert make_task(config).loss(output, y).item() == pytest.approx((3 * 1 + 2 + 2) / 5)
+    assert make_task(config).counts(y).tolist() == [[3.0, 1.0], [0.0, 1.0]]
+    small = replace(config, weights=(0.25, 0.25))
+    assert make_task(small).loss(output[:1], y[:1]).item() == pytest.approx(1.5)
+    assert make_task(small).loss(output, torch.full((2, 2), NAN)).item() == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"weights": (1.0, 2.0)}, "1 targets .penalized_logp., but 2 weights"),
+        ({"weights": (0.0,)}, "greater than 0"),
+        ({"kind": "multiclass", "weights": (1.0,)}, "weights are for several targets"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(changes, sentence):
+    with pytest.raises(ValidationError, match=sentence):
+        replace(MAE, **changes)
+
+
+def test_a_target_of_one_class_or_none_is_left_out_of_the_mean_and_named():
+    task = TaskConfig("classification", "rocauc", ("a", "b", "c"))
+    y = np.array([[0.0, 1.0, NAN], [1.0, 1.0, NAN], [1.0, NAN, NAN]])
+    prediction = np.array([[0.1, 0.3, 0.2], [0.9, 0.3, 0.2], [0.05, 0.3, 0.2]])
+    assert METRICS["rocauc"](y, prediction) == pytest.approx(0.5)
+    make_task(task).check_scorable(y, "test")
+    assert make_task(task).left_out(y) == {
+        "b": "ROC-AUC needs both classes, and this split has labels of one alone",
+        "c": "a target has no labels in this split, so it cannot be scored",
+    }
+    assert make_task(replace(task, metric="logloss")).left_out(y) == {"c": make_task(task).left_out(y)["c"]}
+    with pytest.raises(InputError, match="test split: ROC-AUC needs both classes"):
+        make_task(task).check_scorable(y[1:], "test")
+
+
+def test_a_target_without_labels_cannot_be_learnt():
+    task = TaskConfig("classification", "rocauc", ("a", "b"))
+    with pytest.raises(InputError, match="target b has no labels in the training split"):
+        make_task(task).check_learnable(np.array([[0.0, NAN], [1.0, NAN]]))
+
+
+def test_metrics_suit_a_kind_of_task():
+    assert [task.find_metric(None) for task in TASKS.values()] == ["mae", "rocauc", "rocauc"]
+    assert TASKS["classification"].find_metric("logloss") == "logloss"
+    with pytest.raises(
+        InputError, match="metric 'accuracy' does not score a multiclass: choose one of rocauc, prauc, mul"
+    ):
+        TASKS["multiclass"].find_metric("accuracy")
+    assert set(METRICS) == {name for task in TASKS.values() for name in task.metrics}
+    assert all(set(task.reported) <= set(task.metrics) for task in TASKS.values())
+
+
+def test_every_kind_of_a_config_is_a_task():
+    assert [task.kind for task in TASKS.values()] == list(TASKS) == list(get_args(Kind)) == list(OPTIONS)
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_what_every_task_does(kind):
+    """Three targets, a molecule without labels, and what a model gave for all."""
+    y = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [NAN] * 3])
+    task = make_task(TaskConfig(kind, TASKS[kind].metrics[0], ("a", "b", "c")))
+    fitted = make_task(task.fitted(y))
+    assert fitted.is_fitted and type(fitted) is TASKS[kind] and fitted.metric is METRICS[TASKS[kind].metrics[0]]
+    output, labels = torch.linspace(-2, 2, 12).view(4, 3), torch.tensor(y, dtype=torch.float32)
+    assert fitted.losses(output, labels, None)[:3].isfinite().all() and fitted.loss(output[3:], labels[3:]).item() == 0
+    assert fitted.loss(output, labels).item() == pytest.approx(fitted.loss(output[:3], labels[:3]).item())
+    predicted = fitted.predict(output)
+    inside = bool(((predicted >= 0) & (predicted <= 1)).all())
+    assert inside == fitted.predicts_probabilities
+    assert torch.allclose(predicted.sum(dim=1), torch.ones(4)) == fitted.adds_up
+    assert set(fitted.scores(y, predicted.numpy())) == set(fitted.reported)
+
+
+def test_scores_that_are_reported():
+    y, prediction = np.array([[1.0], [1.0]]), np.array([[1.0], [2.0]])
+    assert TASKS["regression"].scores(y, prediction) == {"mae": 0.5, "rmse": 0.5**0.5, "r2": None}
+    assert TASKS["classification"].scores(y, prediction) == {"rocauc": None, "prauc": 1.0, "accuracy": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("task", "y", "problem"),
+    [
+        (MAE, [[5.0], [5.0]], "is 5 for every training molecule"),
+        (MAE, [[0.0], [1e19]], "put the targets on another scale"),
+        (MAE, [[0.0], [1e-31]], "differ by less than 1e-30: put the targets on another scale"),
+        (MAE, [[0.0], [np.inf]], "of training molecule 1 .counted from 0. is infinite"),
+        (HIV, [[0.0], [2.0], [1.0]], "labels other than 0 and 1"),
+    ],
+)
+def test_training_targets_that_cannot_be_learnt_are_refused(task, y, problem):
+    with pytest.raises(InputError, match=problem):
+        make_task(task).check_learnable(np.array(y))
+
+
+def test_one_constant_target_of_two_is_no_obstacle():
+    make_task(replace(MAE, targets=("a", "b"))).check_learnable(np.array([[5.0, 1.0], [5.0, 2.0]]))
+    with pytest.raises(InputError, match="the val split has no molecules"):
+        make_task(MAE).check_targets(np.empty((0, 1)), "val")

@@ -1,0 +1,68 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from graphormer_sepnorm.datasets.benchmarks import MAE
+from graphormer_sepnorm.tasks.regression import Regression
+
+NAN, INF = float("nan"), float("inf")
+
+
+def test_regression_scale_loss_and_prediction_by_hand():
+    config = Regression(MAE).fitted(np.array([[1.0], [3.0], [NAN]], np.float32))
+    assert (config.mean, config.std) == ((2.0,), (1.0,))
+    task = Regression(config)
+    output, y = torch.tensor([[0.5], [9.0]]), torch.tensor([[4.0], [NAN]])
+    assert task.loss(output, y).item() == pytest.approx(1.5)  # |0.5 - (4 - 2) / 1|, the second label is missing
+    assert task.predict(output).tolist() == [[2.5], [11.0]]
+
+
+def test_squared_loss_by_hand():
+    config = Regression(replace(MAE, loss="mse")).fitted(np.array([[0.0], [4.0]], np.float32))
+    assert (config.mean, config.std) == ((2.0,), (2.0,))
+    output, y = torch.tensor([[0.5], [9.0], [2.0]]), torch.tensor([[6.0], [NAN], [2.0]])
+    assert Regression(config).loss(output, y).item() == pytest.approx(3.125)  # ((0.5 - 2)^2 + (2 - 0)^2) / 2
+
+
+def test_scale_of_constant_targets_is_one():
+    config = Regression(MAE).fitted(np.full((4, 1), 5.0, np.float32))
+    assert (config.mean, config.std) == ((5.0,), (1.0,))
+
+
+@pytest.mark.parametrize("loss, power", [("l1", 1), ("mse", 2)])
+def test_a_bound_costs_nothing_on_its_side_and_a_distance_on_the_other(loss, power):
+    task = Regression(replace(MAE, loss=loss, mean=(1.0,), std=(2.0,)))
+    y = torch.tensor([[3.0], [NAN], [NAN], [NAN]])
+    bounds = torch.tensor([[[-INF, INF]], [[-INF, 5.0]], [[9.0, INF]], [[-INF, INF]]])
+    output = torch.tensor([[0.5], [1.5], [4.5], [9.0]], requires_grad=True)  # 2, 4 (below 5), 10 (above 9), no label
+    loss = task.loss(output, y, bounds)
+    loss.backward()
+    assert loss.item() == pytest.approx(0.5**power / 3)
+    assert output.grad[1:].abs().sum() == 0 and output.grad[0] < 0
+    output = torch.tensor([[1.0], [3.0], [3.0], [9.0]], requires_grad=True)  # 3, 7 (2 above 5), 7 (2 below 9), no label
+    loss = task.loss(output, y, bounds)
+    loss.backward()
+    assert loss.item() == pytest.approx(2 * 1**power / 3)
+    assert output.grad[1] > 0 > output.grad[2] and output.grad[3] == 0
+
+
+def test_bounds_that_say_nothing_change_nothing():
+    task = Regression(replace(MAE, mean=(0.0,), std=(1.0,)))
+    output, y = torch.tensor([[0.5], [9.0]]), torch.tensor([[4.0], [NAN]])
+    assert task.loss(output, y, torch.tensor([[[-INF, INF]]] * 2)).item() == task.loss(output, y).item()
+
+
+def test_the_scale_of_small_targets_is_theirs():
+    y = np.array([[1e-25], [3e-25]], np.float32)
+    config = Regression(MAE).fitted(y)
+    np.testing.assert_allclose([*config.mean, *config.std], [2e-25, 1e-25], rtol=1e-6)
+    task = Regression(config)
+    np.testing.assert_allclose(task.predict(torch.tensor([[-1.0], [1.0]])).numpy(), y, rtol=1e-5)
+    assert task.loss(torch.zeros(2, 1), torch.from_numpy(y)).item() == pytest.approx(1, rel=1e-5)
+
+
+def test_the_scale_is_of_means_and_standard_deviations_target_by_target():
+    config = Regression(replace(MAE, targets=("a", "b"))).fitted(np.array([[0, 10], [0, 10], [3, 40]], np.float32))
+    assert config.mean == pytest.approx((1, 20)) and config.std == pytest.approx((2**0.5, 200**0.5))
