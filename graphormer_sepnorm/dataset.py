@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.system.files import CACHE_VARIABLE as CACHE_VARIABLE
@@ -26,6 +28,8 @@ class Dataset:
         read: split and root folder to molecules with targets.
         source: root folder to a text that changes when the raw data does.
         folder: folder below the root that holds the raw data; None for data that does not lie there.
+        evaluate: the benchmark's own evaluator, from labels [M, tasks] and predictions [M, tasks] to the score that is
+            published; None where the metric of the task is used.
     """
 
     task: TaskConfig
@@ -33,6 +37,7 @@ class Dataset:
     read: Callable[[str, Path], Graphs]
     source: Callable[[Path], str]
     folder: str | None = None
+    evaluate: Callable[[np.ndarray, np.ndarray], float] | None = None
 
 
 def data_root(root: str | os.PathLike | None) -> Path:

@@ -165,11 +165,12 @@ def score_runs(
         smiles, _ = read_rows(RunFolder.around(runs[0]).path / TABLE, config.task, split)
     by_network = np.stack(predictions)
     prediction = combined(by_network, smiles, forest, trust)
+    evaluate = find_dataset(dataset).evaluate or METRICS[config.task.metric]
     result = {
         "dataset": config.dataset,
         "split": split,
         "metric": config.task.metric,
-        "value": METRICS[config.task.metric](data.y, prediction),
+        "value": evaluate(data.y, prediction),
         "scores": TASKS[config.task.kind].scores(data.y, prediction),
         "n": len(data),
         "parameters": parameters,

@@ -69,6 +69,7 @@ def test_predicting_imports_what_it_needs(tmp_path):
     assert not sorted(modules & NOT_FOR_PREDICTING)
 
 
+@pytest.mark.slow
 def test_predicting_in_python_imports_what_it_needs(tmp_path):
     modules = modules_after(save_tiny(tmp_path / "run"), code=IN_PYTHON)
     assert {"torch", "rdkit"} <= modules

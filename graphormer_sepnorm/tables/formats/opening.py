@@ -46,7 +46,7 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
 
     Args:
         path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (its first sheet) or else CSV, each
-            also with ``.gz``, ``.bz2`` or ``.xz``; or "-" for CSV on standard input.
+            also with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; or "-" for CSV on standard input.
         smiles_column: of a CSV or a sheet; by default the one named smiles, in capitals or not.
         delimiter: of a CSV; by default what a first line such as ``sep=;`` says, then tab for ``.tsv``, else the
             character that splits the header into most columns, among them that of the SMILES.

@@ -13,14 +13,20 @@ from typing import BinaryIO
 
 from graphormer_sepnorm.errors import InputError
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 STANDARD_INPUT = "-"
 MAX_RECORD = 1_000_000
 COMPRESSIONS: dict[str, tuple[str, Callable]] = {
     ".gz": ("gzip", gzip.open),
     ".bz2": ("bzip2", bz2.open),
     ".xz": ("xz", lzma.open),
+    ".zst": ("Zstandard", zstd.open),
 }
-ZSTANDARD = ".zst"
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError)
 # What is no text, by the beginning of its first line.
 NO_TEXT = {
     "PK\x03\x04": "a zip archive or a workbook",
@@ -31,7 +37,7 @@ NO_TEXT = {
     "\x1f\udc8b": "packed by gzip, so its name should end in .gz",
     "BZh": "packed by bzip2, so its name should end in .bz2",
     "\udcfd7zXZ": "packed by xz, so its name should end in .xz",
-    "(\udcb5/\udcfd": "packed by Zstandard",
+    "(\udcb5/\udcfd": "packed by Zstandard, so its name should end in .zst",
     "%PDF": "a PDF",
 }
 UTF16_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
@@ -46,7 +52,7 @@ def is_file(path: str | Path) -> bool:
 def compression_of(path: str | Path) -> str:
     """The suffix of a compressed file, in lower case; "" for another file."""
     suffix = Path(path).suffix.lower()
-    return suffix if suffix in (*COMPRESSIONS, ZSTANDARD) else ""
+    return suffix if suffix in COMPRESSIONS else ""
 
 
 @contextlib.contextmanager
@@ -58,8 +64,6 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
             raise InputError("standard input is closed: pipe a table into the command, or name a file instead of -")
         yield sys.stdin.buffer
         return
-    if suffix == ZSTANDARD:
-        raise InputError(f"{path} is packed by Zstandard, which is not read: unpack it first, by zstd -d {path}")
     with COMPRESSIONS[suffix][1](path) if suffix else open(path, "rb") as file:
         yield file
 
@@ -70,7 +74,7 @@ def readable(path: str | Path) -> Iterator[None]:
     packed = compression_of(path)
     try:
         yield
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+    except (*DAMAGED, OSError) as error:
         if (isinstance(error, OSError) and error.errno is not None) or not packed:
             raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
         raise InputError(f"{path} is not a whole {COMPRESSIONS[packed][0]} file: {error}") from None

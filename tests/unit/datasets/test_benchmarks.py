@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
@@ -47,3 +48,11 @@ def test_the_source_changes_when_a_raw_file_does(tmp_path):
     assert source(tmp_path) == "a:3:7 b:2:7"
     os.utime(raw / "b", ns=(8, 8))
     assert source(tmp_path) == "a:3:7 b:2:8"
+
+
+@pytest.mark.parametrize("name", [name for name, dataset in DATASETS.items() if dataset.evaluate])
+def test_the_evaluator_of_a_benchmark_gives_what_its_metric_gives(name):
+    dataset, rng = DATASETS[name], np.random.default_rng(0)
+    y = rng.normal(size=(50, 1)) if dataset.task.kind == "regression" else rng.integers(0, 2, (50, 1)).astype(float)
+    prediction = rng.random((50, 1))
+    assert dataset.evaluate(y, prediction) == pytest.approx(METRICS[dataset.task.metric](y, prediction), rel=1e-12)

@@ -122,7 +122,7 @@ def test_several_trials_at_a_time_draw_different_values(search):
     result = search(trials=7, processes=3)
     assert result["trials"] == len(search.configs) == 7
     assert len({config.train.lr for config in search.configs}) == 7
-    assert search.configs[0] == search.recipe
+    assert search.recipe in search.configs  # trials begin in any order
 
 
 @pytest.mark.slow
