@@ -114,7 +114,7 @@ def foundation_base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], nu
 
 FINE_TUNING = TrainConfig(
     epochs=8,
-    min_updates=400,
+    min_updates=200,
     batch_size=32,
     lr=1e-3,
     weight_decay=0.05,

@@ -25,6 +25,7 @@ CURVES = "curves.png"
 TEST = "test.json"
 PREDICTIONS = "predictions.csv"
 FOREST = "forest.safetensors"
+STACK = "stack.safetensors"
 TRUST = "trust.safetensors"
 CALIBRATION = "calibration.png"
 DISTANCE = "distance.png"
@@ -111,6 +112,11 @@ class RunFolder:
     def forest(self) -> Path:
         """The forest that takes part in predictions."""
         return self.path / FOREST
+
+    @property
+    def stack(self) -> Path:
+        """How the members of a table model are put together; only the folder of such a model has it."""
+        return self.path / STACK
 
     @property
     def trust(self) -> Path:
