@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.encodings.base import Sizes, Terms
+from graphormer_sepnorm.encodings.base import EncodingSizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, check_features
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
 from graphormer_sepnorm.layers.atom_values import AtomValues
@@ -223,7 +223,7 @@ class Network(nn.Module):
         self.cls = nn.Parameter(torch.empty(1, config.width))
         self.cls_bias = nn.Parameter(torch.empty(config.heads))
         channels = config.bias_hidden or config.heads
-        sizes = Sizes(config.width, channels, config.heads, config.num_bond_types)
+        sizes = EncodingSizes(config.width, channels, config.heads, config.num_bond_types)
         self.encodings = nn.ModuleList(encoding.module(sizes) for encoding in config.encodings)
         self.bias_network = BiasNetwork(channels, config.heads) if config.bias_hidden else nn.Identity()
         self.local_blocks = nn.ModuleList(

@@ -13,7 +13,7 @@ STRICT = ConfigDict(extra="forbid", strict=True)
 LONGEST_DISTANCE, UNREACHABLE = 254, 255  # of shortest paths, in bonds
 
 
-class Sizes(NamedTuple):
+class EncodingSizes(NamedTuple):
     """What the module of an encoding is built for.
 
     Attributes:
@@ -46,7 +46,7 @@ class Encoding(Protocol):
         """Its arrays for packed molecules."""
         ...
 
-    def module(self, sizes: Sizes) -> nn.Module:
+    def module(self, sizes: EncodingSizes) -> nn.Module:
         """What learns from them: from GraphBatch to ``Terms``; the model draws its first weights."""
         ...
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms, degrees
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, degrees
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
@@ -32,7 +32,7 @@ class Centrality:
         """``degree``: uint8 [T, 2], in- and out-degree, at most ``max_degree``."""
         return {"degree": degrees(graphs).clip(max=self.max_degree).astype(np.uint8)}
 
-    def module(self, sizes: Sizes) -> nn.Module:
+    def module(self, sizes: EncodingSizes) -> nn.Module:
         return CentralityModule(sizes.width, self.max_degree)
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms, ends_of_bonds
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, ends_of_bonds
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 
 
@@ -38,7 +38,7 @@ class Cycles:
         start, neighbour = simple_neighbours(graphs)
         return {"cycle_counts": count_cycles(graphs.atom_ptr, start, neighbour, self.max_size)}
 
-    def module(self, sizes: Sizes) -> nn.Module:
+    def module(self, sizes: EncodingSizes) -> nn.Module:
         return CyclesModule(sizes.width, self.max_size)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
@@ -37,7 +37,7 @@ class EdgePath:
         )
         return {"path_bonds": path_bonds}
 
-    def module(self, sizes: Sizes) -> nn.Module:
+    def module(self, sizes: EncodingSizes) -> nn.Module:
         return EdgePathModule(sizes.channels, self.max_hops, sizes.bond_types)
 
 

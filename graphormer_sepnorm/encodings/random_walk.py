@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 
@@ -37,7 +37,7 @@ class RandomWalk:
         walks = torch.from_numpy(walks).half().numpy()  # the same bits as NumPy's conversion, several times as fast
         return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
 
-    def module(self, sizes: Sizes) -> nn.Module:
+    def module(self, sizes: EncodingSizes) -> nn.Module:
         return RandomWalkModule(sizes.width, sizes.channels, self.steps)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 
@@ -41,7 +41,7 @@ class Resistance:
         found = graph_algorithms.resistances(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.cap)
         return {"resistance": found.astype(np.float16)}
 
-    def module(self, sizes: Sizes) -> nn.Module:
+    def module(self, sizes: EncodingSizes) -> nn.Module:
         return ResistanceModule(sizes.channels, sizes.heads if self.multiplies else 0, self.basis, self.cap)
 
 

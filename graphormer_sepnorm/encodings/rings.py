@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 from rdkit import Chem
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, Sizes, Terms
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 from graphormer_sepnorm.kernels import embedding_sum
 
@@ -80,7 +80,7 @@ class Rings:
         )
         return {"ring_counts": counts, "shared_ring": shared}
 
-    def module(self, sizes: Sizes) -> nn.Module:
+    def module(self, sizes: EncodingSizes) -> nn.Module:
         return RingsModule(sizes.width, sizes.channels, self.max_size)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, STRICT, UNREACHABLE, Sizes, Terms
+from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, STRICT, UNREACHABLE, EncodingSizes, Terms
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
@@ -36,7 +36,7 @@ class Spatial:
         far = np.where(spd == UNREACHABLE, self.max_distance + 1, self.max_distance)
         return {"spd": np.minimum(spd, far).astype(np.uint8)}
 
-    def module(self, sizes: Sizes) -> nn.Module:
+    def module(self, sizes: EncodingSizes) -> nn.Module:
         return SpatialModule(sizes.channels, self.max_distance)
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from graphormer_sepnorm.kernels.cpu_attention import Layout, attention, lay_out
+from graphormer_sepnorm.kernels.cpu_attention import ScoreLayout, attention, lay_out
 from graphormer_sepnorm.kernels.cpu_rows import embedding_sum
 
 __all__ = ["FusedAttention", "embedding_sum", "make_attention"]
@@ -13,7 +13,7 @@ class FusedAttention:
     """Compiled attention over packed rows, on the CPU in float32."""
 
     def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
-        self.layout = Layout.from_ptr(ptr, len(cls_bias))
+        self.layout = ScoreLayout.from_ptr(ptr, len(cls_bias))
         self.bias = lay_out(pair_bias, cls_bias, self.layout)
         self.factor = None
         if pair_factor is not None:

@@ -31,7 +31,7 @@ _COMMON |= {"scale": "f", "kept_scale": "f"}
 
 
 @dataclass(frozen=True)
-class Layout:
+class ScoreLayout:
     """Where the tokens, pairs and scores of a batch lie.
 
     Attributes:
@@ -56,7 +56,7 @@ class Layout:
     longest: int
 
     @classmethod
-    def from_ptr(cls, ptr: Tensor, heads: int) -> "Layout":
+    def from_ptr(cls, ptr: Tensor, heads: int) -> "ScoreLayout":
         """Lay out the molecules whose atoms are ptr[b] .. ptr[b + 1] - 1, with ptr int64 [B + 1]."""
         bounds = ptr.numpy()
         atoms = np.diff(bounds)
@@ -335,7 +335,7 @@ def attention_forward(
     cls: Tensor | None,
     bias: Tensor,
     factor: Tensor | None,
-    layout: Layout,
+    layout: ScoreLayout,
     dropout: float,
     seed: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -366,7 +366,7 @@ def attention_backward(
     out_gradient: Tensor,
     saved: tuple[Tensor, Tensor | None, Tensor | None, Tensor, Tensor, Tensor],
     sums: tuple[Tensor | None, Tensor | None],
-    layout: Layout,
+    layout: ScoreLayout,
     dropout: float,
 ) -> tuple[Tensor, Tensor | None]:
     """The gradients of rows and cls; those of the bias and of the factor are added to their sums, where wanted.
@@ -387,7 +387,7 @@ def attention_backward(
     return gradients
 
 
-def _common(parts: tuple[Tensor, ...], layout: Layout, d: int, dropout: float) -> tuple[float, ...]:
+def _common(parts: tuple[Tensor, ...], layout: ScoreLayout, d: int, dropout: float) -> tuple[float, ...]:
     """The values of the fields `_COMMON`."""
     queries, keys, _ = parts
     most = layout.longest if len(queries) == layout.tokens else 1
@@ -421,7 +421,7 @@ class _Attention(Function):
 def attention(
     rows: Tensor,
     bias: ScoreValues,
-    layout: Layout,
+    layout: ScoreLayout,
     dropout: float = 0.0,
     factor: ScoreValues | None = None,
     cls: Tensor | None = None,
@@ -499,7 +499,7 @@ def _lay_out_backward(heads: int) -> Loop:
     return Loop(body, dict.fromkeys(("pair_gradient", "cls_partial", "bias_gradient", "molecules"), "q"))
 
 
-def lay_out_forward(pairs: Tensor, cls: Tensor, layout: Layout) -> Tensor:
+def lay_out_forward(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> Tensor:
     """What `lay_out` returns, as a tensor."""
     check_tensor("pairs", pairs, (layout.pairs, layout.heads))
     check_tensor("cls", cls, (layout.heads,))
@@ -508,7 +508,7 @@ def lay_out_forward(pairs: Tensor, cls: Tensor, layout: Layout) -> Tensor:
     return values
 
 
-def lay_out_backward(gradient: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+def lay_out_backward(gradient: Tensor, layout: ScoreLayout) -> tuple[Tensor, Tensor]:
     """The gradients of pairs and cls from that of all scores."""
     pairs = gradient.new_empty(layout.pairs, layout.heads)
     cls = gradient.new_empty(layout.batch, layout.heads, LANES)
@@ -534,7 +534,7 @@ class _LayOut(Function):
         return *lay_out_backward(total, ctx.layout), None, None
 
 
-def lay_out(pairs: Tensor, cls: Tensor, layout: Layout) -> ScoreValues:
+def lay_out(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> ScoreValues:
     """The values of all scores: pairs [P, H] between atoms, cls [H] for every pair with the CLS."""
     gradient = _GradientSum()
     return ScoreValues(_LayOut.apply(pairs.contiguous(), cls.contiguous(), gradient, layout), gradient)

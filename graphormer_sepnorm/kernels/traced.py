@@ -73,7 +73,7 @@ def lay_out(pairs: Tensor, cls: Tensor, ptr: Tensor) -> Tensor:
     """The values of all scores: pairs [P, H] between atoms, cls [H] for every pair with the CLS; ptr int64 [B + 1]."""
     from graphormer_sepnorm.kernels import cpu_attention
 
-    layout = cpu_attention.Layout.from_ptr(ptr, cls.shape[0])
+    layout = cpu_attention.ScoreLayout.from_ptr(ptr, cls.shape[0])
     return cpu_attention.lay_out_forward(pairs.contiguous(), cls.contiguous(), layout)
 
 
@@ -87,7 +87,7 @@ def lay_out_backward(gradient: Tensor, ptr: Tensor, pairs: int, heads: int) -> t
     """The gradients [P, H] with P pairs, and [H]."""
     from graphormer_sepnorm.kernels import cpu_attention
 
-    return cpu_attention.lay_out_backward(gradient.contiguous(), cpu_attention.Layout.from_ptr(ptr, heads))
+    return cpu_attention.lay_out_backward(gradient.contiguous(), cpu_attention.ScoreLayout.from_ptr(ptr, heads))
 
 
 @lay_out_backward.register_fake
@@ -134,7 +134,7 @@ def attention(
     """
     from graphormer_sepnorm.kernels import cpu_attention
 
-    layout = cpu_attention.Layout.from_ptr(ptr, heads)
+    layout = cpu_attention.ScoreLayout.from_ptr(ptr, heads)
     drawn = 0 if seed is None else int(seed)
     cls = None if cls is None else cls.contiguous()
     return cpu_attention.attention_forward(rows.contiguous(), cls, bias, factor, layout, dropout, drawn)
@@ -171,7 +171,7 @@ def attention_backward(
     """The gradients of rows, cls, bias and factor; of cls and factor they are empty where there is none."""
     from graphormer_sepnorm.kernels import cpu_attention
 
-    layout = cpu_attention.Layout.from_ptr(ptr, heads)
+    layout = cpu_attention.ScoreLayout.from_ptr(ptr, heads)
     of_bias = torch.zeros_like(scores)
     of_factor = None if factor is None else torch.zeros_like(scores)
     saved = (rows.contiguous(), None if cls is None else cls.contiguous(), factor, out, scores, inverses)

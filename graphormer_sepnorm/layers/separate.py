@@ -120,7 +120,7 @@ class NormReport:
 
 
 @dataclass(frozen=True)
-class Slot:
+class FoundNorm:
     """A norm of a model: where it is, and why it must be left alone, if its place says so already."""
 
     name: str
@@ -189,7 +189,7 @@ def separate_norms(
         raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")
     model = model if inplace else copy.deepcopy(model)
 
-    replacements: list[tuple[Slot, nn.Module]] = []
+    replacements: list[tuple[FoundNorm, nn.Module]] = []
     skipped: dict[str, str] = {}
     for slot in find_slots(model, told=cls_positions is not None):
         if reason := reason_not_chosen(slot, only, where) or reason_to_leave(slot, also, positions):
@@ -220,9 +220,9 @@ def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...
     return positions
 
 
-def find_slots(model: nn.Module, told: bool) -> list[Slot]:
+def find_slots(model: nn.Module, told: bool) -> list[FoundNorm]:
     """All norms of ``model`` in order; those of a layer used in several places once."""
-    slots: dict[tuple[int, str], Slot] = {}
+    slots: dict[tuple[int, str], FoundNorm] = {}
     for slot in walk(model, "", (), "", told):
         slots.setdefault((id(slot.owner), slot.attribute), slot)
     homes = Counter(id(slot.norm) for slot in slots.values())
@@ -230,12 +230,12 @@ def find_slots(model: nn.Module, told: bool) -> list[Slot]:
     return [replace(slot, doubt=shared) if homes[id(slot.norm)] > 1 else slot for slot in slots.values()]
 
 
-def walk(module: nn.Module, prefix: str, within: tuple[nn.Module, ...], doubt: str, told: bool) -> Iterator[Slot]:
+def walk(module: nn.Module, prefix: str, within: tuple[nn.Module, ...], doubt: str, told: bool) -> Iterator[FoundNorm]:
     within = (*within, module)
     doubt = doubt or doubt_within(within, told)
     for attribute, child in module._modules.items():
         if child is not None and is_norm(child):
-            yield Slot(prefix + attribute, module, attribute, child, doubt)
+            yield FoundNorm(prefix + attribute, module, attribute, child, doubt)
         elif child is not None:
             yield from walk(child, f"{prefix}{attribute}.", within, doubt, told)
 
@@ -286,14 +286,14 @@ def puts_one_cls_in_front(module: nn.Module) -> bool:
     return isinstance(token, Tensor) and token.dim() == 3 and token.shape[1] == 1
 
 
-def reason_not_chosen(slot: Slot, only: str, where: Callable[[str, nn.Module], bool] | None) -> str:
+def reason_not_chosen(slot: FoundNorm, only: str, where: Callable[[str, nn.Module], bool] | None) -> str:
     """Why the caller does not want the norm replaced; empty if they do."""
     if not re.search(only, slot.name):
         return f"only is {only!r}"
     return "" if where is None or where(slot.name, slot.norm) else "where is False"
 
 
-def reason_to_leave(slot: Slot, also: str | None, positions: tuple[int, ...]) -> str:
+def reason_to_leave(slot: FoundNorm, also: str | None, positions: tuple[int, ...]) -> str:
     """Why the norm must not be replaced; empty if it may."""
     if isinstance(slot.norm, SepNorm | SequenceSepNorm):
         return "already separate"
@@ -307,7 +307,7 @@ def reason_to_leave(slot: Slot, also: str | None, positions: tuple[int, ...]) ->
     return "" if vouched else reason_unknown(slot)
 
 
-def reason_unknown(slot: Slot) -> str:
+def reason_unknown(slot: FoundNorm) -> str:
     """Why it is not known that the norm acts on token sequences; empty if it is."""
     owner = type(slot.owner).__name__
     for name, base in class_names(slot.owner).items():

@@ -150,7 +150,7 @@ def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> 
         raise InputError(f"{path}: its config asks for {wanted:,} parameters, its tensors have {present:,}")
 
 
-class LeftEmpty(TorchFunctionMode):
+class NoInitialization(TorchFunctionMode):
     """Parameters are left as they are allocated: on the meta device, drawing them would import a compiler."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -161,7 +161,7 @@ class LeftEmpty(TorchFunctionMode):
 
 def skeleton(config: Config) -> Network:
     """The model of a config with names and shapes alone: no memory for its parameters."""
-    with torch.device("meta"), LeftEmpty():
+    with torch.device("meta"), NoInitialization():
         return Network(config.model)
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -51,7 +50,6 @@ class Parts:
 READ_PARTS = TypeAdapter(Parts)
 
 
-@dataclass(frozen=True)
 class RunFolder:
     """The files of one run, or of an ensemble, whose folder holds the run folders ``model-0``, ``model-1``, ...
 
@@ -59,7 +57,22 @@ class RunFolder:
         path: the folder, there or not.
     """
 
-    path: Path
+    def __init__(self, path: Path):
+        self.path = path
+        self.weights = path / WEIGHTS  # the best checkpoint
+        self.state = path / STATE  # everything that training goes on from
+        self.config = path / CONFIG  # the config, for people
+        self.metrics = path / METRICS_FILE  # a line of JSON per epoch
+        self.curves = path / CURVES  # the picture of the metrics
+        self.test = path / TEST  # the test scores
+        self.predictions = path / PREDICTIONS  # the test predictions, a line per molecule
+        self.forest = path / FOREST  # the forest that takes part in predictions
+        self.stack = path / STACK  # how the members of a table model are put together; only its folder has it
+        self.trust = path / TRUST  # intervals or calibration, and what the training molecules were like
+        self.calibration_picture = path / CALIBRATION  # how far intervals or probabilities hold on the test split
+        self.distance_picture = path / DISTANCE  # test errors against the distance to the training molecules
+        self.report = path / REPORT  # all about a run on a table, as one page
+        self.record = path / PARTS  # which run folders are in the folder, written before the first is trained
 
     @classmethod
     def around(cls, path: Path) -> "RunFolder":
@@ -69,79 +82,9 @@ class RunFolder:
     def __str__(self) -> str:
         return str(self.path)
 
-    @property
-    def weights(self) -> Path:
-        """The best checkpoint."""
-        return self.path / WEIGHTS
-
-    @property
-    def state(self) -> Path:
-        """Everything that training goes on from."""
-        return self.path / STATE
-
-    @property
-    def config(self) -> Path:
-        """The config, for people."""
-        return self.path / CONFIG
-
-    @property
-    def metrics(self) -> Path:
-        """A line of JSON per epoch."""
-        return self.path / METRICS_FILE
-
-    @property
-    def curves(self) -> Path:
-        """The picture of the metrics."""
-        return self.path / CURVES
-
-    @property
-    def test(self) -> Path:
-        """The test scores."""
-        return self.path / TEST
-
-    @property
-    def predictions(self) -> Path:
-        """The test predictions, a line per molecule."""
-        return self.path / PREDICTIONS
-
     def predictions_picture(self, kind: str) -> Path:
         """The picture of the test predictions of a kind of task."""
         return self.path / PICTURES[kind]
-
-    @property
-    def forest(self) -> Path:
-        """The forest that takes part in predictions."""
-        return self.path / FOREST
-
-    @property
-    def stack(self) -> Path:
-        """How the members of a table model are put together; only the folder of such a model has it."""
-        return self.path / STACK
-
-    @property
-    def trust(self) -> Path:
-        """Intervals or calibration, and what the training molecules were like."""
-        return self.path / TRUST
-
-    @property
-    def calibration_picture(self) -> Path:
-        """The picture of how far intervals or probabilities hold on the test molecules."""
-        return self.path / CALIBRATION
-
-    @property
-    def distance_picture(self) -> Path:
-        """The picture of test errors against the distance to the training molecules."""
-        return self.path / DISTANCE
-
-    @property
-    def report(self) -> Path:
-        """All about a run on a table, as one page."""
-        return self.path / REPORT
-
-    @property
-    def record(self) -> Path:
-        """Which run folders there are in the folder, written once, before the first of them is trained."""
-        return self.path / PARTS
 
     @property
     def holds_run(self) -> bool:

@@ -74,7 +74,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportPage:
     """A page.
 
     Attributes:
@@ -90,7 +90,7 @@ class Report:
     version: str
 
 
-def render(report: Report) -> bytes:
+def render(report: ReportPage) -> bytes:
     """The page."""
     from jinja2 import Environment, StrictUndefined  # its import takes a while
 

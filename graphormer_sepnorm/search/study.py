@@ -5,7 +5,7 @@ import json
 import sqlite3
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import optuna
@@ -19,7 +19,6 @@ from graphormer_sepnorm.config import Config, config_to_json
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import save_png
-from graphormer_sepnorm.search.sampler import SeededSampler
 from graphormer_sepnorm.search.search_space import with_values
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.prepared_table import csv_bytes
@@ -29,70 +28,36 @@ STARTUP_TRIALS = 5  # that are never pruned, for there is no median before
 PROBLEM = "problem"  # Optuna's attribute of a trial that says what went wrong
 
 
-@dataclass(frozen=True)
 class StudyFolder:
-    """The files of a search.
+    """The files of a search in a folder that may be there or not."""
 
-    Attributes:
-        path: the folder, there or not.
-    """
-
-    path: Path
+    def __init__(self, path: Path):
+        self.path = path
+        self.study = path / "study.db"  # Optuna's own storage
+        self.definition = path / "study.json"
+        self.trials = path / "trials.csv"  # a line per trial, for people
+        self.best = path / "best.json"  # the config of the best trial so far, a recipe
+        self.history = path / "history.png"
+        self.importance = path / "importance.png"
+        self.best_run = RunFolder(path / "best")  # scored on the test split,
+        self.recipe_run = RunFolder(path / "recipe")  # and compared with this one
 
     def __str__(self) -> str:
         return str(self.path)
-
-    @property
-    def study(self) -> Path:
-        """Optuna's own storage."""
-        return self.path / "study.db"
-
-    @property
-    def facts(self) -> Path:
-        """What defines the search."""
-        return self.path / "study.json"
-
-    @property
-    def trials(self) -> Path:
-        """A line per trial, for people."""
-        return self.path / "trials.csv"
-
-    @property
-    def best(self) -> Path:
-        """The config of the best trial so far, a recipe."""
-        return self.path / "best.json"
-
-    @property
-    def history(self) -> Path:
-        return self.path / "history.png"
-
-    @property
-    def importance(self) -> Path:
-        return self.path / "importance.png"
-
-    @property
-    def best_run(self) -> RunFolder:
-        """The run that is scored on the test split."""
-        return RunFolder(self.path / "best")
-
-    @property
-    def recipe_run(self) -> RunFolder:
-        """The run that it is compared with."""
-        return RunFolder(self.path / "recipe")
 
     def check_free(self, resume: bool) -> None:
         """Raises InputError if a search may not write here: it holds a run, or a search that is not resumed."""
         if RunFolder(self.path).holds_run:
             raise InputError(f"{self} holds a run: choose another --out")
-        if self.facts.exists() and not resume:
+        if self.definition.exists() and not resume:
             raise InputError(f"{self} already holds a search: continue it with --resume, or choose another --out")
 
-    def begin(self, facts: dict) -> None:
-        """Keeps what defines the search; raises InputError if the folder holds a search that is defined otherwise."""
-        content = (json.dumps(facts, indent=2) + "\n").encode()
-        if self.facts.exists() and self.facts.read_bytes() != content:
+    def begin(self, definition: dict) -> None:
+        """Keeps the definition of the search; raises InputError if the folder holds a search with another one."""
+        content = (json.dumps(definition, indent=2) + "\n").encode()
+        if self.definition.exists() and self.definition.read_bytes() != content:
             raise InputError(f"{self} holds a search with other options: resume with the same, or choose another --out")
-        write_atomically(self.facts, content)
+        write_atomically(self.definition, content)
 
 
 @contextlib.contextmanager
@@ -114,11 +79,8 @@ def open_study(path: Path, config: Config) -> Study:
         InputError: the file was written by another version of Optuna.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # what it warns of, failed trials, is said here
-
-    def connect() -> sqlite3.Connection:
-        """By a path, which may have characters that a URL must not."""
-        return sqlite3.connect(path, timeout=60, check_same_thread=False)
-
+    # By a path, which may have characters that a URL must not.
+    connect = partial(sqlite3.connect, path, timeout=60, check_same_thread=False)
     try:
         storage = optuna.storages.RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
     except RuntimeError as error:
@@ -128,7 +90,6 @@ def open_study(path: Path, config: Config) -> Study:
         study_name="tune",
         direction="maximize" if METRICS[config.task.metric].higher_is_better else "minimize",
         load_if_exists=True,
-        sampler=SeededSampler(config.train.seed),
         pruner=optuna.pruners.MedianPruner(STARTUP_TRIALS, n_warmup_steps=config.train.epochs // 5),
     )
 
@@ -151,11 +112,6 @@ def ended(study: Study) -> list[FrozenTrial]:
 
 def complete(study: Study) -> list[FrozenTrial]:
     return trials_in(study, "COMPLETE")
-
-
-def values_reached(study: Study, number: int) -> list[float]:
-    """The validation metrics of a trial, epoch by epoch."""
-    return list(study.get_trials(deepcopy=False)[number].intermediate_values.values())
 
 
 def write_best(study: Study, folder: StudyFolder, config: Config) -> None:

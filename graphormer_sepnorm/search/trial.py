@@ -1,102 +1,131 @@
-"""One trial of a search in a process of its own, of pebble's: what it takes down with it is only itself."""
+"""One trial of a search, in a process of its own, so that the end of that process costs the search only this trial."""
 
 import contextlib
 import multiprocessing
 import signal
-import threading
 from collections.abc import Iterator
-from concurrent.futures import CancelledError
 from multiprocessing import resource_tracker
-from multiprocessing.context import BaseContext
-from pathlib import Path
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
+from typing import Any
 
 import torch
+from optuna import TrialPruned
 from optuna.trial import Trial
-from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.search.study import open_study
+from graphormer_sepnorm.search.study import PROBLEM, StudyFolder, storage_problems
 from graphormer_sepnorm.system.device import Compute, computing
+from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training.trainer import Trainer
 
 
-class TrialLost(Exception):
-    """A trial went no further; the message says why."""
+class TrialKilled(Exception):
+    """The process of a trial was killed; the message says by which signal."""
 
 
-class TrialKilled(TrialLost):
-    """The process of a trial was killed."""
-
-
-class SearchOver(Exception):
-    """A trial was given up, because time is over or the search is interrupted."""
-
-
-class TrialProcesses:
-    """The processes that train trials, a new one for each.
+class TrialProcess:
+    """A process that trains one config.
 
     Args:
-        table: path of a prepared table.
-        storage: path of the study, to which a process reports its epochs.
-        compute: where to train.
-        processes: trials at the same time.
-        threads: of a process.
+        arguments: of ``train_trial``.
+
+    Attributes:
+        connection: readable when the trial has ended.
     """
 
-    def __init__(self, table: Path, storage: Path, compute: Compute, processes: int, threads: int):
-        self.settings = table, storage, compute, threads
-        self.pool = ProcessPool(processes, max_tasks=1, context=starting())
-        self.running: set[ProcessFuture] = set()
-        self.is_open = True
-        self.changing = threading.Lock()
+    def __init__(self, *arguments: object):
+        context = starting()
+        self.connection, theirs = context.Pipe(duplex=False)
+        self.process = context.Process(target=train_apart, args=(theirs, *arguments), daemon=True)
         with sigint_blocked():
-            self.pool.active  # noqa: B018  # which starts the processes
+            self.process.start()
+        theirs.close()
 
-    def train(self, trial: Trial, config: Config, seconds: float | None) -> None:
-        """Trains a config, whose epochs become those of the trial, until it is pruned.
-
-        Args:
-            seconds: after which it is given up; None: never.
+    def outcome(self) -> Exception | None:
+        """How the trial ended: None if it was trained to its end, TrialPruned, InputError or TrialKilled.
 
         Raises:
-            TrialLost: the training failed, or its process was killed.
-            InputError: it could not begin, and no other could.
-            SearchOver: it was given up.
-            RuntimeError: an exception ended it, whose traceback is printed.
+            RuntimeError: another exception ended it, whose traceback it has printed.
         """
-        future = self.schedule(trial._trial_id, config, seconds)
         try:
-            future.result()
-        except (TimeoutError, CancelledError):
-            raise SearchOver from None
-        except ProcessExpired as end:
-            if end.exitcode >= 0:
-                raise RuntimeError(f"a trial ended with exit code {end.exitcode}") from None
-            raise TrialKilled(f"killed by {signal.Signals(-end.exitcode).name}") from None
-        finally:
-            self.running.discard(future)
+            return self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join()
+        code = self.process.exitcode or 0
+        if code >= 0:
+            raise RuntimeError(f"a trial ended with exit code {code}")
+        return TrialKilled(f"killed by {signal.Signals(-code).name}")
 
-    def schedule(self, trial_id: int, config: Config, seconds: float | None) -> ProcessFuture:
-        with self.changing:
-            if not self.is_open:
-                raise SearchOver
-            future = self.pool.schedule(train_trial, [*self.settings, config, trial_id], timeout=seconds)
-            self.running.add(future)
-        return future
-
-    def give_up(self) -> None:
-        """Ends all trials, in the middle of it."""
-        with self.changing:
-            self.is_open = False
-        for future in list(self.running):
-            future.cancel()
-        self.pool.stop()
-        self.pool.join()
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
 
 
-def starting() -> BaseContext:
+def train_apart(connection: Connection, *arguments: Any) -> None:
+    """``train_trial`` in a process that Ctrl-C leaves alone: from a terminal it goes to all, and one answers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    outcome: Exception | None = None
+    try:
+        train_trial(*arguments)
+    except (TrialPruned, InputError) as error:
+        outcome = error
+    if not is_orphan():
+        connection.send(outcome)
+
+
+def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Compute, threads: int) -> None:
+    """Trains one config, and reports the validation metric of every epoch to the study.
+
+    Raises:
+        TrialPruned: the trial is worse than the earlier ones, diverged or ran out of memory; ``PROBLEM`` of the trial
+            says which, if it was not the first.
+        InputError: no trial can begin, or the study cannot be written.
+    """
+    torch.set_num_threads(threads)
+    with computing(compute), storage_problems(folder.study):
+        train, val = (load_split(str(folder.path / TABLE), split, config.model.encodings) for split in ("train", "val"))
+        trainer = Trainer(config, train, val)
+        with lost_by_problems(trial):
+            report_epochs(trial, trainer, config.train.epochs)
+
+
+def report_epochs(trial: Trial, trainer: Trainer, epochs: int) -> None:
+    for epoch in trainer.epochs():
+        if is_orphan():
+            return
+        trial.report(epoch.val_metric, epoch.epoch)
+        if epoch.epoch < epochs and trial.should_prune():
+            raise TrialPruned
+
+
+def is_orphan() -> bool:
+    """Whether the search that started this process has ended."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and not parent.is_alive()
+
+
+@contextlib.contextmanager
+def lost_by_problems(trial: Trial) -> Iterator[None]:
+    """Prunes a trial that diverges or runs out of memory, so that others avoid its values."""
+    try:
+        yield
+    except (InputError, MemoryError, RuntimeError) as error:
+        if not isinstance(error, InputError) and not is_lack_of_memory(error):
+            raise
+        trial.set_user_attr(PROBLEM, str(error) if isinstance(error, InputError) else "out of memory")
+        raise TrialPruned from None
+
+
+def is_lack_of_memory(error: Exception) -> bool:
+    """Also of the CPU, for which PyTorch has no exception of its own."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def starting() -> SpawnContext | ForkServerContext:
     """How processes are started: forked from a server that has imported PyTorch once, where there is such a thing."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -117,38 +146,3 @@ def sigint_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def train_trial(table: Path, storage: Path, compute: Compute, threads: int, config: Config, trial_id: int) -> None:
-    """What the process does: each epoch is reported to the study, which says when it is enough.
-
-    It ends when the process of the search is no more.
-
-    Raises:
-        TrialLost: the training failed, or there was too little memory for it.
-        InputError: it cannot begin.
-    """
-    torch.set_num_threads(threads)
-    search = multiprocessing.parent_process()
-    assert search is not None
-    trial = Trial(open_study(storage, config), trial_id)
-    with computing(compute):
-        train, val = (load_split(str(table), split, config.model.encodings) for split in ("train", "val"))
-        trainer = Trainer(config, train, val)
-        try:
-            for epoch in trainer.epochs():
-                trial.report(epoch.val_metric, epoch.epoch)
-                is_last = epoch.epoch == config.train.epochs
-                if not search.is_alive() or (not is_last and trial.should_prune()):
-                    return
-        except InputError as error:
-            raise TrialLost(str(error)) from None
-        except (MemoryError, RuntimeError) as error:
-            if not is_lack_of_memory(error):
-                raise
-            raise TrialLost("out of memory") from None
-
-
-def is_lack_of_memory(error: Exception) -> bool:
-    """Also of the CPU, for which PyTorch has no exception of its own."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)

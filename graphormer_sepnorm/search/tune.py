@@ -1,19 +1,21 @@
 """A search for a recipe that suits a table of one's own, by Optuna.
 
-Optuna's loop asks and tells. Each trial is trained in a process of its own, sees the training and the validation
-split, and reports its validation metrics to the study, a SQLite file, whose writes are complete or not there at all.
-The test split is touched once, when the search is over.
+The study is a SQLite file, whose writes are complete or not there at all. Each trial is trained in a process of its
+own, sees the training and the validation split, and reports its validation metrics to the study. The test split is
+touched once, when the search is over.
 """
 
 import math
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
+import numpy as np
 import torch
-from optuna import Study, TrialPruned
+from optuna import Study
+from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 from tqdm import tqdm
 
@@ -40,18 +42,17 @@ from graphormer_sepnorm.search.study import (
     storage_problems,
     summary,
     trials_in,
-    values_reached,
     write_best,
     write_trials,
 )
-from graphormer_sepnorm.search.trial import SearchOver, TrialKilled, TrialLost, TrialProcesses
+from graphormer_sepnorm.search.trial import TrialKilled, TrialProcess
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.torchrun import num_processes
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
-from graphormer_sepnorm.tasks import METRICS, Metric
+from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
@@ -161,7 +162,9 @@ def compared(folder: StudyFolder) -> bool:
 
 
 class Search:
-    """The trials of a study, several at a time.
+    """The trials of a study, several at a time; it asks Optuna for values, and processes train with them.
+
+    Optuna's own ``optimize`` starts threads for that, which outlive Ctrl-C and lose what the last of them raise.
 
     Args:
         study: of Optuna.
@@ -173,51 +176,35 @@ class Search:
 
     def __init__(
         self,
-        study: "Study",
+        study: Study,
         folder: StudyFolder,
         config: Config,
         places: Mapping[str, Range | tuple[Value, ...]],
         limits: SearchLimits,
     ):
         self.study, self.folder, self.config, self.places, self.limits = study, folder, config, places, limits
-        self.end = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
-        threads = max(1, torch.get_num_threads() // limits.processes)
-        self.processes = TrialProcesses(folder.path / TABLE, folder.study, current(), limits.processes, threads)
-        self.metric = METRICS[config.task.metric]
-        self.bar = tqdm(total=limits.trials, unit=" trials", disable=None)
+        self.threads = max(1, torch.get_num_threads() // limits.processes)
+        self.running: dict[Connection, tuple[Trial, TrialProcess]] = {}
         self.killed = 0
-        self.problem: Exception | None = None
 
     def run(self) -> None:
-        """Trains until the limits are reached, by Optuna's own loop.
-
-        Raises:
-            InputError: no trial can begin, or several were killed one after the other.
-        """
+        """Trains until the limits are reached; raises InputError as ``finish``."""
         give_up_running(self.study)
         self.enqueue_recipe()
-        self.bar.update(len(ended(self.study)))
-        with self.bar, ThreadPoolExecutor(1) as thread:  # so that an interruption finds this thread, not a trial's
-            optimizing = thread.submit(
-                self.study.optimize,
-                self.objective,
-                max(0, self.limits.trials - len(ended(self.study))),
-                timeout=None if self.left is None else max(0.0, self.left),
-                n_jobs=self.limits.processes,
-                catch=(SearchOver,),
-                callbacks=[self.record],
-            )
-            try:
-                optimizing.result()
-            finally:
-                self.processes.give_up()
-        if self.problem is not None:
-            raise self.problem
-
-    @property
-    def left(self) -> float | None:
-        """Seconds to the end of the search; None without a limit."""
-        return None if self.end == math.inf else self.end - time.monotonic()
+        seconds = self.limits.seconds
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        bar = tqdm(total=self.limits.trials, initial=len(ended(self.study)), unit=" trials", disable=None)
+        try:
+            while (left := end - time.monotonic()) > 0 and self.start_trials():
+                ready = wait(list(self.running), None if seconds is None else left)
+                for connection in [connection for connection in self.running if connection in ready]:
+                    self.finish(*self.running.pop(connection))
+                    bar.update()
+        finally:
+            bar.close()
+            for _, process in self.running.values():
+                process.kill()
+        give_up_running(self.study)
 
     def enqueue_recipe(self) -> None:
         """Lets the recipe itself be the next trial, unless it was tried."""
@@ -225,58 +212,65 @@ class Search:
         if not any(trial.params == own for trial in ended(self.study)) and not trials_in(self.study, "WAITING"):
             self.study.enqueue_trial(own)
 
-    def objective(self, trial: Trial) -> float:
-        """The best validation metric of a trial; what diverged or ran out of memory is pruned, for others to avoid."""
-        config = with_values(self.config, suggested(trial, self.places, self.config.model.heads))
-        try:
-            self.processes.train(trial, config, self.left)
-            self.killed = 0
-        except TrialLost as lost:
-            trial.set_user_attr(PROBLEM, str(lost))
-            self.count_killed(lost)
-            raise TrialPruned from None
-        except SearchOver:
-            self.study.stop()
-            raise
-        except Exception as error:
-            self.end_with(error)
-            raise SearchOver from None
-        reached = values_reached(self.study, trial.number)
-        if len(reached) < config.train.epochs:
-            raise TrialPruned
-        return best_of(reached, self.metric)
+    def start_trials(self) -> bool:
+        """Begins as many trials as are wanted and can run; returns whether any is running."""
+        wanted = self.limits.trials - len(ended(self.study))
+        while len(self.running) < min(wanted, self.limits.processes):
+            trial, config = self.ask()
+            process = TrialProcess(trial, self.folder, config, current(), self.threads)
+            self.running[process.connection] = trial, process
+        return bool(self.running)
 
-    def count_killed(self, lost: TrialLost) -> None:
-        """Ends the search when several trials were killed one after the other."""
-        self.killed = self.killed + 1 if isinstance(lost, TrialKilled) else 0
+    def ask(self) -> tuple[Trial, Config]:
+        """A new trial and its config.
+
+        Each draws from random numbers of its own, so that a search that goes on, one trial at a time, draws the same
+        values as one that was never stopped.
+        """
+        number = len(ended(self.study)) + len(self.running)
+        seed = np.random.SeedSequence((self.config.train.seed, number)).generate_state(1)
+        self.study.sampler = TPESampler(seed=int(seed[0]))
+        trial = self.study.ask()
+        return trial, with_values(self.config, suggested(trial, self.places, self.config.model.heads))
+
+    def finish(self, trial: Trial, process: TrialProcess) -> None:
+        """Tells the study how a trial ended; one whose process was killed counts as pruned, so others avoid its values.
+
+        Raises:
+            InputError: no trial can begin, or several were killed one after the other.
+        """
+        outcome = process.outcome()
+        process.kill()
+        if isinstance(outcome, InputError):
+            raise outcome
+        if isinstance(outcome, TrialKilled):
+            trial.set_user_attr(PROBLEM, str(outcome))
+        best = best_of(self.study.trials[trial.number], self.config)
+        if outcome is None:
+            self.study.tell(trial, best)
+        else:
+            self.study.tell(trial, state=TrialState.PRUNED)
+        write_best(self.study, self.folder, self.config)
+        write_trials(self.study, self.folder, self.config)
+        self.announce(self.study.trials[trial.number], best)
+        self.killed = self.killed + 1 if isinstance(outcome, TrialKilled) else 0
         if self.killed == MAX_KILLED:
-            self.end_with(
-                InputError(
-                    f"{MAX_KILLED} trials in a row were {lost}: the machine may have too little memory for "
-                    f"{self.limits.processes} processes; {self.folder} keeps the finished trials, go on with --resume"
-                )
+            raise InputError(
+                f"{MAX_KILLED} trials in a row were {outcome}: the machine may have too little memory for "
+                f"{self.limits.processes} processes; {self.folder} keeps the finished trials, go on with --resume"
             )
 
-    def end_with(self, problem: Exception) -> None:
-        self.problem = self.problem or problem
-        self.study.stop()
-
-    def record(self, study: Study, trial: FrozenTrial) -> None:
-        """Writes down how a trial ended; one that was given up is begun again when the search goes on."""
-        write_trials(study, self.folder, self.config)
-        if trial.state == TrialState.FAIL:
-            return
-        write_best(study, self.folder, self.config)
-        self.bar.update()
-        reached = list(trial.intermediate_values.values())
-        metric = f", validation {self.config.task.metric} {best_of(reached, self.metric):.4f}" if reached else ""
+    def announce(self, trial: FrozenTrial, best: float | None) -> None:
         how = trial.user_attrs.get(PROBLEM) or trial.state.name.lower()
+        metric = "" if best is None else f", validation {self.config.task.metric} {best:.4f}"
         with tqdm.external_write_mode():
-            print(f"trial {trial.number}: {how} after {len(reached)} epochs{metric}", flush=True)
+            print(f"trial {trial.number}: {how} after {trial.last_step or 0} epochs{metric}", flush=True)
 
 
-def best_of(values: list[float], metric: Metric) -> float:
-    return max(values) if metric.higher_is_better else min(values)
+def best_of(trial: FrozenTrial, config: Config) -> float | None:
+    """The best validation metric among the epochs of a trial, None without any."""
+    choose = max if METRICS[config.task.metric].higher_is_better else min
+    return choose(trial.intermediate_values.values(), default=None)
 
 
 def comparison(

@@ -18,7 +18,7 @@ NEVER_PRUNED = {"tables"}  # finished tables of the page, which nothing computes
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """Something in the cache that is kept or removed as a whole.
 
     Attributes:
@@ -55,7 +55,7 @@ def mark_used(path: Path) -> None:
         os.utime(path)
 
 
-def entries() -> list[Entry]:
+def entries() -> list[CacheEntry]:
     """What may be removed, that first which was used longest ago."""
     found = [entry for path in removable() if (entry := measured(path))]
     return sorted(found, key=lambda entry: entry.used)
@@ -71,11 +71,11 @@ def removable() -> Iterator[Path]:
             yield path
 
 
-def measured(path: Path) -> Entry | None:
+def measured(path: Path) -> CacheEntry | None:
     """An entry with its size; None if it was removed meanwhile."""
     with contextlib.suppress(OSError):
         files = [path, *path.rglob("*")] if path.is_dir() else [path]
-        return Entry(path, sum(file.lstat().st_size for file in files), path.lstat().st_mtime)
+        return CacheEntry(path, sum(file.lstat().st_size for file in files), path.lstat().st_mtime)
     return None
 
 

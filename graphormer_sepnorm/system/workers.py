@@ -54,7 +54,7 @@ def map_chunks(
             yield smiles_of(chunk)
 
     loader = DataLoader(
-        Work(work),
+        ChunkDataset(work),
         sampler=take(),
         batch_size=None,
         collate_fn=as_it_is,
@@ -79,8 +79,8 @@ def available_cores() -> int:
 
 
 @dataclass(frozen=True)
-class Work(Dataset):
-    """A function in the clothes of a dataset: what PyTorch's loader shares out among its processes."""
+class ChunkDataset(Dataset):
+    """A function as a dataset, which PyTorch's loader shares out among its processes."""
 
     function: Callable[[Smiles], object]
 

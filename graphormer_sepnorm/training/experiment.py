@@ -25,7 +25,7 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows, rows_of_split
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
-from graphormer_sepnorm.training.run_writer import Recorder, training_alone
+from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 
@@ -64,7 +64,7 @@ def train_run(
         train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
         make_task(config.task).check_scorable(test.y, "test")
         distributed.wait_for_all()
-        recorder = Recorder(Trainer(config, train, val, verbose=True), run)
+        recorder = RunWriter(Trainer(config, train, val, verbose=True), run)
         with alone or training_alone(run, resume):
             if resume:
                 recorder.resume()

@@ -19,7 +19,7 @@ from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
 from graphormer_sepnorm.training.optimizers import find_optimizer
-from graphormer_sepnorm.training.run_writer import Recorder, training_alone
+from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 VALIDATION = 0.02
@@ -106,7 +106,7 @@ def pretrain(
             prepared(part, config, name)
             for part, name in zip(split(corpus, recipe.train.seed), ("train", "val"), strict=True)
         )
-        recorder = Recorder(Trainer(config, train, val, verbose=True, make_objective=objective.objective), run)
+        recorder = RunWriter(Trainer(config, train, val, verbose=True, make_objective=objective.objective), run)
         with training_alone(run, resume):
             if resume:
                 recorder.resume()

@@ -22,14 +22,14 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.training.optimizers import make_optimizers
-from graphormer_sepnorm.training.trainer import Progress, Trainer
+from graphormer_sepnorm.training.trainer import Trainer, TrainingProgress
 
 Scalar = bool | int | float | str | None
 Place = MutableMapping[str, object]
 
 
 @dataclass(config=STRICT)
-class Facts:
+class StateFacts:
     """What a state holds beside tensors: the progress, and what optimizers keep that is no tensor."""
 
     epoch: Annotated[int, Field(ge=0)] = 0
@@ -59,7 +59,7 @@ def resume(trainer: Trainer, run: RunFolder) -> None:
             f"{run.state} was written by another configuration: resume with the same options, or use a new --out"
         )
     try:
-        facts = Facts(**found)
+        facts = StateFacts(**found)
     except ValidationError as error:
         raise InputError(f"{run.state}: {first_problem(error)}") from None
     parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
@@ -73,7 +73,7 @@ def resume(trainer: Trainer, run: RunFolder) -> None:
     trainer.model.load_state_dict(parts["model"])
     if trainer.average is not None:
         trainer.average.load_state_dict(parts["average"])
-    trainer.progress = Progress(facts.epoch, facts.best_metric, facts.best_epoch)
+    trainer.progress = TrainingProgress(facts.epoch, facts.best_metric, facts.best_epoch)
 
 
 def holds_first_epoch_at_most(run: RunFolder) -> bool:

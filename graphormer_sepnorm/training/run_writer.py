@@ -46,7 +46,7 @@ def copied(content: Content) -> Content:
 
 
 @dataclass
-class Recorder:
+class RunWriter:
     """Writes what a trainer gives into a run folder; of several processes, the first does.
 
     After every epoch; on a GPU after the first, then at most every ``SECONDS_BETWEEN_SAVES``, and when training ends or

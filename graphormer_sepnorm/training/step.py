@@ -18,7 +18,7 @@ from graphormer_sepnorm.system.device import autocast
 from graphormer_sepnorm.training.objectives.base import Objective
 
 
-class Share(NamedTuple):
+class BatchShare(NamedTuple):
     """This process's share of a batch, where the model lies.
 
     Attributes:
@@ -59,11 +59,11 @@ class Step:
         self.device = model.cls.device
         self.updates_per_reading = 1 if self.device.type == "cpu" else 100
 
-    def shares(self, batches: Sequence[np.ndarray]) -> Iterator[Share]:
+    def shares(self, batches: Sequence[np.ndarray]) -> Iterator[BatchShare]:
         """This process's shares of batches of the training split, each named by the numbers of its molecules."""
         weights = map(self.weight_of_share, batches)
         own = self.train.batches(map(distributed.share, batches), self.device)
-        return map(Share, own, weights)
+        return map(BatchShare, own, weights)
 
     def weight_of_share(self, molecules: np.ndarray) -> float:
         if distributed.num_processes() == 1:
@@ -71,7 +71,7 @@ class Step:
         counts = self.objective.counts(molecules).numpy()
         return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
 
-    def __call__(self, share: Share, lr: float) -> Tensor:
+    def __call__(self, share: BatchShare, lr: float) -> Tensor:
         """Updates the model, and the averaged one if there is one, at a learning rate.
 
         Returns:

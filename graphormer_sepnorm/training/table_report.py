@@ -15,7 +15,7 @@ from graphormer_sepnorm.inference.pictures import draw, draw_plain
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, panels_of_targets
-from graphormer_sepnorm.runs.report import Grid, Molecule, Picture, Report, Section, render
+from graphormer_sepnorm.runs.report import Grid, Molecule, Picture, ReportPage, Section, render
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.prepared_table import DUPLICATES, SKIPPED, TABLE, read_rows
 from graphormer_sepnorm.tasks import METRICS, TASKS
@@ -55,7 +55,7 @@ def write_report(run: RunFolder, result: dict, final: Scores, looked: Looked) ->
         f"A {final.task.kind} of {targets}. On {result['n']} test molecules the prediction has a "
         f"{result['metric']} of {shown(result['value'])}{forest_words(result)}."
     )
-    content = render(Report(f"{run.path.name}: {targets}", summary, sections, __version__))
+    content = render(ReportPage(f"{run.path.name}: {targets}", summary, sections, __version__))
     write_atomically(run.report, content)
 
 

@@ -38,7 +38,7 @@ REESTIMATE_BATCHES = 16
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """How far a run has come: the last epoch, and the best one with its validation metric (0 and None: none yet)."""
 
     epoch: int = 0
@@ -114,7 +114,7 @@ class Trainer:
         if config.train.compile:
             self.model.compile(dynamic=True)
         self.step = Step(self.model, self.objective, train, self.config.train, self.optimizers, self.average)
-        self.progress = Progress()
+        self.progress = TrainingProgress()
 
     @property
     def evaluated(self) -> Network:

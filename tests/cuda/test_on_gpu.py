@@ -15,7 +15,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import autocast, choose, computing
 from graphormer_sepnorm.training.experiment import evaluate_run, train_run
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
-from graphormer_sepnorm.training.run_writer import Recorder
+from graphormer_sepnorm.training.run_writer import RunWriter
 from tests.robustness.tiny_run import update
 from tests.unit.training.test_step import config_of, trainer_of
 
@@ -129,7 +129,7 @@ def test_an_update_whose_loss_is_not_finite_changes_no_weight(optimizer, monkeyp
 def test_a_run_is_saved_after_its_first_epoch_and_at_its_end(tmp_path):
     config = config_of("slim")
     run = RunFolder(tmp_path / "run")
-    recorder = Recorder(trainer_of(replace(config, train=replace(config.train, epochs=3))), run)
+    recorder = RunWriter(trainer_of(replace(config, train=replace(config.train, epochs=3))), run)
     seen = [(epoch.epoch, len(run.read_metrics())) for epoch in recorder.epochs()]
     assert seen == [(1, 1), (2, 1), (3, 1)] and len(run.read_metrics()) == 3
     assert load_tensors(run.state)[2]["epoch"] == 3

@@ -22,7 +22,7 @@ from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training import trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
 from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
-from graphormer_sepnorm.training.step import Share, Step
+from graphormer_sepnorm.training.step import BatchShare, Step
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.recorded import recorder
 from tests.robustness.tiny_run import update as update_by
@@ -184,7 +184,7 @@ def test_the_averaged_weights_are_evaluated_and_kept(run_config, tmp_path, monke
     trainer = run.trainer
     update, average = Step.__call__, {}
 
-    def recording(step: Step, share: Share, lr: float) -> torch.Tensor:
+    def recording(step: Step, share: BatchShare, lr: float) -> torch.Tensor:
         done = update(step, share, lr)
         for name, value in trainer.model.named_parameters():
             now = value.detach().clone()

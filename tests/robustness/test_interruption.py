@@ -19,7 +19,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.training import run_writer
 from graphormer_sepnorm.training.schedule import learning_rate
-from graphormer_sepnorm.training.step import Share, Step
+from graphormer_sepnorm.training.step import BatchShare, Step
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
 from tests.robustness import processes, tiny_run
 
@@ -153,7 +153,7 @@ def train_as_on_a_gpu(run: Path, cache: Path, number: int) -> None:
     run_writer.on_gpu = lambda model: True
     update = Step.__call__
 
-    def stopped(step: Step, share: Share, lr: float) -> torch.Tensor:
+    def stopped(step: Step, share: BatchShare, lr: float) -> torch.Tensor:
         if (run / METRICS_FILE).exists() and lr < LAST_RATE:
             os.kill(os.getpid(), number)
         return update(step, share, lr)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from torch_geometric.data import Batch
 
 from graphormer_sepnorm.chem.features import read_molecules
-from graphormer_sepnorm.encodings.base import Sizes
+from graphormer_sepnorm.encodings.base import EncodingSizes
 from graphormer_sepnorm.encodings.cycles import Cycles
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
 from graphormer_sepnorm.graphs import GraphBatch, pack_data
@@ -75,7 +75,7 @@ def test_terms_by_hand():
     """Of a triangle with a tail, all weights 1 and all biases 2: 1 cycle of at least 3 atoms, none of at least 4."""
     encoding = Cycles(max_size=4)
     data = GraphormerTransform((encoding,), (3,))(skeleton((0, 1), (1, 2), (2, 0), (2, 3)))
-    module = encoding.module(Sizes(width=5, channels=4, heads=2, bond_types=3))
+    module = encoding.module(EncodingSizes(width=5, channels=4, heads=2, bond_types=3))
     with torch.no_grad():
         module.atom.weight.fill_(1.0)
         module.atom.bias.fill_(2.0)

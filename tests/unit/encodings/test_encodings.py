@@ -5,7 +5,7 @@ from torch_geometric.data import Batch, Data
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.encodings import ENCODINGS, graph_algorithms, precompute
-from graphormer_sepnorm.encodings.base import Sizes
+from graphormer_sepnorm.encodings.base import EncodingSizes
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
 from graphormer_sepnorm.graphs import GraphBatch, pack_data
 from tests.conftest import random_graph, skeleton
@@ -120,7 +120,7 @@ def test_terms_of_resistances_by_hand():
     ethane = skeleton((0, 1), (1, 0))
     encoding = ENCODINGS["resistance"](basis=1, cap=10.0, multiplies=True)
     batch = Batch.from_data_list([GraphormerTransform((encoding,), (3,))(ethane)])
-    module = encoding.module(Sizes(width=8, channels=4, heads=2, bond_types=3))
+    module = encoding.module(EncodingSizes(width=8, channels=4, heads=2, bond_types=3))
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.zero_()
@@ -132,7 +132,7 @@ def test_terms_of_resistances_by_hand():
     for found, expected in ((terms.pair, [2, 2 * bonded] * 4), (terms.factor, [4, 1 + 3 * bonded] * 2)):
         columns = torch.tensor(expected, dtype=torch.float32).view(-1, 2).t()  # [pair kind, channel]
         torch.testing.assert_close(found, columns[[0, 1, 1, 0]], rtol=1e-3, atol=1e-3)  # float16 resistances
-    assert ENCODINGS["resistance"]().module(Sizes(8, 4, 2, 3))(batch).factor is None
+    assert ENCODINGS["resistance"]().module(EncodingSizes(8, 4, 2, 3))(batch).factor is None
 
 
 def test_rings_by_hand():
@@ -180,7 +180,7 @@ def test_loops_and_parallel_bonds_are_no_rings():
 def test_terms_of_rings_by_hand():
     encoding = ENCODINGS["rings"](max_size=5)
     triangle = GraphormerTransform((encoding,), (3,))(skeleton((0, 1), (1, 2), (2, 0), (2, 3)))
-    module = encoding.module(Sizes(1, 1, 1, 3))
+    module = encoding.module(EncodingSizes(1, 1, 1, 3))
     with torch.no_grad():
         module.atom.weight.copy_(torch.tensor([[1.0, 10.0, 100.0]]))
         module.pair.copy_(torch.arange(6.0).unsqueeze(1))

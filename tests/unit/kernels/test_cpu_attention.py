@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from graphormer_sepnorm.kernels.cpu_attention import Layout, ScoreValues, attention, lay_out
+from graphormer_sepnorm.kernels.cpu_attention import ScoreLayout, ScoreValues, attention, lay_out
 from graphormer_sepnorm.kernels.cpu_rows import embedding_sum
 
 SIZES = {"mixed": [1, 17, 2, 16, 15, 33, 7, 1], "one atom": [1], "large": [3, 200, 31], "one": [22]}
@@ -36,7 +36,7 @@ class Case:
 
     def __init__(self, sizes: list[int], heads: int, d: int, layers: int = 1, with_factor: bool = False):
         self.sizes, self.ptr, self.heads = sizes, pointers(sizes), heads
-        self.layout = Layout.from_ptr(self.ptr, heads)
+        self.layout = ScoreLayout.from_ptr(self.ptr, heads)
         tokens, pairs = len(sizes) + sum(sizes), sum(n * n for n in sizes)
         self.qkv = [torch.randn(tokens, 3 * heads * d).requires_grad_() for _ in range(layers)]
         self.pair_bias = torch.randn(pairs, heads).requires_grad_()
@@ -304,7 +304,7 @@ def test_inputs_are_checked():
     with pytest.raises(ValueError, match="pairs must have the shape"):
         lay_out(case.pair_bias[1:], case.cls_bias, case.layout)
     with pytest.raises(ValueError, match="at least one atom"):
-        Layout.from_ptr(torch.tensor([0, 3, 3]), 2)
+        ScoreLayout.from_ptr(torch.tensor([0, 3, 3]), 2)
     with pytest.raises(TypeError, match="integer type"):
         embedding_sum(torch.rand(3, 2), torch.randn(4, 8))
 

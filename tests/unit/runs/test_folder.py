@@ -18,7 +18,7 @@ def test_every_file_of_a_run_has_one_name():
     assert run.predictions_picture("regression") == Path("run/parity.png")
     assert run.predictions == Path("run/predictions.csv")
     assert run.predictions_picture("classification") == Path("run/roc.png")
-    assert run.member(3) == RunFolder(Path("run/model-3")) and run.record == Path("run/parts.json")
+    assert run.member(3).path == Path("run/model-3") and run.record == Path("run/parts.json")
 
 
 def test_predictions_are_kept_as_a_table(tmp_path):
@@ -105,7 +105,7 @@ def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
     weights = tmp_path / "model.safetensors"
     assert member_paths(tmp_path) == [tmp_path] and member_paths(weights) == [weights]
     assert weights_file(tmp_path) == weights_file(weights) == weights
-    assert RunFolder.around(tmp_path) == RunFolder.around(weights) == RunFolder(tmp_path)
+    assert RunFolder.around(tmp_path).path == RunFolder.around(weights).path == tmp_path
     with pytest.raises(InputError, match=r"is not a run folder: it has no model\.safetensors$"):
         weights_file(tmp_path.parent)
 

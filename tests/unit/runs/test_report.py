@@ -1,6 +1,6 @@
 """A page of a report: everything of the user's is escaped, and nothing is loaded from elsewhere."""
 
-from graphormer_sepnorm.runs.report import Grid, Molecule, Picture, Report, Section, render
+from graphormer_sepnorm.runs.report import Grid, Molecule, Picture, ReportPage, Section, render
 
 HOSTILE = "</code><script>alert('x')</script>\"><img src=x onerror=alert(1)> {{ 7 * 7 }} &amp;"
 ESCAPED = (
@@ -10,7 +10,7 @@ ESCAPED = (
 
 
 def page(**section) -> str:
-    return render(Report("title", "summary", (Section("section", **section),), "1.0")).decode()
+    return render(ReportPage("title", "summary", (Section("section", **section),), "1.0")).decode()
 
 
 def test_whatever_comes_from_the_user_is_escaped_wherever_it_stands():
@@ -19,7 +19,7 @@ def test_whatever_comes_from_the_user_is_escaped_wherever_it_stands():
     section = Section(
         HOSTILE, (HOSTILE,), (Grid((HOSTILE,), ((HOSTILE,),), HOSTILE),), (picture,), (molecule,), (HOSTILE,)
     )
-    text = render(Report(HOSTILE, HOSTILE, (section,), HOSTILE)).decode()
+    text = render(ReportPage(HOSTILE, HOSTILE, (section,), HOSTILE)).decode()
     assert "<script" not in text and "onerror=alert(1)>" not in text and "49" not in text
     assert text.count(ESCAPED) == 16
     assert text.count("<img") == 2
@@ -38,4 +38,4 @@ def test_a_molecule_that_cannot_be_drawn_has_its_text_alone():
 
 
 def test_bytes_that_are_no_text_do_not_stop_the_page():
-    assert b"caf?" in render(Report("caf\udce9", "", (), "1.0"))
+    assert b"caf?" in render(ReportPage("caf\udce9", "", (), "1.0"))

@@ -1,10 +1,12 @@
 """The search itself, with trials whose scores are made up."""
 
 import csv
+import multiprocessing
 import signal
 import sqlite3
-import threading
 from dataclasses import fields
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,52 +15,71 @@ from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import find_recipe, slim, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.search import trial
 from graphormer_sepnorm.search import tune as module
 from graphormer_sepnorm.search.search_space import SearchSpace, values_of
 from graphormer_sepnorm.search.study import StudyFolder
-from graphormer_sepnorm.search.trial import SearchOver, TrialKilled, TrialLost
+from graphormer_sepnorm.search.trial import TrialKilled
 from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
 from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.tables.labels import TableOptions, table_task
 from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.training.trainer import Epoch
 
 EPOCHS = 5
 
 
-class MadeUpProcesses:
-    """Stands in for ``TrialProcesses``: each trial does what ``script`` makes of its number and config.
+KILLED = TrialKilled("killed by SIGKILL")
+SILENCE = TimeoutError()
 
-    That is the validation metric of each epoch, or an exception.
+
+class Here:
+    """Stands in for ``TrialProcess``: it trains in this process when it begins, and has ended then.
+
+    At ``SILENCE`` it goes on for ever.
+    """
+
+    def __init__(self, *arguments):
+        self.connection, self.theirs = multiprocessing.Pipe()
+        self.ending = None
+        try:
+            trial.train_trial(*arguments)
+        except Exception as error:
+            self.ending = error
+        if self.ending is not SILENCE:
+            self.theirs.send("over")
+
+    def outcome(self):
+        return self.ending
+
+    def kill(self):
+        self.connection.close()
+
+
+class Trainers:
+    """Stands in for ``Trainer``: the epochs of each are what ``script`` makes of its number and config.
+
+    A score is that of an epoch; an exception is raised.
     """
 
     def __init__(self, script):
-        self.script, self.configs, self.starting = script, [], threading.Lock()
+        self.script, self.configs = script, []
 
-    def __call__(self, table, storage, compute, processes, threads):
-        return self
-
-    def train(self, trial, config, seconds):
-        with self.starting:
-            number = len(self.configs)
-            self.configs.append(config)
-        for epoch, message in enumerate(self.script(number, config), 1):
-            if isinstance(message, BaseException):
-                raise message
-            trial.report(message, epoch)
-            if epoch < EPOCHS and trial.should_prune():
-                return
-
-    def give_up(self):
-        pass
+    def __call__(self, config, train, val):
+        self.configs.append(config)
+        return SimpleNamespace(epochs=partial(epochs, self.script(len(self.configs) - 1, config)))
 
 
-def reaching(value: float) -> list:
-    return [value] * EPOCHS
+def epochs(script: list):
+    for number, said in enumerate(script, start=1):
+        if isinstance(said, BaseException):
+            raise said
+        yield Epoch(number, train_loss=0.5, val_metric=said, lr=1e-3, molecules_per_second=100.0, seconds=1.0)
 
 
 def by_rate(number: int, config: Config) -> list:
     """The nearer the rate is to 0.002, the better."""
-    return reaching(abs(config.train.lr - 0.002))
+    return [abs(config.train.lr - 0.002)] * EPOCHS
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +90,28 @@ def path(tmp_path_factory) -> str:
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def sqlite_without_waiting_for_the_disk(monkeypatch):
+    connect = sqlite3.connect
+
+    def connect_hastily(*arguments, **options):
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect_hastily)
+
+
 @pytest.fixture
 def search(path, tmp_path, monkeypatch):
     """Searches with made-up trials, without pictures; gives the result."""
     monkeypatch.setattr(module, "draw", lambda study, folder, config: None)
+    monkeypatch.setattr(module, "TrialProcess", Here)
+    monkeypatch.setattr(trial, "load_split", lambda table, split, encodings: None)
 
     def run(script=by_rate, trials=6, processes=1, seconds=None, target="penalized_logp", seed=0, out="study", **more):
-        made_up = MadeUpProcesses(script)
-        monkeypatch.setattr(module, "TrialProcesses", made_up)
+        made_up = Trainers(script)
+        monkeypatch.setattr(trial, "Trainer", made_up)
         kind = "regression" if target == "penalized_logp" else "classification"
         options = TableOptions(path, (target,), kind, split="random")
         train = TrainConfig(epochs=EPOCHS, seed=seed)
@@ -122,7 +157,7 @@ def test_several_trials_at_a_time_draw_different_values(search):
     result = search(trials=7, processes=3)
     assert result["trials"] == len(search.configs) == 7
     assert len({config.train.lr for config in search.configs}) == 7
-    assert search.recipe in search.configs  # trials begin in any order
+    assert search.configs[0] == search.recipe
 
 
 @pytest.mark.slow
@@ -148,13 +183,13 @@ def test_an_interrupted_search_goes_on_as_if_it_was_not(search, tmp_path, stoppe
 
 
 def test_trials_below_the_median_are_pruned_by_their_epochs(search, tmp_path):
-    result = search(lambda number, config: reaching(float(number)), trials=8)
+    result = search(lambda number, config: [float(number)] * EPOCHS, trials=8)
     assert (result["complete"], result["pruned"], result["validation"]) == (5, 3, 0.0)
     assert [line["epochs"] for line in lines(tmp_path / "study")] == ["5"] * 5 + ["1"] * 3
 
 
 def test_a_score_that_should_be_high_is_searched_for(search):
-    result = search(lambda number, config: reaching(number / 10), trials=7, target="big")
+    result = search(lambda number, config: [number / 10] * EPOCHS, trials=7, target="big")
     assert (result["metric"], result["complete"], result["validation"]) == ("rocauc", 7, 0.6)
 
 
@@ -164,7 +199,7 @@ def test_the_best_epoch_of_a_trial_counts(search):
 
 
 def test_a_trial_that_diverges_or_is_killed_is_lost_alone(search, tmp_path):
-    ends = {1: TrialLost("loss nan"), 2: TrialKilled("killed by SIGKILL")}
+    ends = {1: InputError("loss nan"), 2: KILLED}
     script = lambda number, config: [0.5, ends[number]] if number in ends else by_rate(number, config)  # noqa: E731
     result = search(script, trials=4)
     assert (result["complete"], result["pruned"]) == (2, 2)
@@ -173,7 +208,7 @@ def test_a_trial_that_diverges_or_is_killed_is_lost_alone(search, tmp_path):
 
 def test_trials_that_are_killed_one_after_the_other_end_the_search(search, tmp_path):
     def script(number, config):
-        return by_rate(number, config) if number < 2 else [TrialKilled("killed by SIGKILL")]
+        return by_rate(number, config) if number < 2 else [KILLED]
 
     with pytest.raises(InputError, match=r"3 trials in a row were killed by SIGKILL: .*memory.*--resume"):
         search(script, trials=20)
@@ -183,29 +218,37 @@ def test_trials_that_are_killed_one_after_the_other_end_the_search(search, tmp_p
 
 def test_a_search_without_any_complete_trial_says_why(search, tmp_path):
     with pytest.raises(InputError, match="no trial was complete; the first of 2 problems: loss nan"):
-        search(lambda number, config: [TrialLost("loss nan")], trials=2)
+        search(lambda number, config: [InputError("loss nan")], trials=2)
     assert not (tmp_path / "study" / "best.json").exists()
 
 
 def test_a_trial_that_cannot_begin_ends_the_search(search):
+    def script(number, config):
+        raise InputError("no such thing")
+
     with pytest.raises(InputError, match="no such thing"):
-        search(lambda number, config: [InputError("no such thing")])
+        search(script)
 
 
-def test_what_the_time_limit_gave_up_is_begun_again(search, tmp_path):
-    """Time is over when the third trial runs."""
-    result = search(lambda number, config: [0.5, SearchOver()] if number == 2 else by_rate(number, config), trials=4)
-    assert result["trials"] == 2
+def test_the_time_limit_gives_up_what_is_running_and_it_is_begun_anew(search, tmp_path, monkeypatch):
+    """Time is over when the third trial runs, which never says a thing."""
+    late = []
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 100.0 if late else 0.0))
+
+    def silent(number, config):
+        late.extend([True] * (number == 2))
+        return [SILENCE] if number == 2 else by_rate(number, config)
+
+    assert search(silent, trials=4, seconds=10.0)["trials"] == 2
     lost = search.configs[2]
     assert search(trials=4, resume=True)["trials"] == 4
     assert search.configs[0] == lost
     assert [line["state"] for line in lines(tmp_path / "study")] == ["complete"] * 2 + ["fail"] + ["complete"] * 2
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_fault_of_the_program_ends_the_search(search, processes):
+def test_a_fault_of_the_program_ends_the_search(search):
     with pytest.raises(ZeroDivisionError):
-        search(lambda number, config: [ZeroDivisionError()], processes=processes)
+        search(lambda number, config: [ZeroDivisionError()])
 
 
 def test_no_time_at_all_is_a_sentence(search):

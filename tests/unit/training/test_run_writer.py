@@ -10,17 +10,17 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.training import run_writer as module
 from graphormer_sepnorm.training.resume import state_of
-from graphormer_sepnorm.training.run_writer import SECONDS_BETWEEN_SAVES, Recorder, training_alone, words
-from graphormer_sepnorm.training.step import Share, Step
+from graphormer_sepnorm.training.run_writer import SECONDS_BETWEEN_SAVES, RunWriter, training_alone, words
+from graphormer_sepnorm.training.step import BatchShare, Step
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness.tiny_run import tiny_config
 
 
 @pytest.fixture
-def recorder(tmp_path) -> Recorder:
+def recorder(tmp_path) -> RunWriter:
     config = tiny_config(epochs=2)
     splits = (load_split("tiny", split, config.model.encodings) for split in ("train", "val"))
-    return Recorder(Trainer(config, *splits), RunFolder(tmp_path / "run"))
+    return RunWriter(Trainer(config, *splits), RunFolder(tmp_path / "run"))
 
 
 def test_an_epoch_is_on_the_disk_when_it_is_given(recorder, capsys):
@@ -93,7 +93,7 @@ def test_on_a_gpu_what_ends_a_run_leaves_its_last_epoch_on_the_disk(recorder, cl
     recorder.trainer.config = replace(config, train=replace(config.train, epochs=6))
     states = []
 
-    def interrupted(step: Step, share: Share, lr: float) -> Tensor:
+    def interrupted(step: Step, share: BatchShare, lr: float) -> Tensor:
         if recorder.trainer.progress.epoch == 3:
             states.append({name: tensor.clone() for name, tensor in state_of(recorder.trainer)[0].items()})
             if len(states) == 3:
