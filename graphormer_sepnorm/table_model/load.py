@@ -18,7 +18,6 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import in_chunks
-from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.formats.table import find_column
 
 if TYPE_CHECKING:
@@ -35,7 +34,11 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     tables = [place for place in places if RunFolder(place).stack.exists()]
     if tables and len(places) > 1:
         raise InputError(f"{tables[0]} is a table model, which predicts on its own: name it without other models")
-    return TableModel.load(tables[0]) if tables else load_predictor(list(names))
+    if not tables:
+        return load_predictor(list(names))
+    from graphormer_sepnorm.table_model.model import TableModel  # scipy and training, which networks do not need
+
+    return TableModel.load(tables[0])
 
 
 def load_model(
