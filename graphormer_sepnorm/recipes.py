@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig, read_config
@@ -34,32 +35,9 @@ class Recipe:
     train: TrainConfig
 
 
-def paper(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim as its paper trains it on ZINC.
-
-    Pre-norm with a last norm, LayerNorm for all tokens, dropout 0.1, bonds along up to 20 steps of a path.
-    The paper makes 400,000 updates of 256 molecules, 10,000 epochs of the subset's 10,000 molecules; 400 epochs of the
-    recipe are 16,000. What else departs from the paper, and why, is in ``docs/fidelity.md``.
-    Source: Ying et al., NeurIPS 2021, hyper-parameters of Graphormer-slim on ZINC.
-    """
-    return replace(
-        slim(atom_sizes, bond_sizes, num_tasks),
-        encodings=paper_encodings(max_hops=20),
-        norm="sharenorm",
-        norm_position="pre",
-        dropout=0.1,
-        attention_dropout=0.1,
-    )
-
-
 def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
     """Graphormer-slim: 12 layers, width 80, FFN 80, 8 heads; under 500,000 parameters on ZINC."""
-    return ModelConfig(
-        atom_sizes=atom_sizes,
-        bond_sizes=bond_sizes,
-        num_tasks=num_tasks,
-        encodings=paper_encodings(),
-    )
+    return ModelConfig(atom_sizes, bond_sizes, num_tasks, encodings=paper_encodings())
 
 
 def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
@@ -73,9 +51,8 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
     LayerNorm on the CLS, BatchNorm on the atoms.
     """
-    published = slim(atom_sizes, bond_sizes, num_tasks)
     return replace(
-        published,
+        slim(atom_sizes, bond_sizes, num_tasks),
         layers=10,
         encodings=(*walk_and_ring_encodings(), Cycles()),
         messages=True,
@@ -86,31 +63,41 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
     )
 
 
-def local(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` with attention in the last three of its ten layers alone, and with values of atoms."""
-    return replace(best(atom_sizes, bond_sizes, num_tasks), attention_layers=3, atom_values=True)
+def paper_encodings(*, max_hops: int = 5) -> tuple[Encoding, ...]:
+    """Graphormer's own three encodings, for paths of ``max_hops`` bonds."""
+    return Centrality(), Spatial(), EdgePath(max_hops=max_hops)
 
 
-def foundation_small(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` without cycles, with 8 layers of width 128, about a million parameters, to be pre-trained."""
-    return replace(foundation_base(atom_sizes, bond_sizes, num_tasks), layers=8, width=128, ffn_width=128)
+def walk_and_ring_encodings() -> tuple[Encoding, ...]:
+    """Graphormer's own three encodings, random walks and rings."""
+    return (*paper_encodings(), RandomWalk(), Rings())
 
 
-def foundation_mini(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` without cycles, with 4 layers of width 64, about 0.2 million parameters, to be pre-trained."""
-    return replace(foundation_base(atom_sizes, bond_sizes, num_tasks), layers=4, width=64, ffn_width=64)
+def variant(architecture: Architecture, **fields: Any) -> Architecture:
+    """An architecture with other values of some fields of ``ModelConfig``."""
+    return lambda *sizes: replace(architecture(*sizes), **fields)
 
 
-def fine_tuned(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``foundation_small`` as it is trained further on small tables, with more dropout."""
-    return replace(foundation_small(atom_sizes, bond_sizes, num_tasks), dropout=0.1)
-
-
-def foundation_base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """``best`` without cycles, of width 192, about three million parameters, to be pre-trained."""
-    shape = best(atom_sizes, bond_sizes, num_tasks)
-    return replace(shape, encodings=walk_and_ring_encodings(), width=192, ffn_width=192, attention_dropout=0.1)
-
+# Graphormer-slim as its paper trains it on ZINC: pre-norm with a last norm, LayerNorm for all tokens, dropout, bonds
+# along up to 20 steps of a path. The paper makes 400,000 updates of 256 molecules, 10,000 epochs of the subset's 10,000
+# molecules; 400 epochs of the recipe are 16,000. What else departs from the paper, and why, is in ``docs/fidelity.md``.
+# Source: Ying et al., NeurIPS 2021, hyper-parameters of Graphormer-slim on ZINC.
+paper = variant(
+    slim,
+    encodings=paper_encodings(max_hops=20),
+    norm="sharenorm",
+    norm_position="pre",
+    dropout=0.1,
+    attention_dropout=0.1,
+)
+# Attention only in the last three of the ten layers, and values of atoms.
+local = variant(best, attention_layers=3, atom_values=True)
+# Without cycles, to be pre-trained; about three million, one million and 0.2 million parameters.
+foundation_base = variant(best, encodings=walk_and_ring_encodings(), width=192, ffn_width=192, attention_dropout=0.1)
+foundation_small = variant(foundation_base, layers=8, width=128, ffn_width=128)
+foundation_mini = variant(foundation_base, layers=4, width=64, ffn_width=64)
+# As it is trained further on small tables, with more dropout.
+fine_tuned = variant(foundation_small, dropout=0.1)
 
 FINE_TUNING = TrainConfig(
     epochs=8,
@@ -154,16 +141,6 @@ def find_recipe(name: str) -> Recipe:
         return replace(config.model, num_tasks=num_tasks)
 
     return Recipe(architecture, config.train)
-
-
-def paper_encodings(*, max_hops: int = 5) -> tuple[Encoding, ...]:
-    """Graphormer's own three encodings, for paths of ``max_hops`` bonds."""
-    return Centrality(), Spatial(), EdgePath(max_hops=max_hops)
-
-
-def walk_and_ring_encodings() -> tuple[Encoding, ...]:
-    """Graphormer's own three encodings, random walks and rings."""
-    return (*paper_encodings(), RandomWalk(), Rings())
 
 
 def dataset_config(

@@ -191,20 +191,20 @@ def separate_norms(
 
     replacements: list[tuple[FoundNorm, nn.Module]] = []
     skipped: dict[str, str] = {}
-    for slot in find_slots(model, told=cls_positions is not None):
-        if reason := reason_not_chosen(slot, only, where) or reason_to_leave(slot, also, positions):
-            skipped[slot.name] = reason
+    for found in find_norms(model, told=cls_positions is not None):
+        if reason := reason_not_chosen(found, only, where) or reason_to_leave(found, also, positions):
+            skipped[found.name] = reason
         else:
-            first = owner_batch_first(slot.owner)
-            like = next(chain(slot.norm.parameters(), model.parameters()), torch.empty(0))
-            new = separated(slot.norm, cls_norm, tok_norm, positions, batch_first if first is None else first, like)
-            replacements.append((slot, new))
+            first = owner_batch_first(found.owner)
+            like = next(chain(found.norm.parameters(), model.parameters()), torch.empty(0))
+            new = separated(found.norm, cls_norm, tok_norm, positions, batch_first if first is None else first, like)
+            replacements.append((found, new))
 
-    report = NormReport(tuple(slot.name for slot, _ in replacements), skipped)
+    report = NormReport(tuple(found.name for found, _ in replacements), skipped)
     if not replacements:
         raise InputError(f"no norm of {type(model).__name__} was replaced\n{report}".rstrip())
-    for slot, new in replacements:
-        setattr(slot.owner, slot.attribute, new)
+    for found, new in replacements:
+        setattr(found.owner, found.attribute, new)
     forbid_fast_paths(model)
     model.separated_norms = report  # type: ignore[assignment]  # to PyTorch every attribute is a tensor or a module
     return model
@@ -220,14 +220,14 @@ def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...
     return positions
 
 
-def find_slots(model: nn.Module, told: bool) -> list[FoundNorm]:
+def find_norms(model: nn.Module, told: bool) -> list[FoundNorm]:
     """All norms of ``model`` in order; those of a layer used in several places once."""
-    slots: dict[tuple[int, str], FoundNorm] = {}
-    for slot in walk(model, "", (), "", told):
-        slots.setdefault((id(slot.owner), slot.attribute), slot)
-    homes = Counter(id(slot.norm) for slot in slots.values())
+    norms: dict[tuple[int, str], FoundNorm] = {}
+    for found in walk(model, "", (), "", told):
+        norms.setdefault((id(found.owner), found.attribute), found)
+    homes = Counter(id(found.norm) for found in norms.values())
     shared = "one norm in several layers"
-    return [replace(slot, doubt=shared) if homes[id(slot.norm)] > 1 else slot for slot in slots.values()]
+    return [replace(found, doubt=shared) if homes[id(found.norm)] > 1 else found for found in norms.values()]
 
 
 def walk(module: nn.Module, prefix: str, within: tuple[nn.Module, ...], doubt: str, told: bool) -> Iterator[FoundNorm]:
@@ -286,35 +286,35 @@ def puts_one_cls_in_front(module: nn.Module) -> bool:
     return isinstance(token, Tensor) and token.dim() == 3 and token.shape[1] == 1
 
 
-def reason_not_chosen(slot: FoundNorm, only: str, where: Callable[[str, nn.Module], bool] | None) -> str:
+def reason_not_chosen(found: FoundNorm, only: str, where: Callable[[str, nn.Module], bool] | None) -> str:
     """Why the caller does not want the norm replaced; empty if they do."""
-    if not re.search(only, slot.name):
+    if not re.search(only, found.name):
         return f"only is {only!r}"
-    return "" if where is None or where(slot.name, slot.norm) else "where is False"
+    return "" if where is None or where(found.name, found.norm) else "where is False"
 
 
-def reason_to_leave(slot: FoundNorm, also: str | None, positions: tuple[int, ...]) -> str:
+def reason_to_leave(found: FoundNorm, also: str | None, positions: tuple[int, ...]) -> str:
     """Why the norm must not be replaced; empty if it may."""
-    if isinstance(slot.norm, SepNorm | SequenceSepNorm):
+    if isinstance(found.norm, SepNorm | SequenceSepNorm):
         return "already separate"
-    if slot.doubt:
-        return slot.doubt
-    if isinstance(slot.norm, ShareNorm):
+    if found.doubt:
+        return found.doubt
+    if isinstance(found.norm, ShareNorm):
         return "" if positions == (0,) else "Graphormer has its CLS at position 0 and no other special token"
-    if len(getattr(slot.norm, "normalized_shape", ())) != 1:
-        return f"{type(slot.norm).__name__} does not normalize the last axis alone"
-    vouched = also is not None and re.search(also, slot.name) is not None
-    return "" if vouched else reason_unknown(slot)
+    if len(getattr(found.norm, "normalized_shape", ())) != 1:
+        return f"{type(found.norm).__name__} does not normalize the last axis alone"
+    vouched = also is not None and re.search(also, found.name) is not None
+    return "" if vouched else reason_unknown(found)
 
 
-def reason_unknown(slot: FoundNorm) -> str:
+def reason_unknown(found: FoundNorm) -> str:
     """Why it is not known that the norm acts on token sequences; empty if it is."""
-    owner = type(slot.owner).__name__
-    for name, base in class_names(slot.owner).items():
-        if slot.attribute in SEQUENCE_NORMS.get(name, ()):
-            if type(slot.owner).forward is not getattr(base, "forward", None):
+    owner = type(found.owner).__name__
+    for name, base in class_names(found.owner).items():
+        if found.attribute in SEQUENCE_NORMS.get(name, ()):
+            if type(found.owner).forward is not getattr(base, "forward", None):
                 return f"{owner} has a forward of its own, which may use its norms otherwise: say so with also"
-            if isinstance(slot.owner, nn.TransformerEncoder) and owner_batch_first(slot.owner) is None:
+            if isinstance(found.owner, nn.TransformerEncoder) and owner_batch_first(found.owner) is None:
                 return "the layers of this TransformerEncoder do not say whether they are batch first: say so with also"
             return ""
     return f"not known to act on token sequences in {owner}: say so with also"

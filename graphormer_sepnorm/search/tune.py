@@ -133,13 +133,8 @@ def tune(
             load_split(str(out / TABLE), split, config.model.encodings)  # into the cache, once for all trials
         with storage_problems(folder.study):
             study = open_study(folder.study, config)
-            if not compared(folder):
-                Search(study, folder, config, places, limits).run()
-            elif len(ended(study)) < limits.trials:
-                raise InputError(
-                    f"{folder} was compared on the test split after {len(ended(study))} trials: more trials would be "
-                    "chosen by it; begin another --out, with --no-compare to leave the test split for later"
-                )
+            check_not_compared(study, folder, limits)
+            Search(study, folder, config, places, limits).run()
             result = summary(study, folder, config)
             draw(study, folder, config)
         if compare:
@@ -156,9 +151,13 @@ def definition(config: Config, options: TableOptions, places: Mapping[str, Range
     }
 
 
-def compared(folder: StudyFolder) -> bool:
-    """Whether the comparison on the test split was begun."""
-    return folder.best_run.path.exists()
+def check_not_compared(study: Study, folder: StudyFolder, limits: SearchLimits) -> None:
+    """Raises InputError if trials are wanted after the comparison on the test split has begun."""
+    if folder.best_run.path.exists() and len(ended(study)) < limits.trials:
+        raise InputError(
+            f"{folder} was compared on the test split after {len(ended(study))} trials: more trials would be "
+            "chosen by it; begin another --out, with --no-compare to leave the test split for later"
+        )
 
 
 class Search:
@@ -190,7 +189,6 @@ class Search:
     def run(self) -> None:
         """Trains until the limits are reached; raises InputError as ``finish``."""
         give_up_running(self.study)
-        self.enqueue_recipe()
         seconds = self.limits.seconds
         end = math.inf if seconds is None else time.monotonic() + seconds
         bar = tqdm(total=self.limits.trials, initial=len(ended(self.study)), unit=" trials", disable=None)
@@ -206,12 +204,6 @@ class Search:
                 process.kill()
         give_up_running(self.study)
 
-    def enqueue_recipe(self) -> None:
-        """Lets the recipe itself be the next trial, unless it was tried."""
-        own = {name: value for name, value in values_of(self.config).items() if name in self.places}
-        if not any(trial.params == own for trial in ended(self.study)) and not trials_in(self.study, "WAITING"):
-            self.study.enqueue_trial(own)
-
     def start_trials(self) -> bool:
         """Begins as many trials as are wanted and can run; returns whether any is running."""
         wanted = self.limits.trials - len(ended(self.study))
@@ -222,11 +214,15 @@ class Search:
         return bool(self.running)
 
     def ask(self) -> tuple[Trial, Config]:
-        """A new trial and its config.
+        """A new trial and its config: the recipe itself if it was not tried, otherwise what the ended ones suggest.
 
         Each draws from random numbers of its own, so that a search that goes on, one trial at a time, draws the same
         values as one that was never stopped.
         """
+        recipe = {name: value for name, value in values_of(self.config).items() if name in self.places}
+        tried = trials_in(self.study, "COMPLETE", "PRUNED", "RUNNING")
+        if not any(trial.params == recipe for trial in tried) and not trials_in(self.study, "WAITING"):
+            self.study.enqueue_trial(recipe)
         number = len(ended(self.study)) + len(self.running)
         seed = np.random.SeedSequence((self.config.train.seed, number)).generate_state(1)
         self.study.sampler = TPESampler(seed=int(seed[0]))

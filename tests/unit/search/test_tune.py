@@ -9,6 +9,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from optuna import TrialPruned
 
 from graphormer_sepnorm.config import Config, TrainConfig, read_config
 from graphormer_sepnorm.datasets.benchmarks import sample_table
@@ -50,7 +51,9 @@ class Here:
             self.theirs.send("over")
 
     def outcome(self):
-        return self.ending
+        if isinstance(self.ending, TrialPruned | InputError | TrialKilled | None):
+            return self.ending
+        raise self.ending
 
     def kill(self):
         self.connection.close()
