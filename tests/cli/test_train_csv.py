@@ -207,7 +207,7 @@ def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules
 
 @pytest.fixture
 def few_trees(monkeypatch):
-    monkeypatch.setattr(baseline.fit_forest, "__defaults__", (20,))
+    monkeypatch.setattr(baseline.fit_forest, "__defaults__", (20, None))
 
 
 @pytest.mark.slow
