@@ -28,7 +28,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.run_writer import Recorder, training_alone
+from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
 
 # What the curves show: defined for every fold, also for one of a single class.
@@ -138,7 +138,7 @@ def of_fold(config: Config, labels: Labels, number: int) -> Config:
 def train(run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting) -> None:
     """Trains a network to its last epoch in a run folder; ``val`` is for the curves only."""
     with training_alone(run, setting.resume):
-        recorder = Recorder(LastEpochTrainer(config, learnt, val, setting.verbose), run, setting.verbose)
+        recorder = RunWriter(LastEpochTrainer(config, learnt, val, setting.verbose), run, setting.verbose)
         if setting.resume:
             recorder.resume()
         recorder.train()
