@@ -23,6 +23,7 @@ MODULES = {
     "TrainConfig": "config",
     "base": "recipes",
     "best": "recipes",
+    "load_model": "table_model.load",
     "separate_norms": "layers.separate",
     "slim": "recipes",
 }
@@ -42,6 +43,7 @@ __all__ = [
     "__version__",
     "base",
     "best",
+    "load_model",
     "separate_norms",
     "slim",
 ]
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
     from graphormer_sepnorm.layers.separate import separate_norms
     from graphormer_sepnorm.recipes import base, best, slim
+    from graphormer_sepnorm.table_model.load import load_model
 else:
 
     def __getattr__(name: str) -> object:

@@ -101,7 +101,7 @@ fine_tuned = variant(foundation_small, dropout=0.1)
 
 FINE_TUNING = TrainConfig(
     epochs=8,
-    min_updates=400,
+    min_updates=200,
     batch_size=32,
     lr=1e-3,
     weight_decay=0.05,

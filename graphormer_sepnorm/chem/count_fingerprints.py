@@ -12,7 +12,7 @@ from rdkit.Chem import rdFingerprintGenerator
 from scipy.sparse import csr_array, vstack
 
 from graphormer_sepnorm.chem.fingerprints import SIZE
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 
 LARGEST_COUNT = np.iinfo(np.uint16).max
 KINDS = ("morgan", "feature-morgan", "atom-pairs", "torsions")
@@ -39,8 +39,8 @@ def counts_of(mol: Chem.Mol) -> csr_array:
     return csr_array((values, places.astype(np.int32), np.array([0, len(places)], np.int32)), shape=(1, len(row)))
 
 
-def count_fingerprints(smiles: Sequence[str | None]) -> csr_array:
-    """The counts of molecules: uint16 [M, KINDS x SIZE]; raises InputError for a SMILES that cannot be read."""
+def count_fingerprints(molecules: Sequence[Molecule]) -> csr_array:
+    """The counts of molecules: uint16 [M, KINDS x SIZE]; raises InputError for one that cannot be read."""
     width = len(KINDS) * SIZE
-    rows = [counts_of(read_smiles(text)) for text in smiles]
+    rows = [counts_of(molecule_of(molecule)) for molecule in molecules]
     return csr_array(vstack(rows, format="csr")) if rows else csr_array((0, width), dtype=np.uint16)

@@ -104,11 +104,60 @@ class Reader(Protocol[Result]):
         device: where it computes.
     """
 
-    models: list[tuple[Network, Config]]
     featurizer: str
-    device: torch.device
+
+    @property
+    def models(self) -> list[tuple[Network, Config]]: ...
+
+    @property
+    def device(self) -> torch.device: ...
 
     def compute(self, molecules: Molecules) -> Result: ...
+
+
+class PredictingModel(Reader[Predictions], Protocol):
+    """What commands, page and library ask for predictions.
+
+    Attributes:
+        kind: of the task.
+        targets: names of what is predicted.
+        trust: what is known of the training molecules and of errors; None: nothing.
+        gives_spread: whether predictions have a standard deviation.
+        is_combined: whether any network is not all that makes the predictions.
+        digest: of what predictions depend on apart from the networks.
+        embedder: in whose space distances to the training molecules are measured.
+        outputs: what networks compute of each molecule.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def targets(self) -> tuple[str, ...]: ...
+
+    @property
+    def trust(self) -> Trust | None: ...
+
+    @property
+    def gives_spread(self) -> bool: ...
+
+    @property
+    def is_combined(self) -> bool: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def embedder(self) -> "Embedder": ...
+
+    @property
+    def outputs(self) -> "list[Output]": ...
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
+        """What is said of the molecules, from the ``outputs`` [M, width] of the networks."""
+
+    def to(self, device: torch.device) -> "PredictingModel":
+        """The same on another device."""
 
 
 class Predictor:
@@ -139,6 +188,20 @@ class Predictor:
         shape = models[0][0].config
         if (forest and forest.targets != shape.num_tasks) or (trust and not trust.fits(shape.num_tasks, shape.width)):
             raise InputError("the forest or the trust file in the run folder was made for models of another shape")
+
+    @property
+    def gives_spread(self) -> bool:
+        """Whether predictions have a standard deviation."""
+        return len(self.models) > 1
+
+    @property
+    def embedder(self) -> "Embedder":
+        """In whose space distances to the training molecules are measured."""
+        return Embedder(*self.models[0])
+
+    def to(self, device: torch.device) -> "Predictor":
+        """The same on another device; its networks are moved."""
+        return Predictor([(model.to(device), config) for model, config in self.models], self.forest, self.trust)
 
     @property
     def is_combined(self) -> bool:
@@ -210,12 +273,12 @@ class Comparer:
         InputError: that is not known of them.
     """
 
-    def __init__(self, predictor: Predictor):
+    def __init__(self, predictor: PredictingModel):
         if predictor.trust is None or not len(predictor.trust.domain.embeddings):
             raise InputError(f"--domain: {NO_TRUST}")
         self.predictor = predictor
         self.domain = predictor.trust.domain
-        self.embedder = Embedder(*predictor.models[0])
+        self.embedder = predictor.embedder
         self.models, self.featurizer, self.device = predictor.models, predictor.featurizer, predictor.device
 
     def compute(self, molecules: Molecules) -> Predictions:

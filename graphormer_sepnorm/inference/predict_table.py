@@ -6,22 +6,19 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-import numpy as np
-
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import NO_TRUST, Comparer, Predictions, Predictor
+from graphormer_sepnorm.inference.columns import Columns
+from graphormer_sepnorm.inference.predict import Comparer, PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import as_csv, is_standard_output, write_table
-from graphormer_sepnorm.inference.trust import Intervals
 from graphormer_sepnorm.runs.zoo import shipped_models
-from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name, with_free_names
-from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 def predict_table(
-    predictor: Predictor,
+    predictor: PredictingModel,
     source: str | Sequence[str],
     out: Path,
     smiles_column: str | None = None,
@@ -51,27 +48,13 @@ def predict_table(
     suffix = ".csv" if is_standard_output(out) else out.suffix.lower()
     if suffix not in DELIMITERS:
         raise InputError(f"predictions are written as {' or '.join(DELIMITERS)}, not as {out.suffix or out.name!r}")
-    if interval is not None:
-        known_intervals(predictor).half_widths(interval, np.zeros((1, len(predictor.targets))))
+    columns = Columns(predictor, interval, domain)
     reader = Comparer(predictor) if domain else predictor
     unfamiliar: Counter[str] = Counter()
-    layout = partial(PredictionLines, predictor, interval, domain, unfamiliar, DELIMITERS[suffix])
+    layout = partial(PredictionLines, columns, unfamiliar, DELIMITERS[suffix])
     options = (str(interval), str(domain), predictor.digest)
     result = write_table(reader, layout, source, out, smiles_column, delimiter, strict, resume, options)
     return {**result, "unfamiliar": unfamiliar.total() if predictor.trust else None}
-
-
-def known_intervals(predictor: Predictor) -> Intervals:
-    """The intervals of a predictor; raises InputError if it has none."""
-    if TASKS[predictor.kind].predicts_probabilities:
-        raise InputError("--interval is for models of numbers; the probabilities of two classes are calibrated instead")
-    if predictor.trust is None:
-        raise InputError(f"--interval: {NO_TRUST}")
-    if predictor.trust.intervals is None:
-        raise InputError(
-            "--interval: the model has no intervals, because a target had no labels in its validation split"
-        )
-    return predictor.trust.intervals
 
 
 def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[str]]:
@@ -106,66 +89,34 @@ def is_model(name: str) -> bool:
 
 
 class PredictionLines:
-    """The columns of the input, one per target, its spread over several models, and ``error``.
+    """The columns of the input, and those of the predictions.
 
     Args:
-        interval, domain: as ``predict_table``.
+        added: the columns of the predictions.
         unfamiliar: counts the warnings.
         columns: of the input.
     """
 
-    def __init__(
-        self,
-        predictor: Predictor,
-        interval: float | None,
-        domain: bool,
-        unfamiliar: Counter[str],
-        delimiter: str,
-        columns: list[str],
-    ):
-        self.predictor = predictor
-        self.interval = interval
-        self.domain = domain
+    def __init__(self, added: Columns, unfamiliar: Counter[str], delimiter: str, columns: list[str]):
+        self.added = added
         self.unfamiliar = unfamiliar
         self.delimiter = delimiter
         self.columns = columns
 
     def header(self) -> bytes:
-        """A name that the input has already is made another."""
-        targets = self.predictor.targets
-        added = [*targets]
-        if len(self.predictor.models) > 1:
-            added += [f"{target}_std" for target in targets]
-        if self.interval is not None:
-            added += [f"{target}_{end}" for end in ("low", "high") for target in targets]
-        if self.domain:
-            added += ["similarity", "cls_distance", "nearest", "warning"]
-        return as_csv([[*self.columns, *with_free_names([*added, "error"], self.columns)]], self.delimiter)
+        return as_csv([[*self.columns, *self.added.names(self.columns)]], self.delimiter)
 
     def encode(self, rows: list[Row], errors: list[str], predictions: Predictions) -> bytes:
         """One line per row; empty predictions where there is an error."""
-        nearest = predictions.nearness.molecule if predictions.nearness else [""] * len(rows)
-        said = zip(self.numbers(predictions).tolist(), nearest, predictions.warnings, strict=True)
+        numbers = self.added.numbers(predictions).tolist()
+        texts = list(zip(*self.added.texts(predictions), strict=True)) or [()] * len(rows)
         lines = []
-        for row, error, (numbers, molecule, warning) in zip(rows, errors, said, strict=True):
-            found = ["" if error else f"{number:.7g}" for number in numbers]
-            if self.domain:
-                found += ["", ""] if error else [molecule, warning]
-            self.unfamiliar["rows"] += bool(warning and not error)
-            lines.append([*row.fields, *found, error])
+        for row, error, values, said in zip(rows, errors, numbers, texts, strict=True):
+            found = ["" if error else f"{value:.7g}" for value in values]
+            lines.append([*row.fields, *found, *("" if error else text for text in said), error])
+        warned = (bool(text and not error) for text, error in zip(predictions.warnings, errors, strict=True))
+        self.unfamiliar["rows"] += sum(warned)
         return as_csv(lines, self.delimiter)
-
-    def numbers(self, predictions: Predictions) -> np.ndarray:
-        """The columns of numbers, in the order of the header: [M, columns]."""
-        columns = [predictions.values]
-        if len(self.predictor.models) > 1:
-            columns.append(predictions.spread)
-        if self.interval is not None:
-            half_widths = known_intervals(self.predictor).half_widths(self.interval, predictions.spread)
-            columns += [predictions.values - half_widths, predictions.values + half_widths]
-        if predictions.nearness is not None:
-            columns += [predictions.nearness.similarity[:, None], predictions.nearness.distance[:, None]]
-        return np.hstack(columns)
 
     def complete(self, grown: Path) -> Path:
         return grown

@@ -14,7 +14,7 @@ from distributed.worker import Worker
 from tqdm import tqdm
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.library.part_writer import Assignment, Options, Report, write_part
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.version import __version__
@@ -40,7 +40,7 @@ class Models(WorkerPlugin):
         name: by which the worker knows it.
     """
 
-    def __init__(self, predictor: Predictor, options: Options, device: str, name: str):
+    def __init__(self, predictor: PredictingModel, options: Options, device: str, name: str):
         self.predictor = predictor
         self.options = options
         self.device = device
@@ -57,8 +57,7 @@ class Models(WorkerPlugin):
                 "one per core"
             )
         self.compute = choose(self.device, self.options.precision)
-        models = [(model.to(self.compute.device), config) for model, config in self.predictor.models]
-        self.predictor = Predictor(models, self.predictor.forest, self.predictor.trust)
+        self.predictor = self.predictor.to(self.compute.device)
 
 
 def write_in_worker(name: str, assignment: Assignment) -> Report:

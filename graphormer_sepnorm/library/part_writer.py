@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import STRICT
-from graphormer_sepnorm.inference.predict import Predictions, Predictor, read_and_compute
+from graphormer_sepnorm.inference.predict import PredictingModel, Predictions, read_and_compute
 from graphormer_sepnorm.inference.resumable_writer import refuse_errors
 from graphormer_sepnorm.library.partitions import Batch, open_partition
 from graphormer_sepnorm.system.device import Compute
@@ -124,7 +124,7 @@ def read_report(part: Path) -> Report | None:
         return None
 
 
-def write_part(predictor: Predictor, compute: Compute, options: Options, assignment: Assignment) -> Report:
+def write_part(predictor: PredictingModel, compute: Compute, options: Options, assignment: Assignment) -> Report:
     """Computes the predictions of a partition.
 
     Args:
@@ -183,7 +183,7 @@ class Tally:
 
 
 def score(
-    predictor: Predictor, compute: Compute, batches: Iterable[Batch], strict: bool, tally: Tally
+    predictor: PredictingModel, compute: Compute, batches: Iterable[Batch], strict: bool, tally: Tally
 ) -> Iterator[tuple[Batch, Predictions, list[str], int]]:
     """Batches with their predictions, why rows could not be read, and the number of their first row, from 0."""
     for batch in batches:
@@ -203,9 +203,9 @@ class Layout:
     row in its partition, from 0.
     """
 
-    def __init__(self, predictor: Predictor, kept: pa.Schema, selection: Selection):
+    def __init__(self, predictor: PredictingModel, kept: pa.Schema, selection: Selection):
         self.selection = selection
-        self.with_spread = len(predictor.models) > 1
+        self.with_spread = predictor.gives_spread
         targets = list(predictor.targets)
         added = targets + [f"{target}_std" for target in targets if self.with_spread]
         *numbers, last = with_free_names([*added, "error" if selection.keeps_all else "row"], kept.names)

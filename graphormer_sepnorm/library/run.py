@@ -28,7 +28,7 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.inference.resumable_writer import job_digest
 from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
 from graphormer_sepnorm.library.part_writer import Assignment, Options, Report, Selection, best_rows, read_report
@@ -74,7 +74,7 @@ def as_json(manifest: Manifest) -> bytes:
 
 
 def choose_rows(
-    predictor: Predictor, by: str | None, keep_top: int | None, threshold: float | None, lowest: bool
+    predictor: PredictingModel, by: str | None, keep_top: int | None, threshold: float | None, lowest: bool
 ) -> Selection:
     """The selection by a target of the models, where there is only one by that.
 
@@ -92,7 +92,7 @@ def choose_rows(
 
 
 def predict_library(
-    predictor: Predictor,
+    predictor: PredictingModel,
     source: str,
     out: Path,
     options: Options,

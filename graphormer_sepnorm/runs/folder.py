@@ -24,6 +24,7 @@ CURVES = "curves.png"
 TEST = "test.json"
 PREDICTIONS = "predictions.csv"
 FOREST = "forest.safetensors"
+STACK = "stack.safetensors"
 TRUST = "trust.safetensors"
 CALIBRATION = "calibration.png"
 DISTANCE = "distance.png"
@@ -66,6 +67,7 @@ class RunFolder:
         self.test = path / TEST  # the test scores
         self.predictions = path / PREDICTIONS  # the test predictions, a line per molecule
         self.forest = path / FOREST  # the forest that takes part in predictions
+        self.stack = path / STACK  # how the members of a table model are put together; only its folder has it
         self.trust = path / TRUST  # intervals or calibration, and what the training molecules were like
         self.calibration_picture = path / CALIBRATION  # how far intervals or probabilities hold on the test split
         self.distance_picture = path / DISTANCE  # test errors against the distance to the training molecules

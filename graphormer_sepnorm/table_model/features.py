@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.chem.smiles import Molecule
 
 Rows = TypeVar("Rows")
 
@@ -19,23 +19,23 @@ class MoleculeFeatures:
     """Molecules with what was computed of them.
 
     Attributes:
-        smiles: M of them, all readable.
-        computed: by the function that computes them from SMILES, arrays or sparse arrays with a row per molecule.
+        molecules: M of them, read or as SMILES, all readable.
+        computed: by the function that computes them, arrays or sparse arrays with a row per molecule.
     """
 
-    smiles: Sequence[str]
-    computed: dict[Callable[[Smiles], Any], Any] = field(default_factory=dict)
+    molecules: Sequence[Molecule]
+    computed: dict[Callable[["MoleculeFeatures"], Any], Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.smiles)
+        return len(self.molecules)
 
-    def of(self, view: Callable[[Smiles], Rows]) -> Rows:
-        """What a function computes of the SMILES, from the second time on without computing."""
+    def of(self, view: Callable[["MoleculeFeatures"], Rows]) -> Rows:
+        """What a function computes of the molecules, from the second time on without computing."""
         if view not in self.computed:
-            self.computed[view] = view(self.smiles)
+            self.computed[view] = view(self)
         return self.computed[view]
 
     def take(self, rows: np.ndarray) -> "MoleculeFeatures":
         """The molecules with these numbers, and what is known of them."""
         computed = {view: values[rows] for view, values in self.computed.items()}
-        return MoleculeFeatures([self.smiles[row] for row in rows.tolist()], computed)
+        return MoleculeFeatures([self.molecules[row] for row in rows.tolist()], computed)

@@ -1,140 +1,229 @@
-"""The model of a user's table, as one object: fit, save, load, predict.
+"""The model of a user's table, as one object: save, load, predict; ``fit`` makes it.
 
-Axis letters: K members, M molecules, T targets.
+Axis letters: K members, M molecules, N training molecules, T targets.
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from pydantic import TypeAdapter, ValidationError
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import TaskConfig, first_problem
+from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
+from graphormer_sepnorm.config import Config, TaskConfig, first_problem
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.inference.predict import Embedder, Output, Predictions, calibrated, computed
+from graphormer_sepnorm.inference.trust import (
+    Trust,
+    load_trust,
+    save_trust,
+    trust_arrays,
+)
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.table_model.difficulty import INDICATORS, Difficulty, disagreement
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
-from graphormer_sepnorm.table_model.stacking import stacking_weights, weighted_mean
-from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.table_model.members.kernel import KernelMember
+from graphormer_sepnorm.table_model.stacking import combined
 
-STACK = "stack.safetensors"
 FORMAT = 1
 
 
-@dataclass(frozen=True)
+@dataclass
 class TableModel:
     """Members whose predictions are averaged by weights that were learnt out of fold.
+
+    It reads molecules as ``Predictor`` does, and commands, page and library ask it in the same way.
 
     Attributes:
         task: what is predicted.
         featurizer: name in ``FEATURIZERS`` of what reads its molecules.
         members: K of them, by their names in ``MEMBERS``.
         weights: float64 [K, T], as ``stacking_weights``.
+        trust: what the training molecules were like; intervals, or the calibration of probabilities.
+        difficulty: how large errors are expected to be, of a regression.
     """
 
     task: TaskConfig
     featurizer: str
     members: dict[str, Member]
     weights: np.ndarray
+    trust: Trust | None = None
+    difficulty: Difficulty | None = None
 
-    def by_member(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """What each member predicts: float64 [K, M, T]."""
-        return np.stack([member.predict(molecules) for member in self.members.values()])
+    @property
+    def kind(self) -> str:
+        return self.task.kind
 
-    def values(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Values, or probabilities: float64 [M, T]."""
-        return combined(self.task, self.by_member(molecules), self.weights)
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return self.task.targets
 
-    def save(self, folder: Path) -> None:
-        """Writes the members, and then how they are stacked; raises InputError if it cannot be written."""
+    @property
+    def embedder(self) -> Embedder:
+        """The network in whose space distances to the training molecules are measured."""
+        member = self.members.get("kernel") or self.members["networks"]
+        return Embedder(*member.models[0])
+
+    @property
+    def models(self) -> list[tuple[Network, Config]]:
+        """All networks that take part, with their configs."""
+        return [pair for member in self.members.values() for pair in member.models]
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedder.device
+
+    @property
+    def gives_spread(self) -> bool:
+        """Whether predictions have a standard deviation."""
+        return self.difficulty is not None or len(self.members) > 1
+
+    @property
+    def is_combined(self) -> bool:
+        """A network is not all that makes the predictions."""
+        return True
+
+    @property
+    def digest(self) -> str:
+        """Of what predictions depend on apart from the networks."""
+        arrays = {
+            f"{name}.{part}": array for name, member in self.members.items() for part, array in member.arrays().items()
+        }
+        trust = {} if self.trust is None else trust_arrays(self.trust)
+        return array_digest(arrays | self.arrays() | trust, self.facts())
+
+    @property
+    def outputs(self) -> list[Output]:
+        """What the members compute with networks."""
+        return [output for member in self.members.values() for output in member.outputs]
+
+    def to(self, device: torch.device) -> "TableModel":
+        """Moves the networks to a device, in place."""
+        for network, _ in self.models:
+            network.to(device)
+        return self
+
+    def predict(self, smiles: Smiles) -> Predictions:
+        """Predictions for some SMILES, those of the command ``predict``; what cannot be read costs its row only."""
+        return self.compute(read_molecules(self.featurizer, smiles))
+
+    def compute(self, molecules: Molecules) -> Predictions:
+        return self.predictions(molecules, computed(molecules, self.outputs))
+
+    def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
+        """What is said of molecules, from the ``outputs`` [M, width] of the networks."""
+        shape = (len(molecules.errors), len(self.targets))
+        values, spread = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
+        found = self.stacked(self.features(molecules, outputs))
+        values[molecules.rows] = calibrated(found.values, self.trust)
+        spread[molecules.rows] = found.spread
+        warnings = self.trust.domain.warnings(molecules.mols) if self.trust else [""] * len(molecules.errors)
+        return Predictions(values, spread, molecules.errors, warnings)
+
+    def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
+        """The molecules that could be read, with what networks computed of them."""
+        found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows])
+        rest = [output[molecules.rows] for output in outputs]
         for member in self.members.values():
-            member.save(folder)
-        facts = {
+            count = len(member.outputs)
+            found.computed |= member.computed(rest[:count])
+            rest = rest[count:]
+        return found
+
+    def stacked(self, molecules: MoleculeFeatures) -> "Stacked":
+        """What members predict, and what that makes together."""
+        by_member = np.stack([member.predict(molecules) for member in self.members.values()])
+        values = combined(self.task, by_member, self.weights)
+        spread = disagreement(by_member, self.weights, values)
+        if self.difficulty is not None:
+            spread = self.difficulty(spread, similarity_to_training(self.members, molecules))
+        return Stacked(by_member, values, spread)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """How the members are put together."""
+        found = {"weights": self.weights}
+        if self.difficulty is not None:
+            found |= {"difficulty": self.difficulty.coefficients, "errors": self.difficulty.errors}
+        return found
+
+    def facts(self) -> dict:
+        """What it is, as JSON."""
+        return {
             "format": FORMAT,
             "members": list(self.members),
             "task": asdict(self.task),
             "featurizer": self.featurizer,
         }
-        save_arrays(folder / STACK, {"weights": self.weights}, facts)
+
+    def save(self, folder: Path) -> None:
+        """Writes the members, and last how they are put together; raises InputError if it cannot be written."""
+        run = RunFolder(folder)
+        for member in self.members.values():
+            member.save(folder)
+        if self.trust is not None:
+            save_trust(run.trust, self.trust)
+        save_arrays(run.stack, self.arrays(), self.facts())
 
     @classmethod
     def load(cls, folder: Path) -> "TableModel":
-        """Reads what ``save`` wrote.
+        """Reads what ``save`` wrote, networks onto the device of ``device.current``.
 
         Raises:
             InputError: a file is missing or damaged, of a newer format, or names what this release does not have.
         """
-        path = folder / STACK
-        arrays, facts = load_arrays(path)
+        run = RunFolder(folder)
+        arrays, facts = load_arrays(run.stack)
         if facts.get("format") != FORMAT:
-            raise InputError(f"{path} has format {facts.get('format')!r}; this release reads format {FORMAT}")
-        names, featurizer, task = facts.get("members"), facts.get("featurizer"), read_task(facts.get("task"), path)
+            raise InputError(f"{run.stack} has format {facts.get('format')!r}; this release reads format {FORMAT}")
+        names, featurizer, task = facts.get("members"), facts.get("featurizer"), read_task(facts.get("task"), run.stack)
         if not (isinstance(names, list) and names and set(names) <= MEMBERS.keys() and featurizer in FEATURIZERS):
-            raise InputError(f"{path} names members or features that this release does not have")
-        weights = checked_array(arrays, "weights", np.float64, 2, path)
-        if weights.shape != (len(names), len(task.targets)) or not (np.isfinite(weights) & (weights >= 0)).all():
-            raise InputError(f"{path} is damaged: its weights are not those of its members")
-        return cls(task, featurizer, {name: MEMBERS[name].load(folder) for name in names}, weights)
+            raise InputError(f"{run.stack} names members or features that this release does not have")
+
+        def read(name: str, rows: int | None) -> np.ndarray:
+            array = checked_array(arrays, name, np.float64, 2, run.stack)
+            if rows not in (None, len(array)) or array.shape[1] != len(task.targets) or (array < 0).any():
+                raise InputError(f"{run.stack} is damaged: its {name} are not those of its members and targets")
+            return array
+
+        difficulty = None
+        if "difficulty" in arrays:
+            difficulty = Difficulty(read("difficulty", INDICATORS), read("errors", None))
+        weights = read("weights", len(names))
+        if not np.isfinite(weights).all():
+            raise InputError(f"{run.stack} is damaged: its weights are not numbers")
+        trust = load_trust(run.trust) if run.trust.exists() else None
+        return cls(task, featurizer, {name: MEMBERS[name].load(folder) for name in names}, weights, trust, difficulty)
 
 
 @dataclass(frozen=True)
-class FittedTable:
-    """A table model with what its members predicted for the molecules that it learnt from.
+class Stacked:
+    """What a table model predicts, before calibration.
 
     Attributes:
-        model: fitted.
-        out_of_fold: float64 [K, M, T], by members that did not see the molecule.
-        left_out: by name, why a member does not take part.
+        by_member: float64 [K, M, T].
+        values: float64 [M, T].
+        spread: float64 [M, T], the expected standard deviation of the error of a number; of a probability, that of the
+            members.
     """
 
-    model: TableModel
-    out_of_fold: np.ndarray
-    left_out: dict[str, str]
+    by_member: np.ndarray
+    values: np.ndarray
+    spread: np.ndarray
 
 
-def fit_table(
-    molecules: MoleculeFeatures,
-    labels: Labels,
-    folds: Folds,
-    featurizer: str,
-    seed: int = 0,
-    members: Iterable[str] = tuple(MEMBERS),
-) -> FittedTable:
-    """Fits members and stacks them.
-
-    Args:
-        molecules, labels: M that are learnt from.
-        folds: of them; molecules that are to stay together are in one fold.
-        featurizer: name of what reads molecules.
-        seed: of all that is drawn.
-        members: names in ``MEMBERS``; one that cannot learn from the table is left out.
-
-    Raises:
-        InputError: no member can learn from the table; the reason is that of the first.
-    """
-    fitted, left_out = {}, {}
-    for name in members:
-        try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels, folds, seed)
-        except InputError as error:
-            left_out[name] = str(error)
-    if not fitted:
-        raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
-    out_of_fold = np.stack([each.out_of_fold for each in fitted.values()])
-    weights = stacking_weights(labels, out_of_fold)
-    model = TableModel(labels.task, featurizer, {name: each.member for name, each in fitted.items()}, weights)
-    return FittedTable(model, out_of_fold, left_out)
-
-
-def combined(task: TaskConfig, predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The prediction of members [K, M, T] with weights [K, T]: float64 [M, T]; probabilities of classes add up to 1."""
-    values = weighted_mean(predictions, weights)
-    return values / values.sum(axis=1, keepdims=True) if TASKS[task.kind].adds_up else values
+def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatures) -> np.ndarray:
+    """How similar molecules are to the training molecules, as the kernel sees it: [M, N]; [M, 0] without a kernel."""
+    kernel = members.get("kernel")
+    if isinstance(kernel, KernelMember):
+        return molecules.of(kernel.reference.similarity)
+    return np.zeros((len(molecules), 0))
 
 
 def read_task(known: object, path: Path) -> TaskConfig:

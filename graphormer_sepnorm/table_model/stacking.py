@@ -5,6 +5,7 @@ Axis letters: K members, M molecules, T targets.
 
 import numpy as np
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Structures, fold_numbers
 from graphormer_sepnorm.tasks import TASKS
@@ -14,8 +15,8 @@ PRIOR_ROWS = 30.0  # as many molecules count as much as the prior
 BINDING = 1e4  # how strongly weights are held to the sum 1
 
 
-def make_folds(structures: Structures, labels: Labels, split: str, seed: int) -> Folds:
-    """``FOLDS`` folds of the kind of a split: what that holds together stays together.
+def make_folds(structures: Structures, labels: Labels, split: str, seed: int, count: int = FOLDS) -> Folds:
+    """Folds of the kind of a split: what that holds together stays together.
 
     Where the split is by a column or by time, and where its groups are fewer than two, the rows of a molecule stay
     together. A table of fewer molecules than folds has a fold for each.
@@ -25,6 +26,7 @@ def make_folds(structures: Structures, labels: Labels, split: str, seed: int) ->
         labels: of them; classes are stratified.
         split: a name in ``SPLITTERS``, "column" or "time".
         seed: of the order in which groups are taken.
+        count: of the folds.
 
     Raises:
         InputError: all rows are of one molecule.
@@ -34,7 +36,7 @@ def make_folds(structures: Structures, labels: Labels, split: str, seed: int) ->
     if len(set(groups)) < 2:
         groups = structures.keys
     strata = labels.y if labels.is_classification else None
-    return Folds(fold_numbers(groups, strata, min(FOLDS, max(2, len(set(groups)))), seed))
+    return Folds(fold_numbers(groups, strata, min(count, max(2, len(set(groups)))), seed))
 
 
 def stacking_weights(labels: Labels, out_of_fold: np.ndarray) -> np.ndarray:
@@ -68,6 +70,12 @@ def simplex_weights(errors: np.ndarray) -> np.ndarray:
     system = np.vstack([rows / scale, pull * np.eye(members), np.full((1, members), BINDING)])
     weights, _ = nnls(system, np.concatenate([np.zeros(len(rows)), pull * prior, [BINDING]]))
     return weights / weights.sum()
+
+
+def combined(task: TaskConfig, predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The prediction of members [K, M, T] with weights [K, T]: float64 [M, T]; probabilities of classes add up to 1."""
+    values = weighted_mean(predictions, weights)
+    return values / values.sum(axis=1, keepdims=True) if TASKS[task.kind].adds_up else values
 
 
 def weighted_mean(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:

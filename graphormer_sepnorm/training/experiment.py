@@ -4,6 +4,7 @@ import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forest import Forest
 from graphormer_sepnorm.inference.forward import predict_together
 from graphormer_sepnorm.inference.predict import combined, load_beside
-from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.inference.trust import Trust, spread_of_models
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions
@@ -94,7 +95,12 @@ class Scores:
     by_network: np.ndarray
     table: Path | None = None
 
-    def of(self, prediction: np.ndarray) -> "Scores":
+    @property
+    def spread(self) -> np.ndarray:
+        """[M, tasks], what the width of an interval follows: the standard deviation over the networks."""
+        return spread_of_models(self.by_network)
+
+    def of(self, prediction: np.ndarray) -> Self:
         """The scores of another prediction [M, tasks] for the same molecules."""
         scores = {
             "value": METRICS[self.task.metric](self.y, prediction),

@@ -2,6 +2,7 @@
 
 import csv
 import statistics
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,8 +45,16 @@ class Plan:
     resume: bool = False
 
 
+Training = Callable[[LabelledTable, TableOptions, Config, RunFolder, Plan], dict]
+
+
 def train_table(
-    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
+    options: TableOptions,
+    config: Config,
+    out: Path,
+    plan: Plan,
+    content: WholeTable | None = None,
+    train: Training | None = None,
 ) -> dict:
     """Trains one model on a table, or an ensemble of models.
 
@@ -55,6 +64,7 @@ def train_table(
         out: run folder of one model; of an ensemble, the folder of the run folders ``model-0``, ``model-1``, ...
         plan: what is trained.
         content: of the table, if it was read before.
+        train: what trains on the table when it is read and divided; None: ``train_labelled``.
 
     Returns:
         what ``finish_table`` returns, which ``test.json`` holds too, and the numbers of rows that were used and
@@ -66,18 +76,23 @@ def train_table(
     check_beginning(config, [RunFolder(out)], plan)
     labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
-    return train_labelled(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
+    return (train or train_labelled)(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
 
 
 def train_folds(
-    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
+    options: TableOptions,
+    config: Config,
+    out: Path,
+    plan: Plan,
+    content: WholeTable | None = None,
+    train: Training | None = None,
 ) -> dict:
     """Trains as ``train_table`` once per fold, so that every molecule is predicted by models that did not see it.
 
     Args:
         out: folder of a folder ``fold-0``, ``fold-1``, ... for each fold, and of ``predictions.csv``, where ``split``
             is the fold in which a molecule was tested.
-        options, config, plan, content: as ``train_table``; ``options.folds`` says how many folds there are.
+        options, config, plan, content, train: as ``train_table``; ``options.folds`` says how many folds there are.
 
     Returns:
         ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same of the
@@ -95,7 +110,8 @@ def train_folds(
     if distributed.rank() == 0:
         whole.begin_parts(parts)
     results = [
-        train_labelled(labelled, options, config, whole.fold(number), plan) for number, labelled in enumerate(tables)
+        (train or train_labelled)(labelled, options, config, whole.fold(number), plan)
+        for number, labelled in enumerate(tables)
     ]
     metric = config.task.metric
     result = {"metric": metric, **over_folds([result["value"] for result in results])}

@@ -46,8 +46,8 @@ def write_report(run: RunFolder, result: dict, final: Scores, looked: Looked) ->
         trust_section(run, result, final),
         distance_section(run, result, final),
         worst_section(final, looked),
-        contributions_section(run, final, looked),
-        training_section(run),
+        *(contributions_section(run, final, looked) if has_networks(run) else ()),
+        *(training_section(run) if has_networks(run) else ()),
         use_section(run, result),
     )
     targets = ", ".join(final.task.targets)
@@ -57,6 +57,10 @@ def write_report(run: RunFolder, result: dict, final: Scores, looked: Looked) ->
     )
     content = render(ReportPage(f"{run.path.name}: {targets}", summary, sections, __version__))
     write_atomically(run.report, content)
+
+
+def has_networks(run: RunFolder) -> bool:
+    return RunFolder(member_paths(run.path)[0]).weights.exists()
 
 
 def shown(value: float | None) -> str:
@@ -79,14 +83,20 @@ def forest_words(result: dict) -> str:
 
 def scores_section(run: RunFolder, result: dict, final: Scores) -> Section:
     metrics = TASKS[final.task.kind].reported
-    found = {
-        "prediction": result["scores"],
-        "networks alone": result.get("network"),
-        "random forest alone": result.get("baseline", {}).get("random_forest"),
-    }
+    found = {"prediction": result["scores"]}
+    if "members" in result:
+        found |= {f"{name} alone": scores for name, scores in result["members"].items()}
+    else:
+        found["networks alone"] = result.get("network")
+        found["random forest alone"] = result.get("baseline", {}).get("random_forest")
     rows = tuple((name, *(shown(scores.get(metric)) for metric in metrics)) for name, scores in found.items() if scores)
     networks = f"{len(final.by_network)} networks" if len(final.by_network) > 1 else "the network"
     words = ["Scores on the test molecules, means over the targets."]
+    if "weights" in result:
+        words.append(
+            "The prediction is a mean of its members. Their weights were learnt from predictions for molecules that "
+            f"they did not see: {weight_words(result['weights'])}."
+        )
     if result.get("forest_weight"):
         words.append(
             f"The prediction is the mean of {networks} and a random forest, which has a weight of "
@@ -99,6 +109,15 @@ def scores_section(run: RunFolder, result: dict, final: Scores) -> Section:
     return Section("Scores", tuple(words), (Grid(("", *metrics), rows),), tuple(pictures))
 
 
+def weight_words(weights: dict[str, dict[str, float]]) -> str:
+    """The weight of each member, of several targets as a range."""
+    words = []
+    for name, by_target in weights.items():
+        lowest, highest = (f"{choose(by_target.values()):.2f}" for choose in (min, max))
+        words.append(f"{name} {lowest}" + (f" to {highest}" if highest != lowest else ""))
+    return ", ".join(words)
+
+
 def prediction_words(task: TaskConfig) -> str:
     curves = TASKS[task.kind].predicts_probabilities
     return "ROC curves, test molecules." if curves else "Predicted against measured, test molecules."
@@ -109,7 +128,7 @@ def png(path: Path, words: str) -> Picture:
 
 
 def data_section(run: RunFolder, final: Scores) -> Section:
-    folder = member_paths(run.path)[0]
+    folder = run.path if (run.path / TABLE).exists() else member_paths(run.path)[0]
     options = json.loads((folder / TABLE).with_suffix(".json").read_bytes())["options"]
     targets = final.task.targets[:MAX_PANELS]
     rows = []
@@ -144,7 +163,7 @@ def rows_of(path: Path) -> int:
 
 def trust_section(run: RunFolder, result: dict, final: Scores) -> Section:
     trust, targets = result["trust"], final.task.targets
-    calibrated_on = f"{trust['calibrated_on']} validation molecules"
+    calibrated_on = f"{trust['calibrated_on']} {trust.get('calibrated_by', 'validation molecules')}"
     if "coverage" in trust:
         header = ("confidence", *(f"{name}: {what}" for name in targets for what in ("held", "mean width")))
         rows = tuple(
@@ -158,8 +177,8 @@ def trust_section(run: RunFolder, result: dict, final: Scores) -> Section:
             "Intervals",
             (
                 f"Intervals are learnt from the errors on {calibrated_on}. Beside each confidence stands the share of "
-                f"the test labels that lie in their interval. {UNDEFINED.capitalize()}: it needs more validation "
-                "molecules.",
+                f"the test labels that lie in their interval. {UNDEFINED.capitalize()}: it needs more of "
+                "these.",
             ),
             (Grid(header, rows),),
             (png(run.calibration_picture, "The share of test labels in their interval, by confidence."),),
@@ -229,7 +248,7 @@ def plain_picture(smiles: str) -> Picture | None:
         return None
 
 
-def contributions_section(run: RunFolder, final: Scores, looked: Looked) -> Section:
+def contributions_section(run: RunFolder, final: Scores, looked: Looked) -> tuple[Section]:
     """Of the molecules with the lowest and the highest predictions of the first target."""
     model = Graphormer.from_pretrained(member_paths(run.path)[0])
     order = np.argsort(final.prediction[:, 0], kind="stable")
@@ -245,17 +264,17 @@ def contributions_section(run: RunFolder, final: Scores, looked: Looked) -> Sect
         "What each atom adds to the prediction of the first network, by integrated gradients: for the test molecules "
         f"with the lowest and the highest predictions of {final.task.targets[0]}.",
     )
-    return Section("Contributions of atoms", words, pictures=pictures)
+    return (Section("Contributions of atoms", words, pictures=pictures),)
 
 
-def training_section(run: RunFolder) -> Section:
+def training_section(run: RunFolder) -> tuple[Section]:
     members = [RunFolder(path) for path in member_paths(run.path)]
     pictures = tuple(
         png(member.curves, f"{member.path.name}: loss and validation score")
         for member in members[:MAX_PANELS]
         if member.curves.exists()
     )
-    return Section("Training", pictures=pictures)
+    return (Section("Training", pictures=pictures),)
 
 
 def use_section(run: RunFolder, result: dict) -> Section:

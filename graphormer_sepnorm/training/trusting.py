@@ -29,7 +29,6 @@ from graphormer_sepnorm.inference.trust import (
     fit_calibration,
     fit_domain,
     fit_intervals,
-    spread_of_models,
 )
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
@@ -81,7 +80,7 @@ def fit_trust(first: FirstModel, val: Scores) -> Trust:
     if learnt == "probabilities":
         return Trust(domain, calibration=fit_calibration(val.y, val.prediction))
     if learnt == "intervals" and not np.isnan(val.y).all(axis=0).any():
-        return Trust(domain, intervals=fit_intervals(val.y, val.prediction, spread_of_models(val.by_network)))
+        return Trust(domain, intervals=fit_intervals(val.y, val.prediction, val.spread))
     return Trust(domain)
 
 
@@ -113,7 +112,7 @@ def measure(run: RunFolder, trust: Trust, test: Scores, final: Scores) -> dict:
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
     """The share of the labels in their interval and the mean width [T] each; NaN where there are no such intervals."""
     try:
-        half_widths = intervals.half_widths(confidence, spread_of_models(test.by_network))
+        half_widths = intervals.half_widths(confidence, test.spread)
     except InputError:  # too few molecules of calibration
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
     return coverage(test.y, test.prediction, half_widths), 2 * half_widths.mean(axis=0)

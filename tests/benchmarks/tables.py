@@ -18,9 +18,10 @@ import pandas as pd
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.fit import FittedTable, fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
-from graphormer_sepnorm.table_model.model import FittedTable, combined, fit_table
+from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.splits import Structures
 from graphormer_sepnorm.tasks import METRICS
@@ -53,16 +54,13 @@ def measure(path: Path, target: str, members: list[str], test: bool) -> dict:
     fitted = fit(learnt, target, members)
     seconds = round(time.perf_counter() - started, 1)
     molecules, y = (held_back, held_back[[target]]) if test else (learnt, learnt[[target]])
-    predictions = fitted.out_of_fold
-    if test:
-        predictions = fitted.model.by_member(MoleculeFeatures(molecules.smiles.tolist()))
-    scores = dict(zip(fitted.model.members, (RMSE(y.to_numpy(), each) for each in predictions), strict=True))
-    stacked = combined(fitted.model.task, predictions, fitted.model.weights)
+    found = fitted.model.stacked(MoleculeFeatures(molecules.smiles.tolist())) if test else fitted.out_of_fold
+    scores = dict(zip(fitted.model.members, (RMSE(y.to_numpy(), each) for each in found.by_member), strict=True))
     weights = dict(zip(fitted.model.members, fitted.model.weights[:, 0].round(3).tolist(), strict=True))
     return {
         "rows": len(y),
         "scored": "test" if test else "out of fold",
-        "rmse": RMSE(y.to_numpy(), stacked),
+        "rmse": RMSE(y.to_numpy(), found.values),
         **scores,
         "weights": weights,
         "seconds": seconds,
@@ -74,7 +72,8 @@ def fit(table: pd.DataFrame, target: str, members: list[str]) -> FittedTable:
     scaffolds, keys = [murcko_scaffold(text) for text in smiles], [molecule_key(text) for text in smiles]
     labels = Labels(TaskConfig("regression", "rmse", (target,)), np.array(table[[target]], np.float64))
     folds = make_folds(Structures(smiles, scaffolds, keys), labels, "column", 0)
-    return fit_table(MoleculeFeatures(smiles), labels, folds, "mol", members=members)
+    setting = Setting(foundation_config(labels.task))
+    return fit_table(MoleculeFeatures(smiles), labels, folds, setting, members)
 
 
 if __name__ == "__main__":

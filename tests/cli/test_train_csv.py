@@ -207,7 +207,7 @@ def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules
 
 @pytest.fixture
 def few_trees(monkeypatch):
-    monkeypatch.setattr(baseline.fit_forest, "__defaults__", (20,))
+    monkeypatch.setattr(baseline.fit_forest, "__defaults__", (20, None))
 
 
 @pytest.mark.slow
@@ -524,15 +524,57 @@ def test_a_split_that_says_one_division_has_no_folds(train, molecules, tmp_path)
     assert code == 2 and "--folds goes with --split scaffold" in messages and not (tmp_path / "run").exists()
 
 
+def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command, molecules, tmp_path):
+    molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
+    arguments = [
+        "--csv",
+        tmp_path / "mols.csv",
+        "--target-columns",
+        "a",
+        "--split",
+        "random",
+        "--out",
+        tmp_path / "run",
+    ]
+    code, result, messages = command("train", *arguments, "--quick")
+    assert code == 0 and list(result["members"]) == ["kernel"], messages
+    assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-6)
+    options = ["--interval", 0.8, "--domain", "-o", tmp_path / "out.csv"]
+    code, counts, messages = command("predict", tmp_path / "run", tmp_path / "mols.csv", *options)
+    assert code == 0 and counts["rows"] == 60, messages
+    found = pd.read_csv(tmp_path / "out.csv").set_index("smiles")
+    added = ["a_predicted", "a_std", "a_low", "a_high", "similarity", "cls_distance", "nearest", "warning", "error"]
+    assert list(found)[-len(added) :] == added
+    assert ((found.a_low < found.a_predicted) & (found.a_predicted < found.a_high)).all()
+    kept = pd.read_csv(tmp_path / "run" / "predictions.csv").set_index("smiles")
+    np.testing.assert_allclose(found.loc[kept.index, "a_predicted"], kept.a_predicted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--quick", "--recipe", "slim"], "--quick is for a table model"),
+        (["--quick", "--ensemble", 1], "--quick is for a table model"),
+        (["--patience", 3], "those of a table model train to their last epoch"),
+    ],
+)
+def test_what_a_table_model_does_not_have_is_refused(command, molecules, tmp_path, arguments, message):
+    molecules.to_csv(tmp_path / "mols.csv", index=False)
+    table = ["--csv", tmp_path / "mols.csv", "--target-columns", "a", "--out", tmp_path / "run"]
+    code, _, messages = command("train", *table, *arguments)
+    assert code == 2 and message in messages and not (tmp_path / "run").exists()
+
+
 @pytest.mark.slow
 def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, molecules, tmp_path, few_trees):
     molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
     arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--out", tmp_path / "run"]
     code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *arguments)
-    assert code == 0 and 0 <= result["forest_weight"] <= 1, messages
-    for member in range(3):
+    assert code == 0 and list(result["members"]) == ["kernel", "forest", "networks"], messages
+    for member in range(5):
         _, config, _ = load_model(tmp_path / "run" / f"model-{member}")
-        assert (config.train.start_from, config.train.frozen_epochs, config.train.seed) == ("foundation", 2, member)
+        assert (config.train.start_from, config.train.frozen_epochs, config.train.seed) == ("foundation", 0, member)
         assert (config.train.epochs, config.model.dropout, config.model.num_tasks) == (1, 0.1, 1)
+    assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-6)
     code, _, messages = command("train", "--recipe", "foundation", "--out", tmp_path / "sample")
     assert code == 2 and "reads 'mol' features" in messages

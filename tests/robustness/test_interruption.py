@@ -262,7 +262,8 @@ def test_an_ensemble_on_a_table_that_is_killed_before_its_first_state_goes_on(tm
     sample_table()[:300].to_csv(tmp_path / "mols.csv", index=False)
     folders = [tmp_path / "run" / f"model-{number}" for number in range(2)]
     train = ["train.py", "--csv", tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--epochs", 1]
-    train += ["--no-baseline", "--ensemble", 2, "--out", tmp_path / "run"]
+    train += ["--recipe", "slim", "--set", "model.layers=1", "--no-baseline", "--ensemble", 2]
+    train += ["--out", tmp_path / "run"]
     process = subprocess.Popen(processes.command_line(*train), **processes.surroundings())
     while not (folders[member] / CONFIG).exists():
         time.sleep(0.001)

@@ -33,7 +33,7 @@ def test_a_table_killed_at_every_write_goes_on_to_the_same_bytes(tmp_path, comma
             tiny_table.write(command, source, out, resume=record.exists())
         assert out.read_bytes() == expected
         assert [path.name for path in out.parent.iterdir() if path.name.startswith(name)] == [name]
-    assert operation > 15 and unrecorded < 4
+    assert operation > 15 and unrecorded < 5  # the lock, the record and its name
 
 
 @pytest.mark.slow

@@ -24,8 +24,10 @@ def evaluate(
     Example: graphormer-sepnorm evaluate runs/zinc --split val
     """
     with leaving_at_once():
+        from graphormer_sepnorm.runs.folder import RunFolder
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.evaluate import evaluate_table
         from graphormer_sepnorm.training.experiment import evaluate_run, evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
@@ -35,6 +37,8 @@ def evaluate(
             result = leaderboard(models, root)
         elif len(models) > 1:
             result = evaluate_together(models, split, root)
+        elif RunFolder(models[0]).stack.exists():
+            result = evaluate_table(RunFolder(models[0]), split)
         else:
             result = evaluate_run(models[0], split, root)
     print(json.dumps(result))

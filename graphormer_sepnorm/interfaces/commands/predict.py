@@ -74,9 +74,10 @@ def predict(
     Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
     """
     with leaving_at_once():
-        from graphormer_sepnorm.inference.predict import load_predictor, stripping_salts
+        from graphormer_sepnorm.inference.predict import stripping_salts
         from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.load import load_predicting_model
         from graphormer_sepnorm.tables.formats import is_library
 
     models, source = models_and_source(model_and_input)
@@ -91,7 +92,7 @@ def predict(
         if interval is not None or domain or strip_salts:
             raise InputError("--interval, --domain and --strip-salts are for one table, not for a library")
         with computing(choose("cpu")):
-            predictor = load_predictor(models)
+            predictor = load_predicting_model(models)
         library = import_library()
         selection = library.choose_rows(predictor, by, keep_top, threshold, lowest)
         options = library.Options(selection, columns and tuple(columns), smiles_column, delimiter, strict, precision)
@@ -99,7 +100,7 @@ def predict(
     else:
         refuse_options_of_library(scheduler, workers, columns, keep_top, threshold, by, lowest or None)
         with computing(choose(device, precision)):
-            predictor = load_predictor(models)
+            predictor = load_predicting_model(models)
             if strip_salts:
                 stripping_salts(predictor)
             result = predict_table(

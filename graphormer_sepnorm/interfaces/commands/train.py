@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -30,7 +31,7 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 
-MEMBERS = 3
+NETWORKS = 5  # of a table model: one per fold
 
 
 def train(
@@ -70,7 +71,7 @@ def train(
     ensemble: Annotated[
         int | None,
         typer.Option(
-            min=1, help=f"Models to train on --csv; by default {MEMBERS} of the recipe foundation, one of others."
+            min=1, help=f"Networks to train on --csv; by default {NETWORKS} of the recipe foundation, one of others."
         ),
     ] = None,
     folds: Annotated[
@@ -109,6 +110,9 @@ def train(
     start: Annotated[
         str | None, typer.Option("--from", help="Model to fine-tune under a fresh head; it sets architecture and norm.")
     ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Stop after the kernel machine of a table model: seconds, not minutes.")
+    ] = False,
     freeze: Annotated[int, typer.Option(help="First layers of --from that keep their weights.")] = 0,
 ) -> None:
     """Train a Graphormer and score its best checkpoint on the test molecules.
@@ -123,6 +127,7 @@ def train(
         from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.system.torchrun import rank
+        from graphormer_sepnorm.table_model.train import train_stack
         from graphormer_sepnorm.tables.labels import TableOptions, read_weights, read_whole, table_task, task_of_table
         from graphormer_sepnorm.tables.prepared_table import TABLE
         from graphormer_sepnorm.tables.splits import Sizes, read_sizes
@@ -165,12 +170,13 @@ def train(
             folds,
             not baseline,
             not blend,
+            quick,
         )
         if any(of_tables) or split != "scaffold":
             raise InputError(
                 "--target-columns, --smiles-column, --delimiter, --task, --metric, --loss, --target-weights, --split, "
-                "--split-column, --split-sizes, --strip-salts, --balance, --ensemble, --folds, --no-baseline and "
-                "--no-blend belong to --csv FILE"
+                "--split-column, --split-sizes, --strip-salts, --balance, --ensemble, --folds, --no-baseline, "
+                "--no-blend and --quick belong to --csv FILE"
             )
         config = dataset_config(dataset, train_config, norm, found.architecture)
     else:
@@ -188,7 +194,8 @@ def train(
         loss = loss or TASKS[guess.kind].usual_loss(metric)
         asked = (guess.classes, metric, loss, read_weights(target_weights))
         table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked, folds or 0)
-        featurizer = without_salts(FOR_TABLES) if strip_salts else FOR_TABLES
+        stripped = without_salts(FOR_TABLES)
+        featurizer = stripped if strip_salts else FOR_TABLES
         config = task_config(TABLE, featurizer, table_task(table), train_config, norm, found.architecture)
     start = start or config.train.start_from
     if start is not None:
@@ -207,11 +214,15 @@ def train(
             result = train_run(config, folder, root, resume)
         else:
             table = replace(table, seed=config.train.seed)
-            plan = Plan(ensemble or (MEMBERS if recipe == "foundation" else 1), baseline, blend, resume)
-            if folds is None:
-                result = train_table(table, config, folder, plan, content)
-            else:
-                result = train_folds(table, config, folder, plan, content)
+            stacked = recipe == "foundation" and ensemble != 1 and without_salts(config.featurizer) == stripped
+            if quick and not stacked:
+                raise InputError("--quick is for a table model: leave --recipe, --norm, --from and --ensemble out")
+            if stacked and config.train.patience:
+                raise InputError("--patience is for one network: those of a table model train to their last epoch")
+            plan = Plan(ensemble or (NETWORKS if stacked else 1), baseline, blend, resume)
+            train_one = partial(train_stack, quick=quick) if stacked else None
+            train_all = train_table if folds is None else train_folds
+            result = train_all(table, config, folder, plan, content, train_one)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
             if result["duplicates"]:

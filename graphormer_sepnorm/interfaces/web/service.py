@@ -14,7 +14,7 @@ from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import explain_rows
 from graphormer_sepnorm.inference.pictures import draw
-from graphormer_sepnorm.inference.predict import Predictor, load_predictor
+from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web.schemas import (
@@ -26,11 +26,12 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRows,
     TargetPrediction,
 )
-from graphormer_sepnorm.runs.folder import member_paths
+from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.info import describe_model, words
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
+from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tasks import TASKS
 
@@ -55,15 +56,15 @@ class PredictionService:
 
     Attributes:
         predictor: all of them.
-        explained: the one whose atom pictures are drawn.
+        explained: the one whose atom pictures are drawn; None for a model without networks.
         confidence: of the intervals.
         compute: where and how precisely to compute.
         name: what the page calls them.
         about: facts for people.
     """
 
-    predictor: Predictor
-    explained: Graphormer
+    predictor: PredictingModel
+    explained: Graphormer | None
     confidence: float
     compute: Compute
     name: str
@@ -134,7 +135,7 @@ class PredictionService:
         return answers
 
     def by_target(self, values: np.ndarray, spread: np.ndarray) -> dict[str, TargetPrediction]:
-        several = len(self.predictor.models) > 1
+        several = self.predictor.gives_spread
         return {
             target: TargetPrediction(value=value, spread=deviation if several else None)
             for target, value, deviation in zip(self.predictor.targets, values.tolist(), spread.tolist(), strict=True)
@@ -162,6 +163,8 @@ class PredictionService:
     def atoms(self, smiles: str, target: str) -> AtomContributions:
         """Contributions by integrated gradients, as ``inference.explain``; raises InputError as that."""
         read_small(smiles)
+        if self.explained is None:
+            raise InputError("this model has no network yet, so there is no picture of what atoms contribute")
         with computing(self.compute), current().arithmetic():
             explanation = explain_rows(self.explained, [smiles], target=target)[0]
         if isinstance(explanation, InputError):
@@ -187,29 +190,36 @@ def read_small(smiles: str) -> Chem.Mol:
     return mol
 
 
+def has_weights(path: Path) -> bool:
+    """Whether a path is that of a network."""
+    return path.is_file() or RunFolder(path).weights.exists()
+
+
 def load_service(
     names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
 ) -> PredictionService:
     """Loads the models.
 
     Args:
-        names: as ``load_predictor``; atom pictures are those of the first model.
+        names: as ``load_predicting_model``; atom pictures are those of the first model.
         confidence: of the intervals, where a model has them.
         device, precision: as ``choose``.
 
     Raises:
-        InputError: as ``load_predictor`` and ``choose``, or a confidence that cannot be had.
+        InputError: as ``load_predicting_model`` and ``choose``, or a confidence that cannot be had.
     """
     compute = choose(device, precision)
     first = member_paths(resolve_model(names[0]))[0]
     with computing(compute):
-        predictor = load_predictor(names)
-        explained = Graphormer.from_pretrained(first).to(compute.device)
+        predictor = load_predicting_model(names)
+        explained = Graphormer.from_pretrained(first).to(compute.device) if has_weights(first) else None
     if predictor.trust and predictor.trust.intervals:
         predictor.trust.intervals.half_widths(confidence, np.zeros((1, len(predictor.targets))))
-    described = describe_model(first)
+    described = describe_model(first) if has_weights(first) else {"architecture": "kernel machine"}
     about = {
-        name.replace("_", " "): words(name, described[name]) for name in SHOWN_OF_MODEL if described[name] is not None
+        name.replace("_", " "): words(name, described[name])
+        for name in SHOWN_OF_MODEL
+        if described.get(name) is not None
     }
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
     models = PredictionService(predictor, explained, confidence, compute, name, about)

@@ -3,5 +3,6 @@
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.forest import ForestMember
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
+from graphormer_sepnorm.table_model.members.networks import NetworksMember
 
-MEMBERS: dict[str, type[Member]] = {"kernel": KernelMember, "forest": ForestMember}
+MEMBERS: dict[str, type[Member]] = {"kernel": KernelMember, "forest": ForestMember, "networks": NetworksMember}

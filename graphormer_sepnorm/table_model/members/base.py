@@ -3,12 +3,16 @@
 Axis letters: M molecules, T targets.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
 import numpy as np
 
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.inference.predict import Output
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 
@@ -17,14 +21,14 @@ class Member(Protocol):
     """A model of a table that takes part in a table model."""
 
     @classmethod
-    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, seed: int) -> "Fitted":
+    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":
         """Fits to molecules fold by fold, and then as it will predict others.
 
         Args:
             molecules: that are learnt from; what is computed of them is kept there for other members.
             labels: of them.
             folds: in which each of them is predicted without having been seen.
-            seed: of all that is drawn.
+            setting: all else that a member may need.
 
         Raises:
             InputError: the molecules cannot be learnt from by this kind of member.
@@ -33,12 +37,43 @@ class Member(Protocol):
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Values, or probabilities: float64 [M, T]; NaN for a molecule that it cannot predict."""
 
+    @property
+    def models(self) -> list[tuple[Network, Config]]:
+        """The networks that it computes with."""
+
+    @property
+    def outputs(self) -> list[Output]:
+        """What it computes with them of every molecule."""
+
+    def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
+        """What is known of M molecules from the ``outputs`` [M, width], as ``MoleculeFeatures.computed`` has it."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What predictions depend on apart from networks."""
+
     def save(self, folder: Path) -> None:
         """Writes what was learnt into a folder; raises InputError if it cannot be written."""
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Reads what ``save`` wrote; raises InputError for what is missing or damaged."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How and where members are fitted.
+
+    Attributes:
+        config: of the networks; its seed is that of everything that is drawn.
+        folder: where what takes long is kept as it comes; None: nowhere.
+        resume: go on with what is there.
+        verbose: show progress.
+    """
+
+    config: Config
+    folder: Path | None = None
+    resume: bool = False
+    verbose: bool = False
 
 
 @dataclass(frozen=True)

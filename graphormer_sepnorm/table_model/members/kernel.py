@@ -5,6 +5,7 @@ scikit-learn fits it; what it learnt is kept as arrays, with the body that embed
 Axis letters: M molecules, N training molecules, D width of embeddings, T targets.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,15 +16,17 @@ from scipy.special import expit
 
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
 from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Embedder, compute_chunks, load_embedder
+from graphormer_sepnorm.inference.predict import Embedder, Output, compute_chunks, load_embedder
 from graphormer_sepnorm.inference.trust import Calibration, evenly, fit_calibration
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
-from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels, Target
-from graphormer_sepnorm.table_model.members.base import Fitted
+from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.similarity import gaussian, minmax
 
 BODY = "foundation"
@@ -37,22 +40,28 @@ MARGIN = 0.1  # its epsilon, in standard deviations of the labels
 ROUNDS = 3  # in which labels of which only bounds are known follow the prediction
 
 
-def counts(smiles: Smiles) -> csr_array:
-    """``count_fingerprints`` of readable molecules, of many in several processes: uint16 [M, KINDS x SIZE]."""
-    found = [part for _, part in map_chunks(count_fingerprints, in_chunks(smiles), list)]
+def counts(molecules: MoleculeFeatures) -> csr_array:
+    """``count_fingerprints`` of molecules, of many in several processes: uint16 [M, KINDS x SIZE]."""
+    found = [part for _, part in map_chunks(count_fingerprints, in_chunks(molecules.molecules), list)]
     return csr_array(vstack(found, format="csr")) if found else count_fingerprints([])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Body:
     """A pre-trained network as a source of embeddings."""
 
     embedder: Embedder
 
-    def __call__(self, smiles: Smiles) -> np.ndarray:
-        """Embeddings of readable molecules, of many in several processes: float32 [M, D]."""
-        found = [part.values for _, part in compute_chunks(self.embedder, in_chunks(smiles), list)]
-        return np.concatenate([np.empty((0, self.embedder.model.config.width), np.float32), *found])
+    def __hash__(self) -> int:
+        return id(self.embedder.model)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Body) and other.embedder.model is self.embedder.model
+
+    def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
+        """Embeddings of molecules, of many in several processes: float32 [M, D]."""
+        found = [part.values for _, part in compute_chunks(self.embedder, in_chunks(molecules.molecules), list)]
+        return np.concatenate([np.empty((0, self.embedder.width), np.float32), *found])
 
 
 @cache
@@ -60,7 +69,7 @@ def shipped_body() -> Body:
     return Body(load_embedder(BODY))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reference:
     """The training molecules, as others are compared with them.
 
@@ -133,12 +142,12 @@ class KernelMember:
     calibration: Calibration | None = None
 
     @classmethod
-    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, seed: int) -> Fitted:
+    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
         """As ``Member.fit``; raises InputError for more than ``MOST_ROWS`` molecules."""
         if len(molecules) > MOST_ROWS:
             raise InputError(f"the kernel compares all molecules with each other: {MOST_ROWS:,} at most")
         reference = Reference.of(molecules)
-        similarity = reference.similarity(molecules)
+        similarity = molecules.of(reference.similarity)
         decisions = np.empty_like(labels.y)
         for learnt, predicted in folds.parts():
             coefficients, intercept = solve(similarity[np.ix_(learnt, learnt)], labels.take(learnt))
@@ -148,19 +157,32 @@ class KernelMember:
         return Fitted(member, member.finished(decisions))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
-        return self.finished(self.reference.similarity(molecules) @ self.coefficients + self.intercept)
+        return self.finished(molecules.of(self.reference.similarity) @ self.coefficients + self.intercept)
 
     def finished(self, decisions: np.ndarray) -> np.ndarray:
         """Decisions [M, T] as values or probabilities."""
         return decisions if self.calibration is None else self.calibration(expit(decisions))
 
-    def save(self, folder: Path) -> None:
-        arrays = self.reference.arrays() | {"coefficients": self.coefficients, "intercept": self.intercept}
+    @property
+    def models(self) -> list[tuple[Network, Config]]:
+        return self.reference.body.embedder.models
+
+    @property
+    def outputs(self) -> list[Output]:
+        return [self.reference.body.embedder.output]
+
+    def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
+        return {self.reference.body: outputs[0]}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = self.reference.arrays() | {"coefficients": self.coefficients, "intercept": self.intercept}
         if self.calibration is not None:
-            arrays |= {"slope": self.calibration.slope, "shift": self.calibration.intercept}
-        body = self.reference.body.embedder
-        save_model(folder / BODY_FILE, *body.models[0], {})
-        save_arrays(folder / KERNEL, arrays, {"format": FORMAT, "width": self.reference.width})
+            found |= {"slope": self.calibration.slope, "shift": self.calibration.intercept}
+        return found
+
+    def save(self, folder: Path) -> None:
+        save_model(folder / BODY_FILE, *self.models[0], {})
+        save_arrays(folder / KERNEL, self.arrays(), {"format": FORMAT, "width": self.reference.width})
 
     @classmethod
     def load(cls, folder: Path) -> "KernelMember":
@@ -190,7 +212,7 @@ class KernelMember:
 
     def fits_together(self) -> bool:
         """Whether the shapes are those of the attributes."""
-        kept, width = self.reference, self.reference.body.embedder.model.config.width
+        kept, width = self.reference, self.reference.body.embedder.width
         molecules, targets = self.coefficients.shape
         return (
             kept.counts.shape[0] == molecules

@@ -19,7 +19,7 @@ def test_what_cannot_be_read_is_missing_and_costs_no_other():
     assert not np.isnan(rows[0]).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_value_is_infinite():
     assert not np.isinf(descriptors(["[Na+].[Cl-]", "C" * 900, "c1ccccc1"])).any()
 

@@ -1,12 +1,21 @@
 """A small table, and each member fitted to it."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import forest
+from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.train import train_stack
+from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, read_labelled, table_task
+from graphormer_sepnorm.training.own_table import Plan
+from tests.tiny import tiny_model
 
 LEARNT = 60
 
@@ -17,6 +26,13 @@ def small_forests():
         patch.setattr(forest, "TREES", 20)
         patch.setattr(forest, "TREES_PER_FOLD", 10)
         yield
+
+
+@pytest.fixture(scope="session")
+def setting() -> Setting:
+    """Networks of one layer, which train for a moment."""
+    _, config = tiny_model("mol", ("logP", "TPSA"))
+    return Setting(replace(config, train=TrainConfig(epochs=8, lr=2e-2, batch_size=16)))
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +59,29 @@ def classes(logp) -> Labels:
     y = (logp[:LEARNT] > np.median(logp[:LEARNT], axis=0)).astype(np.float64)
     y[3, 0] = np.nan
     return Labels(TaskConfig("classification", "rocauc", ("logP", "TPSA")), y)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run folder of a table model, and what it was made of."""
+
+    run: RunFolder
+    labelled: LabelledTable
+    options: TableOptions
+    config: Config
+    result: dict
+
+
+@pytest.fixture(scope="session")
+def trained(smiles, logp, setting, tmp_path_factory) -> Trained:
+    """Two networks of one layer beside the kernel and small forests, on 60 molecules."""
+    folder = tmp_path_factory.mktemp("trained")
+    pd.DataFrame({"smiles": smiles[:LEARNT], "a": logp[:LEARNT, 0]}).to_csv(folder / "in.csv", index=False)
+    options = TableOptions(str(folder / "in.csv"), ("a",), split="random")
+    _, config = tiny_model("mol", ("a",))
+    config = replace(config, task=table_task(options), train=setting.config.train)
+    labelled, run = read_labelled(options, config.featurizer), RunFolder(folder / "run")
+    return Trained(run, labelled, options, config, train_stack(labelled, options, config, run, Plan(2)))
 
 
 @pytest.fixture(scope="session")

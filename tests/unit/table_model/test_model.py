@@ -7,55 +7,48 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
-from graphormer_sepnorm.table_model.members import MEMBERS, kernel
-from graphormer_sepnorm.table_model.model import STACK, FittedTable, TableModel, combined, fit_table
+from graphormer_sepnorm.runs.folder import STACK
+from graphormer_sepnorm.table_model.fit import FittedTable, fit_table
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.model import TableModel
 
 
 @pytest.fixture(scope="module")
-def fitted(molecules, labels, folds) -> FittedTable:
-    return fit_table(molecules, labels, folds, "mol")
+def fitted(molecules, labels, folds, setting) -> FittedTable:
+    return fit_table(molecules, labels, folds, setting)
 
 
-def test_it_is_the_weighted_mean_of_its_members(fitted, molecules, labels, folds, others):
+def test_it_is_the_weighted_mean_of_its_members(fitted, molecules, labels, folds, others, setting):
     model = fitted.model
     assert list(model.members) == list(MEMBERS) and fitted.left_out == {}
     assert model.weights.shape == (len(MEMBERS), 2)
     by_member = np.stack([member.predict(others) for member in model.members.values()])
-    np.testing.assert_allclose(model.values(others), (by_member * model.weights[:, None]).sum(axis=0))
-    for name, out_of_fold in zip(MEMBERS, fitted.out_of_fold, strict=True):
-        np.testing.assert_array_equal(out_of_fold, MEMBERS[name].fit(molecules, labels, folds, 0).out_of_fold)
+    np.testing.assert_allclose(model.stacked(others).values, (by_member * model.weights[:, None]).sum(axis=0))
+    kernel_only = MEMBERS["kernel"].fit(molecules, labels, folds, setting).out_of_fold
+    np.testing.assert_array_equal(fitted.out_of_fold.by_member[list(MEMBERS).index("kernel")], kernel_only)
 
 
 def test_its_error_is_at_most_the_weighted_mean_of_those_of_its_members(fitted, labels):
     def errors(prediction: np.ndarray) -> np.ndarray:
         return np.nanmean((prediction - labels.y) ** 2, axis=0)
 
-    stacked = errors(combined(labels.task, fitted.out_of_fold, fitted.model.weights))
-    assert (
-        stacked <= (fitted.model.weights * np.stack([errors(each) for each in fitted.out_of_fold])).sum(axis=0)
-    ).all()
+    by_member = [errors(each) for each in fitted.out_of_fold.by_member]
+    stacked = errors(fitted.out_of_fold.values)
+    assert (stacked <= (fitted.model.weights * np.stack(by_member)).sum(axis=0)).all()
 
 
 def test_a_kept_model_predicts_the_same(fitted, others, tmp_path):
     fitted.model.save(tmp_path)
     loaded = TableModel.load(tmp_path)
-    np.testing.assert_array_equal(loaded.values(others), fitted.model.values(others))
+    np.testing.assert_array_equal(loaded.stacked(others).values, fitted.model.stacked(others).values)
     assert (loaded.task, loaded.featurizer) == (fitted.model.task, "mol")
 
 
-def test_a_member_that_cannot_learn_is_left_out_and_named(molecules, labels, folds, monkeypatch):
-    monkeypatch.setattr(kernel, "MOST_ROWS", 10)
-    found = fit_table(molecules, labels, folds, "mol")
-    assert list(found.model.members) == ["forest"] and "10 at most" in found.left_out["kernel"]
-    with pytest.raises(InputError, match=r"kernel: .* 10 at most"):
-        fit_table(molecules, labels, folds, "mol", members=["kernel"])
-
-
-def test_probabilities_of_classes_add_up_to_one(molecules, classes, folds, others):
+def test_probabilities_of_classes_add_up_to_one(molecules, classes, folds, others, setting):
     kinds = np.eye(3)[np.random.default_rng(0).integers(0, 3, len(molecules))]
     task = replace(classes.task, kind="multiclass", metric="rocauc", targets=("a", "b", "c"))
-    found = fit_table(molecules, replace(classes, task=task, y=kinds), folds, "mol", members=["kernel"])
-    np.testing.assert_allclose(found.model.values(others).sum(axis=1), 1)
+    found = fit_table(molecules, replace(classes, task=task, y=kinds), folds, setting, members=["kernel"])
+    np.testing.assert_allclose(found.model.stacked(others).values.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize(
@@ -90,3 +83,35 @@ def test_weights_that_are_none_are_refused(fitted, tmp_path):
 def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         TableModel.load(tmp_path)
+
+
+def test_it_reads_molecules_as_predictors_do(fitted, others):
+    smiles = [*others.molecules[:3], "C[C", None]
+    found = fitted.model.predict(smiles)
+    stacked = fitted.model.stacked(others.take(np.arange(3)))
+    np.testing.assert_allclose(found.values[:3], stacked.values, rtol=1e-4)
+    np.testing.assert_allclose(found.spread[:3], stacked.spread, rtol=1e-3)
+    assert np.isnan(found.values[3:]).all() and np.isnan(found.spread[3:]).all()
+    assert found.errors[:3] == ["", "", ""] and "not a valid SMILES" in found.errors[3]
+    assert found.values.dtype == np.float32 and fitted.model.gives_spread and fitted.model.kind == "regression"
+
+
+def test_salts_are_read_as_the_featurizer_says(fitted):
+    stripping = replace(fitted.model, featurizer="mol-without-salts")
+    with_salt, without = stripping.predict(["CCC(=O)[O-].[Na+]", "CCC(=O)[O-]"]).values
+    np.testing.assert_allclose(with_salt, without, rtol=1e-5)
+    assert np.abs(fitted.model.predict(["CCC(=O)[O-].[Na+]"]).values - without).max() > 1e-3
+
+
+def test_its_digest_changes_with_what_it_predicts(fitted):
+    other = replace(fitted.model, weights=fitted.model.weights[::-1].copy())
+    assert fitted.model.digest == replace(fitted.model).digest != other.digest
+
+
+def test_a_kept_model_keeps_what_it_is_trusted_by(fitted, tmp_path):
+    fitted.model.save(tmp_path)
+    loaded = TableModel.load(tmp_path)
+    expected, found = (model.trust.intervals.half_widths(0.8, np.ones((1, 2))) for model in (fitted.model, loaded))
+    np.testing.assert_array_equal(expected, found)
+    np.testing.assert_array_equal(loaded.difficulty.errors, fitted.model.difficulty.errors)
+    assert loaded.digest == fitted.model.digest

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -50,7 +52,7 @@ class Training(FirstModel):
     """Three training molecules and two others, with embeddings by their number of atoms."""
 
     def __init__(self):
-        super().__init__(None, None, RunFolder("nowhere"))
+        super().__init__(None, None, RunFolder(Path("nowhere")))
 
     def smiles(self, split):
         return {"train": ["CCO", "CCN", "CCC"], "test": ["CCO", "[Na+]"]}[split]

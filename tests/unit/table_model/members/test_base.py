@@ -1,6 +1,7 @@
 """The contract of members: what each of them must do."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,17 +11,18 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted
+from graphormer_sepnorm.table_model.members.networks import NetworksMember
 from tests.unit.table_model.conftest import LEARNT
 
 
 @pytest.fixture(scope="session", params=MEMBERS)
-def fitted(request, molecules, labels, folds) -> Fitted:
-    return MEMBERS[request.param].fit(molecules, labels, folds, 0)
+def fitted(request, molecules, labels, folds, setting) -> Fitted:
+    return MEMBERS[request.param].fit(molecules, labels, folds, setting)
 
 
 @pytest.fixture(scope="session", params=MEMBERS)
-def classifier(request, molecules, classes, folds) -> Fitted:
-    return MEMBERS[request.param].fit(molecules, classes, folds, 0)
+def classifier(request, molecules, classes, folds, setting) -> Fitted:
+    return MEMBERS[request.param].fit(molecules, classes, folds, setting)
 
 
 def test_it_learns_and_does_not_see_what_it_predicts_out_of_fold(fitted, labels, others, logp):
@@ -28,17 +30,21 @@ def test_it_learns_and_does_not_see_what_it_predicts_out_of_fold(fitted, labels,
     unseen = fitted.out_of_fold - labels.y
     assert fitted.out_of_fold.shape == labels.y.shape and np.isfinite(fitted.out_of_fold).all()
     assert (np.sqrt(np.nanmean(unseen**2, axis=0)) < 0.9 * deviation).all()
-    known = fitted.member.predict(MoleculeFeatures(list(others.smiles)))
+    known = fitted.member.predict(MoleculeFeatures(list(others.molecules)))
     assert known.dtype == np.float64 and known.shape == (len(others), 2)
     assert (np.sqrt(np.mean((known - logp[LEARNT : LEARNT + len(others)]) ** 2, axis=0)) < 0.9 * deviation).all()
 
 
-def test_labels_of_a_fold_do_not_change_its_predictions(fitted, molecules, labels, folds):
+def test_labels_of_a_fold_do_not_change_its_predictions(fitted, molecules, labels, folds, setting):
     changed = labels.y.copy()
     changed[folds.numbers == 1] += 100
-    again = type(fitted.member).fit(molecules, replace(labels, y=changed), folds, 0)
+    again = type(fitted.member).fit(molecules, replace(labels, y=changed), folds, setting)
     np.testing.assert_array_equal(again.out_of_fold[folds.numbers == 1], fitted.out_of_fold[folds.numbers == 1])
     assert (again.out_of_fold[folds.numbers == 0] != fitted.out_of_fold[folds.numbers == 0]).all()
+
+
+def files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def test_what_is_kept_predicts_the_same(fitted, others, tmp_path):
@@ -48,13 +54,13 @@ def test_what_is_kept_predicts_the_same(fitted, others, tmp_path):
     loaded = type(fitted.member).load(tmp_path / "a")
     loaded.save(tmp_path / "b")
     np.testing.assert_array_equal(loaded.predict(others), fitted.member.predict(others))
-    files = sorted(path.name for path in (tmp_path / "a").rglob("*") if path.is_file())
+    files = [path.relative_to(tmp_path / "a") for path in files_in(tmp_path / "a")]
     assert files and all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
 
 
 def test_a_damaged_file_is_refused(fitted, tmp_path):
     fitted.member.save(tmp_path)
-    for path in tmp_path.iterdir():
+    for path in files_in(tmp_path):
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 2])
         with pytest.raises(InputError):
@@ -87,19 +93,27 @@ def test_a_kept_classifier_predicts_the_same(classifier, others, tmp_path):
     np.testing.assert_array_equal(loaded.predict(others), classifier.member.predict(others))
 
 
-def test_a_target_without_labels_in_the_other_folds_costs_its_fold_only(fitted, molecules, labels):
+def test_a_target_without_labels_outside_a_fold_costs_that_fold_or_is_refused(fitted, molecules, labels, setting):
     y = labels.y.copy()
     y[1:, 1] = np.nan
     folds = Folds((np.arange(LEARNT) > 0).astype(np.int64))
-    found = type(fitted.member).fit(molecules, replace(labels, y=y), folds, 0)
+    if type(fitted.member) is NetworksMember:
+        with pytest.raises(InputError, match="TPSA has no labels"):
+            NetworksMember.fit(molecules, replace(labels, y=y), folds, setting)
+        return
+    found = type(fitted.member).fit(molecules, replace(labels, y=y), folds, setting)
     assert np.isfinite(found.out_of_fold[:, 0]).all()
 
 
-def test_molecules_of_little_weight_count_little(fitted, molecules, labels, others):
-    doubled = MoleculeFeatures([*molecules.smiles, *molecules.smiles])
+def test_molecules_of_little_weight_count_little_or_weights_are_refused(fitted, molecules, labels, others, setting):
+    doubled = MoleculeFeatures([*molecules.molecules, *molecules.molecules])
     y = np.concatenate([labels.y, labels.y + 50])
     weight = np.repeat([1.0, 1e-6], LEARNT)
     folds = Folds(np.tile(np.arange(LEARNT) % 3, 2))
-    found = type(fitted.member).fit(doubled, replace(labels, y=y, weight=weight), folds, 0)
+    if type(fitted.member) is NetworksMember:
+        with pytest.raises(InputError, match="no weights"):
+            NetworksMember.fit(doubled, replace(labels, y=y, weight=weight), folds, setting)
+        return
+    found = type(fitted.member).fit(doubled, replace(labels, y=y, weight=weight), folds, setting)
     deviation = np.nanstd(labels.y, axis=0)
     assert (np.abs(found.member.predict(others) - fitted.member.predict(others)).mean(axis=0) < 0.5 * deviation).all()

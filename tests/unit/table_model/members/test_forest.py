@@ -8,7 +8,7 @@ from graphormer_sepnorm.table_model.members.forest import ForestMember
 from graphormer_sepnorm.training.baseline import fit_forest
 
 
-def test_it_is_the_forest_that_tables_are_measured_against(molecules, labels, folds, others):
-    found = ForestMember.fit(molecules, labels, folds, 7).member.predict(others)
-    expected = fit_forest(forest_features(molecules.smiles), labels.y, "regression", 7, forest.TREES)
-    np.testing.assert_array_equal(found, expected.predict(forest_features(others.smiles)))
+def test_it_is_the_forest_that_tables_are_measured_against(molecules, labels, folds, others, setting):
+    found = ForestMember.fit(molecules, labels, folds, setting).member.predict(others)
+    expected = fit_forest(forest_features(molecules.molecules), labels.y, "regression", 0, forest.TREES)
+    np.testing.assert_array_equal(found, expected.predict(forest_features(others.molecules)))

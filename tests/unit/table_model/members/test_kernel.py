@@ -15,8 +15,8 @@ from graphormer_sepnorm.table_model.members.kernel import KERNEL, KernelMember, 
 
 
 @pytest.fixture(scope="module")
-def member(molecules, labels, folds) -> KernelMember:
-    return KernelMember.fit(molecules, labels, folds, 0).member
+def member(molecules, labels, folds, setting) -> KernelMember:
+    return KernelMember.fit(molecules, labels, folds, setting).member
 
 
 def test_a_training_molecule_is_like_itself_and_less_like_others(molecules):
@@ -31,38 +31,38 @@ def test_the_median_distance_by_hand():
     assert median_distance(np.zeros((3, 2))) == 1
 
 
-def test_bounds_are_learnt_from(molecules, labels, folds, member):
+def test_bounds_are_learnt_from(molecules, labels, folds, member, setting):
     """Labels of which only the bound is known pull the prediction as far as the bound."""
     y, bounds = labels.y.copy(), np.tile([-np.inf, np.inf], (*labels.y.shape, 1))
     hidden = np.argsort(np.nan_to_num(y[:, 0], nan=-np.inf))[-20:]
     bounds[hidden, 0, 0] = y[hidden, 0].min()
     y[hidden, 0] = np.nan
-    without = KernelMember.fit(molecules, replace(labels, y=y), folds, 0).member.predict(molecules)
-    known = KernelMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, 0).member.predict(molecules)
+    without = KernelMember.fit(molecules, replace(labels, y=y), folds, setting).member.predict(molecules)
+    known = KernelMember.fit(molecules, replace(labels, y=y, bounds=bounds), folds, setting).member.predict(molecules)
     assert known[hidden, 0].mean() > without[hidden, 0].mean() + 0.1
     np.testing.assert_allclose(known[:, 1], without[:, 1])
 
 
-def test_the_scale_of_labels_does_not_matter(molecules, labels, folds, member):
+def test_the_scale_of_labels_does_not_matter(molecules, labels, folds, member, setting):
     stretched = replace(labels, y=1000 * labels.y - 7)
-    found = KernelMember.fit(molecules, stretched, folds, 0).member.predict(molecules)
+    found = KernelMember.fit(molecules, stretched, folds, setting).member.predict(molecules)
     np.testing.assert_allclose((found + 7) / 1000, member.predict(molecules), rtol=1e-3, atol=1e-3)
 
 
-def test_labels_that_are_all_the_same_are_predicted(molecules, labels, folds):
-    constant = KernelMember.fit(molecules, replace(labels, y=np.full_like(labels.y, 3.0)), folds, 0)
+def test_labels_that_are_all_the_same_are_predicted(molecules, labels, folds, setting):
+    constant = KernelMember.fit(molecules, replace(labels, y=np.full_like(labels.y, 3.0)), folds, setting)
     np.testing.assert_allclose(constant.out_of_fold, 3)
 
 
-def test_one_class_is_predicted_as_far_as_its_number_allows(molecules, classes, folds):
-    ones = KernelMember.fit(molecules, replace(classes, y=np.ones_like(classes.y)), folds, 0)
+def test_one_class_is_predicted_as_far_as_its_number_allows(molecules, classes, folds, setting):
+    ones = KernelMember.fit(molecules, replace(classes, y=np.ones_like(classes.y)), folds, setting)
     assert (ones.out_of_fold > 0.5).all()
 
 
-def test_too_many_molecules_are_refused(molecules, labels, folds, monkeypatch):
+def test_too_many_molecules_are_refused(molecules, labels, folds, monkeypatch, setting):
     monkeypatch.setattr(kernel, "MOST_ROWS", 10)
     with pytest.raises(InputError, match="10 at most"):
-        KernelMember.fit(molecules, labels, folds, 0)
+        KernelMember.fit(molecules, labels, folds, setting)
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_predictions_need_no_shipped_body(member, tmp_path, monkeypatch):
     np.testing.assert_array_equal(KernelMember.load(tmp_path).predict(MoleculeFeatures(["CCO", "c1ccccc1O"])), expected)
 
 
-def test_similar_molecules_decide(molecules):
+def test_similar_molecules_decide(molecules, setting):
     """Of alcohols and benzenes the label of a new one is nearer to that of its kind."""
     smiles = [*("C" * n + "O" for n in range(1, 9)), *("C" * n + "c1ccccc1" for n in range(1, 9))]
     y = np.repeat([[1.0], [5.0]], 8, axis=0)
     task = TaskConfig("regression", "mae", ("y",))
-    found = KernelMember.fit(MoleculeFeatures(smiles), Labels(task, y), Folds(np.arange(16) % 4), 0)
+    found = KernelMember.fit(MoleculeFeatures(smiles), Labels(task, y), Folds(np.arange(16) % 4), setting)
     assert np.abs(found.out_of_fold - y).max() < 2

@@ -1,0 +1,124 @@
+"""A table model is fitted: members out of fold and on all rows, their weights, and how far to trust the whole.
+
+Axis letters: K members, M molecules, T targets.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from graphormer_sepnorm.chem.features import FOR_TABLES
+from graphormer_sepnorm.config import Config, TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.trust import Intervals, Trust, fit_calibration, fit_domain
+from graphormer_sepnorm.recipes import RECIPES, task_config
+from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.kernel import BODY, Body
+from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
+from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
+from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.training.finetune import starting_from
+
+LEAST_SHARE = 0.1  # of the mean expected error, which every interval has room for
+
+
+@dataclass(frozen=True)
+class FittedTable:
+    """A table model with what was predicted for the molecules that it learnt from.
+
+    Attributes:
+        model: fitted.
+        out_of_fold: of these molecules, by members that did not see them.
+        left_out: by name, why a member does not take part.
+    """
+
+    model: TableModel
+    out_of_fold: Stacked
+    left_out: dict[str, str]
+
+
+def foundation_config(task: TaskConfig, seed: int = 0) -> Config:
+    """The config of networks that are fine-tuned from the foundation on a table."""
+    recipe = RECIPES["foundation"]
+    config = task_config(TABLE, FOR_TABLES, task, replace(recipe.train, seed=seed), architecture=recipe.architecture)
+    return starting_from(config, BODY)
+
+
+def fit_table(
+    molecules: MoleculeFeatures,
+    labels: Labels,
+    folds: Folds,
+    setting: Setting,
+    members: Iterable[str] = tuple(MEMBERS),
+) -> FittedTable:
+    """Fits members, weighs them, and learns how far to trust what they predict together.
+
+    Args:
+        molecules: M that are learnt from, as SMILES.
+        labels: of them.
+        folds: of them; molecules that are to stay together are in one fold.
+        setting: how and where members are fitted.
+        members: names in ``MEMBERS``; one that cannot learn from the table is left out.
+
+    Raises:
+        InputError: neither the kernel nor networks can learn from the table.
+    """
+    fitted, left_out = fit_members(molecules, labels, folds, setting, members)
+    return FittedTable(*put_together(fitted, molecules, labels, folds, setting), left_out)
+
+
+def fit_members(
+    molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, members: Iterable[str]
+) -> tuple[dict[str, Fitted], dict[str, str]]:
+    """The members that can learn from a table, and why the others cannot, by name; arguments as ``fit_table``."""
+    fitted, left_out = {}, {}
+    for name in members:
+        try:
+            fitted[name] = MEMBERS[name].fit(molecules, labels, folds, setting)
+        except InputError as error:
+            left_out[name] = str(error)
+    return fitted, left_out
+
+
+def put_together(
+    fitted: dict[str, Fitted], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
+) -> tuple[TableModel, Stacked]:
+    """The table model of fitted members, and what was predicted out of fold; arguments as ``fit_table``.
+
+    Raises:
+        InputError: neither the kernel nor networks are among the members.
+    """
+    if not fitted.keys() & {"kernel", "networks"}:
+        raise InputError("neither the kernel nor networks can learn from this table")
+    by_member = np.stack([each.out_of_fold for each in fitted.values()])
+    weights = stacking_weights(labels, by_member)
+    values = combined(labels.task, by_member, weights)
+    spread = disagreement(by_member, weights, values)
+    kept = {name: each.member for name, each in fitted.items()}
+    model = TableModel(labels.task, setting.config.featurizer, kept, weights)
+    if not labels.is_classification:
+        similarity = similarity_to_training(kept, molecules)
+        difficulty = fit_difficulty(labels.y - values, spread, similarity, folds)
+        model, spread = replace(model, difficulty=difficulty), difficulty.within(spread, similarity, folds)
+    out_of_fold = Stacked(by_member, values, spread)
+    return replace(model, trust=fit_trust(model, molecules, labels, out_of_fold)), out_of_fold
+
+
+def fit_trust(model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked) -> Trust:
+    """What the training molecules were like, and intervals or calibration by what was predicted out of fold."""
+    embeddings = molecules.of(Body(model.embedder))
+    domain = fit_domain(list(map(str, molecules.molecules)), embeddings)
+    learnt = TASKS[labels.task.kind].calibrated_by
+    if learnt == "probabilities":
+        return Trust(domain, calibration=fit_calibration(labels.y, out_of_fold.values))
+    if learnt == "intervals" and not np.isnan(labels.y).all(axis=0).any():
+        error = np.abs(labels.y - out_of_fold.values)
+        offset = LEAST_SHARE * out_of_fold.spread.mean(axis=0)
+        return Trust(domain, Intervals(np.sort(error / (out_of_fold.spread + offset), axis=0), offset))
+    return Trust(domain)

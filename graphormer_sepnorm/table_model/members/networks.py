@@ -1,0 +1,150 @@
+"""Networks that are fine-tuned on a table, one per fold: each learns from the other folds, and all predict together.
+
+No molecule is set aside to choose an epoch: the last one counts.
+
+Axis letters: R networks, M molecules, T targets.
+"""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.chem.features import read_graphs, read_molecules
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.inference.forward import predict_together
+from graphormer_sepnorm.inference.predict import Output, computed, prediction_of
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.system.device import autocast, current
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
+from graphormer_sepnorm.training.trainer import Epoch, Trainer
+
+# What the curves show: defined for every fold, also for one of a single class.
+CURVE_METRIC = {"regression": "mae", "classification": "logloss", "multiclass": "multiclass-logloss"}
+
+
+class LastEpochTrainer(Trainer):
+    """A trainer whose last epoch is the best: the molecules that it is evaluated on choose nothing."""
+
+    def run_epoch(self, epoch: int) -> Epoch:
+        found = super().run_epoch(epoch)
+        self.progress.best_epoch = epoch
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class NetworksMember:
+    """The networks of all folds.
+
+    Attributes:
+        networks: R of them in evaluation mode, each with the config and the facts of its training.
+    """
+
+    networks: list[tuple[Network, Config, dict]]
+
+    @classmethod
+    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
+        """As ``Member.fit``. Each network trains in a run folder of its own and goes on there if it is to resume.
+
+        Raises:
+            InputError: as ``Trainer``, or weights of molecules, which networks cannot learn by.
+        """
+        if labels.weight is not None:
+            raise InputError("networks learn from all molecules alike: they know no weights of molecules")
+        data = prepared(molecules, labels, setting.config)
+        out_of_fold = np.empty_like(labels.y)
+        with tempfile.TemporaryDirectory() as elsewhere:
+            whole = RunFolder(setting.folder or Path(elsewhere))
+            parts, found = Parts("model", len(folds)), []
+            whole.check_parts(parts)
+            if distributed.rank() == 0:
+                whole.begin_parts(parts)
+            for number, (learnt, predicted) in enumerate(folds.parts()):
+                run, held_back = whole.member(number), MoleculeDataset([data.take(predicted)])
+                train(
+                    run,
+                    of_fold(setting.config, labels, number),
+                    MoleculeDataset([data.take(learnt)]),
+                    held_back,
+                    setting,
+                )
+                network, config, facts = load_network(run)
+                with autocast(config.train.precision, network.cls.device):
+                    task = make_task(config.task, network.cls.device)
+                    out_of_fold[predicted] = predict_together(network, held_back, task)
+                found.append((network, config, facts))
+        return Fitted(cls(found), out_of_fold)
+
+    @property
+    def models(self) -> list[tuple[Network, Config]]:
+        return [(network, config) for network, config, _ in self.networks]
+
+    @property
+    def outputs(self) -> list[Output]:
+        return [prediction_of(network, config) for network, config in self.models]
+
+    def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
+        return {self.by_network: np.stack(outputs, axis=1)}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def by_network(self, molecules: MoleculeFeatures) -> np.ndarray:
+        """What each network predicts: float32 [M, R, T]."""
+        read = read_molecules(self.networks[0][1].featurizer, molecules.molecules)
+        return np.stack(computed(read, self.outputs), axis=1)
+
+    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
+        return molecules.of(self.by_network).mean(axis=1, dtype=np.float64)
+
+    def save(self, folder: Path) -> None:
+        RunFolder(folder).begin_parts(Parts("model", len(self.networks)))
+        for number, (network, config, facts) in enumerate(self.networks):
+            checkpoint.save_model(RunFolder(folder).member(number).weights, network, config, facts)
+
+    @classmethod
+    def load(cls, folder: Path) -> "NetworksMember":
+        runs = RunFolder(folder).members()
+        if not runs:
+            raise InputError(f"{folder} has no networks, though its model names them")
+        return cls([load_network(run) for run in runs])
+
+
+def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
+    """The molecules with their labels and the arrays of the network's encodings."""
+    graphs = read_graphs(config.featurizer, molecules.molecules)
+    bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
+    return prepare(graphs.with_targets(labels.y.astype(np.float32), bounds), config.model.encodings)
+
+
+def of_fold(config: Config, labels: Labels, number: int) -> Config:
+    """The config of the network of a fold."""
+    task = replace(labels.task, metric=CURVE_METRIC[labels.task.kind])
+    return replace(config, task=task, train=replace(config.train, seed=config.train.seed + number, patience=0))
+
+
+def train(run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting) -> None:
+    """Trains a network to its last epoch in a run folder; ``val`` is for the curves only."""
+    with training_alone(run, setting.resume):
+        recorder = RunWriter(LastEpochTrainer(config, learnt, val, setting.verbose), run, setting.verbose)
+        if setting.resume:
+            recorder.resume()
+        recorder.train()
+
+
+def load_network(run: RunFolder) -> tuple[Network, Config, dict]:
+    """A network on the device of ``device.current``, its config and its facts."""
+    network, config, facts = checkpoint.load_model(run.path)
+    return network.to(current().device), config, facts

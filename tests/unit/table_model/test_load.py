@@ -1,0 +1,70 @@
+"""Models by their names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from rdkit import Chem
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.columns import DOMAIN
+from graphormer_sepnorm.inference.predict import Predictor, load_predictor
+from graphormer_sepnorm.inference.predict_table import predict_table
+from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
+from graphormer_sepnorm.table_model.model import TableModel
+from tests.tiny import save_tiny
+from tests.unit.table_model.conftest import Trained
+
+
+def test_a_folder_with_a_stack_is_a_table_model_and_everything_else_networks(trained: Trained, tmp_path):
+    assert isinstance(load_predicting_model([str(trained.run.path)]), TableModel)
+    name = str(save_tiny(tmp_path / "old"))
+    found = load_predicting_model([name])
+    assert isinstance(found, Predictor)
+    np.testing.assert_array_equal(found.predict(["CCO"]).values, load_predictor([name]).predict(["CCO"]).values)
+
+
+def test_a_table_model_is_not_averaged_with_others(trained: Trained, tmp_path):
+    name = str(save_tiny(tmp_path / "old"))
+    with pytest.raises(InputError, match="name it without other models"):
+        load_predicting_model([name, str(trained.run.path)])
+
+
+def test_python_and_the_command_give_the_same_table(trained: Trained, tmp_path):
+    table = pd.DataFrame({"id": [1, 2, 3], "Smiles": ["CCO", "C[C", "c1ccccc1O"], "a": ["x", "y", "z"]})
+    table.to_csv(tmp_path / "in.csv", index=False)
+    predict_table(
+        load_predicting_model([str(trained.run.path)]),
+        str(tmp_path / "in.csv"),
+        tmp_path / "out.csv",
+        interval=0.8,
+        domain=True,
+    )
+    written = pd.read_csv(tmp_path / "out.csv", keep_default_na=False, na_values={"a_predicted": [""]})
+    found = load_model(trained.run.path).predict(table, interval=0.8, domain=True)
+    assert list(found) == list(written)
+    numbers = ["a_predicted", "a_std", "a_low", "a_high", "similarity", "cls_distance"]
+    expected = written[numbers].replace("", np.nan).astype(float)
+    np.testing.assert_allclose(found[numbers], expected, rtol=1e-5)
+    for name in ("id", "Smiles", "a", "nearest", "error"):
+        assert found[name].tolist() == written[name].tolist(), name
+
+
+def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):
+    model = load_model(str(trained.run.path))
+    found = model.predict(["CCO", Chem.MolFromSmiles("OCC"), None])
+    assert list(found) == ["smiles", "a", "a_std", "error"] and found.smiles.isna().tolist() == [False, False, True]
+    assert found.a[0] == pytest.approx(found.a[1], rel=1e-6) and np.isnan(found.a[2]) and found.error[2]
+    indexed = model.predict(pd.DataFrame({"structure": ["CCO"]}, index=["x"]), smiles_column="structure")
+    assert indexed.index.tolist() == ["x"] and indexed.a["x"] == pytest.approx(found.a[0], rel=1e-6)
+    assert list(model.predict([], domain=True)) == [*found.columns[:-1], *DOMAIN, "error"]
+
+
+def test_what_python_gets_wrong_is_said(trained: Trained):
+    model = load_model(str(trained.run.path))
+    for wrong, message in (("CCO", "give a list"), (pd.DataFrame({"mol": ["C"]}), "no column 'smiles'")):
+        with pytest.raises(InputError, match=message):
+            model.predict(wrong)
+    with pytest.raises(InputError, match="choose one of at most"):
+        model.predict(["CCO"], interval=0.9999)
+    with pytest.raises(InputError, match="name a model"):
+        load_model()
