@@ -132,7 +132,7 @@ def test_kept_descriptors_are_read_and_damaged_ones_computed_again(tmp_path, mon
 
 @pytest.mark.parametrize(
     ("architecture", "millions"),
-    [(foundation_mini, (0.1, 0.3)), (foundation_small, (1.0, 1.3)), (foundation_base, (2.7, 3.3))],
+    [(foundation_mini, (0.1, 0.3)), (foundation_small, (0.6, 0.9)), (foundation_base, (2.7, 3.3))],
 )
 def test_sizes(architecture, millions):
     found = FEATURIZERS["mol"]

@@ -52,7 +52,7 @@ def test_norms_are_separate_or_shared(example):
 
 
 def test_the_foundation_keeps_what_it_learnt(example):
-    """Its own norms are LayerNorm on the CLS and BatchNorm on the atoms; the atoms' becomes that of all tokens."""
+    """Its own norms are BatchNorm on the CLS and on the atoms; the atoms' becomes that of all tokens."""
     own, shared, separate = (
         example.make_model("foundation", norm) for norm in ("LayerNorm on the CLS", "ShareNorm", "SepNorm")
     )

@@ -17,7 +17,7 @@ def pretrain(
     out: Annotated[Path, typer.Option(help="Run folder to write.")],
     smiles_column: Annotated[str | None, typer.Option(help="Column of the tables; by default smiles.")] = None,
     size: Annotated[
-        Literal["mini", "small", "base"], typer.Option(help="About 0.2, 1 or 3 million parameters.")
+        Literal["mini", "small", "base"], typer.Option(help="About 0.2, 0.7 or 3 million parameters.")
     ] = "small",
     objective: Annotated[
         str, typer.Option(help="What the body learns to predict, such as descriptors.")
