@@ -53,7 +53,7 @@ class Explanation:
     baseline: float | None
 
 
-class Target:
+class ExplainedTarget:
     """One of a model's targets.
 
     Args:
@@ -161,7 +161,7 @@ def integrated_gradients(model: Graphormer, smiles: str, target: str | None = No
     Raises:
         InputError: the SMILES cannot be read, or there is no such target.
     """
-    view = Target(model, target)
+    view = ExplainedTarget(model, target)
     molecule = EmbeddedMolecule(model, smiles)
     averages = average_atom(model).expand_as(molecule.atoms)
     method = IntegratedGradients(lambda atoms: view.value(molecule.outputs(atoms)))
@@ -217,7 +217,7 @@ def attention_rollout(model: Graphormer, smiles: str, target: str | None = None)
 
     Args, Raises: as ``integrated_gradients``.
     """
-    view = Target(model, target)
+    view = ExplainedTarget(model, target)
     molecule = EmbeddedMolecule(model, smiles)
     recorded: list[RecordedAttention] = []
 
@@ -263,7 +263,7 @@ def explain_rows(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
-    Target(model, target)
+    ExplainedTarget(model, target)
     results: dict[int, Explanation | InputError] = {}
     for row, text in enumerate(looked_at(model.known_run().featurizer, smiles)):
         try:

@@ -95,8 +95,8 @@ class Embeddings:
     errors: list[str]
 
 
-class Reader(Protocol[Result]):
-    """What turns molecules into results: ``Predictor`` or ``Embedder``.
+class MoleculeModel(Protocol[Result]):
+    """Turns molecules into results: ``Predictor`` or ``Embedder``.
 
     Attributes:
         models: what it computes with, and the configs of their runs.
@@ -115,7 +115,7 @@ class Reader(Protocol[Result]):
     def compute(self, molecules: Molecules) -> Result: ...
 
 
-class PredictingModel(Reader[Predictions], Protocol):
+class PredictingModel(MoleculeModel[Predictions], Protocol):
     """What commands, page and library ask for predictions.
 
     Attributes:
@@ -313,7 +313,7 @@ class Embedder:
         return Embeddings(values, molecules.errors)
 
 
-def stripping_salts(reader: Reader) -> None:
+def stripping_salts(reader: MoleculeModel) -> None:
     """Lets a reader look at the largest organic part of each SMILES alone."""
     reader.featurizer = without_salts(reader.featurizer)
 
@@ -363,7 +363,7 @@ def pieces(graphs: Graphs) -> list[np.ndarray]:
 
 
 def compute_chunks(
-    reader: Reader[Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
+    reader: MoleculeModel[Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
 ) -> Iterator[tuple[Chunk, Result]]:
     """Computes the results of chunks of SMILES, in order; of many chunks on all cores.
 
@@ -382,7 +382,7 @@ def compute_chunks(
             yield chunk, reader.compute(molecules)
 
 
-def read_and_compute(reader: Reader[Result], compute: Compute, smiles: Smiles) -> Result:
+def read_and_compute(reader: MoleculeModel[Result], compute: Compute, smiles: Smiles) -> Result:
     """Results of a chunk, computed as the process computes that shares out the chunks."""
     with computing(compute):
         return reader.compute(read_molecules(reader.featurizer, smiles))

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Reader, Results, compute_chunks
+from graphormer_sepnorm.inference.predict import MoleculeModel, Results, compute_chunks
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import (
     behind_link,
@@ -179,7 +179,7 @@ class PartialFile:
 
 
 def write_table(
-    reader: Reader[Result],
+    reader: MoleculeModel[Result],
     layout: Callable[[list[str]], Layout[Result]],
     source: str | Sequence[str],
     out: Path,
@@ -270,7 +270,7 @@ def outcome(progress: Progress, out: Path, errors: Counter[str]) -> dict:
     }
 
 
-def job_digest(reader: Reader, source: str | Sequence[str], *settings: str | None) -> str:
+def job_digest(reader: MoleculeModel, source: str | Sequence[str], *settings: str | None) -> str:
     """A digest of weights, configs, input and settings; a pipe is not read for it."""
     digest = hashlib.sha256(json.dumps(settings).encode())
     if isinstance(source, str) and is_file(source):
@@ -280,7 +280,7 @@ def job_digest(reader: Reader, source: str | Sequence[str], *settings: str | Non
     return digest.hexdigest()
 
 
-def model_content(reader: Reader) -> Iterator[bytes]:
+def model_content(reader: MoleculeModel) -> Iterator[bytes]:
     """The configs and weights of a reader, as digests take them."""
     for model, config in reader.models:
         yield config_to_json(config).encode()
@@ -290,7 +290,7 @@ def model_content(reader: Reader) -> Iterator[bytes]:
 
 def fill(
     partial: PartialFile | StandardOutput,
-    reader: Reader[Result],
+    reader: MoleculeModel[Result],
     layout: Layout[Result],
     table: Table,
     strict: bool,

@@ -137,7 +137,7 @@ def write_part(predictor: PredictingModel, compute: Compute, options: Options, a
     tally = Tally()
     opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter)
     with opened as partition, replacing(Path(assignment.part)) as file:
-        layout = Layout(predictor, partition.schema, options.selection)
+        layout = PartColumns(predictor, partition.schema, options.selection)
         scored = (
             layout.table(batch, predictions, errors, first)
             for batch, predictions, errors, first in score(predictor, compute, partition.batches, options.strict, tally)
@@ -196,7 +196,7 @@ def score(
         yield batch, predictions, errors, first
 
 
-class Layout:
+class PartColumns:
     """The columns of a part: those kept of the input, targets, their spread over several models, and the last one.
 
     That is ``error`` where all rows are kept, as in ``predict_table``; of a selection it is ``row``, the number of the

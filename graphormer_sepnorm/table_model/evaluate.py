@@ -25,7 +25,13 @@ from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.experiment import Scores
 from graphormer_sepnorm.training.table_report import write_report
-from graphormer_sepnorm.training.trusting import MOST_COMPARED, Looked, measure, measure_distances, molecule_errors
+from graphormer_sepnorm.training.trusting import (
+    MOST_COMPARED,
+    ComparedMolecules,
+    measure,
+    measure_distances,
+    molecule_errors,
+)
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,7 @@ def predict_chunk(model: TableModel, compute: Compute, smiles: Smiles) -> Stacke
         return model.stacked(model.features(read, computed(read, model.outputs)))
 
 
-def look_at_rows(run: RunFolder, model: TableModel, test: Scores) -> Looked:
+def look_at_rows(run: RunFolder, model: TableModel, test: Scores) -> ComparedMolecules:
     """How the test molecules look to one who knows the training molecules only."""
     assert model.trust is not None
     smiles, domain = read_labels(run.path / TABLE, model.task, "test")[0], model.trust.domain
@@ -147,4 +153,6 @@ def look_at_rows(run: RunFolder, model: TableModel, test: Scores) -> Looked:
     nearest = dict(zip(compared.tolist(), molecules, strict=True))
     distance[compared] = domain.distance(Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared])))
     nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
-    return Looked(smiles, nearness, domain.warnings(mols), molecule_errors(test.task, test.y, test.prediction))
+    return ComparedMolecules(
+        smiles, nearness, domain.warnings(mols), molecule_errors(test.task, test.y, test.prediction)
+    )

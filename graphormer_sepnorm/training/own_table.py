@@ -174,7 +174,7 @@ def train_labelled(
 
 
 @dataclass(frozen=True)
-class Beside:
+class BaselineForest:
     """A forest on the training split of a table.
 
     Attributes:
@@ -193,14 +193,14 @@ class Beside:
         return np.where(np.isnan(prediction), self.means, prediction)
 
 
-def grow_beside(labelled: LabelledTable, task: TaskConfig, seed: int) -> Beside:
+def grow_beside(labelled: LabelledTable, task: TaskConfig, seed: int) -> BaselineForest:
     """Fits random forests to the training split; ``seed`` is theirs."""
     parts = [labelled.of_split(split) for split in SPLITS]
     features = table_features([row.smiles for part in parts for row in part], cache_root() / "descriptors")
     train, val, test = np.split(features, np.cumsum([len(part) for part in parts])[:-1])
     y = np.array([row.labels for row in parts[0]])
     forest = fit_forest(train, y, "classification" if TASKS[task.kind].predicts_probabilities else "regression", seed)
-    return Beside(forest, forest.predict(val), forest.predict(test), np.nanmean(y, axis=0))
+    return BaselineForest(forest, forest.predict(val), forest.predict(test), np.nanmean(y, axis=0))
 
 
 def over_folds(values: list[float]) -> dict:

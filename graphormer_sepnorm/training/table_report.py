@@ -20,7 +20,7 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.prepared_table import DUPLICATES, SKIPPED, TABLE, read_rows
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.training.experiment import Scores
-from graphormer_sepnorm.training.trusting import Looked, error_words
+from graphormer_sepnorm.training.trusting import ComparedMolecules, error_words
 from graphormer_sepnorm.version import __version__
 
 WORST = 8
@@ -28,7 +28,7 @@ EXPLAINED = 4
 UNDEFINED = "not defined"
 
 
-def write_report(run: RunFolder, result: dict, final: Scores, looked: Looked) -> None:
+def write_report(run: RunFolder, result: dict, final: Scores, looked: ComparedMolecules) -> None:
     """Writes ``report.html``.
 
     Args:
@@ -221,13 +221,13 @@ def distance_section(run: RunFolder, result: dict, final: Scores) -> Section:
     )
 
 
-def worst_section(final: Scores, looked: Looked) -> Section:
+def worst_section(final: Scores, looked: ComparedMolecules) -> Section:
     order = np.argsort(-np.nan_to_num(looked.errors, nan=-1.0), kind="stable")[:WORST]
     molecules = tuple(worst_molecule(final, looked, row) for row in order.tolist() if looked.errors[row] > 0)
     return Section("Worst predictions", ("The test molecules with the largest errors.",), molecules=molecules)
 
 
-def worst_molecule(final: Scores, looked: Looked, row: int) -> Molecule:
+def worst_molecule(final: Scores, looked: ComparedMolecules, row: int) -> Molecule:
     facts = [
         (name, f"{measured:.4g} measured, {predicted:.4g} predicted")
         for name, measured, predicted in zip(final.task.targets, final.y[row], final.prediction[row], strict=True)
@@ -248,7 +248,7 @@ def plain_picture(smiles: str) -> Picture | None:
         return None
 
 
-def contributions_section(run: RunFolder, final: Scores, looked: Looked) -> tuple[Section]:
+def contributions_section(run: RunFolder, final: Scores, looked: ComparedMolecules) -> tuple[Section]:
     """Of the molecules with the lowest and the highest predictions of the first target."""
     model = Graphormer.from_pretrained(member_paths(run.path)[0])
     order = np.argsort(final.prediction[:, 0], kind="stable")

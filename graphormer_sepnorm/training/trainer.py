@@ -24,7 +24,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.training.finetune import learning_body, start_from
 from graphormer_sepnorm.training.objectives.base import Objectives
-from graphormer_sepnorm.training.objectives.labels import Labels
+from graphormer_sepnorm.training.objectives.labels import LabelObjective
 from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.schedule import (
     epoch_batches,
@@ -87,7 +87,7 @@ class Trainer:
         train: MoleculeDataset,
         val: MoleculeDataset,
         verbose: bool = False,
-        make_objective: Objectives = Labels,
+        make_objective: Objectives = LabelObjective,
     ):
         if len(train) < 2:
             raise InputError(f"training needs at least 2 molecules, the training split has {len(train)}")

@@ -124,8 +124,8 @@ def by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float |
 
 
 @dataclass(frozen=True)
-class Looked:
-    """How the test molecules look to one who knows the training molecules alone.
+class ComparedMolecules:
+    """The test molecules, compared with the training molecules.
 
     Attributes:
         smiles: M.
@@ -140,7 +140,7 @@ class Looked:
     errors: np.ndarray
 
 
-def look_at_test(first: FirstModel, domain: Domain, final: Scores) -> Looked:
+def look_at_test(first: FirstModel, domain: Domain, final: Scores) -> ComparedMolecules:
     """Looks at the test molecules, of which ``final`` has the predictions."""
     smiles = first.smiles("test")
     mols = [read_smiles(text) for text in smiles]
@@ -151,7 +151,7 @@ def look_at_test(first: FirstModel, domain: Domain, final: Scores) -> Looked:
     distance[compared] = domain.distance(first.embeddings("test")[compared])
     errors = molecule_errors(final.task, final.y, final.prediction)
     nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
-    return Looked(smiles, nearness, domain.warnings(mols), errors)
+    return ComparedMolecules(smiles, nearness, domain.warnings(mols), errors)
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
@@ -166,7 +166,7 @@ def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> 
     return np.where(labelled.any(axis=1), np.nansum(errors, axis=1) / labelled.sum(axis=1).clip(min=1), np.nan)
 
 
-def measure_distances(run: RunFolder, task: TaskConfig, looked: Looked) -> dict:
+def measure_distances(run: RunFolder, task: TaskConfig, looked: ComparedMolecules) -> dict:
     """Draws errors against distances; returns the mean error by similarity, and how many molecules are unfamiliar."""
     similarity, errors = looked.nearness.similarity, looked.errors
     plot_errors_by_distance(errors, similarity, looked.nearness.distance, error_words(task), run.distance_picture)

@@ -35,7 +35,7 @@ from graphormer_sepnorm.datasets.store import MoleculeDataset, from_tensors, in_
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import RECIPES, Recipe
-from graphormer_sepnorm.training.objectives.labels import Labels
+from graphormer_sepnorm.training.objectives.labels import LabelObjective
 from graphormer_sepnorm.training.optimizers import make_optimizers
 from graphormer_sepnorm.training.pretrain import SIZES
 from graphormer_sepnorm.training.step import Step
@@ -53,7 +53,7 @@ def make_step(recipe: Recipe, data: MoleculeDataset, train: TrainConfig, compile
     """The trainer's updates of a model with random weights."""
     found = FEATURIZERS[FOR_TABLES]
     names = tuple(map(str, range(data.y.shape[1])))
-    objective = Labels(TaskConfig("regression", "mae", names), data, data, device)
+    objective = LabelObjective(TaskConfig("regression", "mae", names), data, data, device)
     model = Network(recipe.architecture(found.atom_sizes, found.bond_sizes, len(names))).to(device).train()
     average = AveragedModel(model) if train.averaging else None
     if compiled:

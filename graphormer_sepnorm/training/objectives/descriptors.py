@@ -14,7 +14,7 @@ from graphormer_sepnorm.dataset import cache_root
 from graphormer_sepnorm.datasets.store import locked
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.training.objectives.base import Corpus, Objectives
-from graphormer_sepnorm.training.objectives.labels import Labels
+from graphormer_sepnorm.training.objectives.labels import LabelObjective
 
 CLIP = 6.0  # standard deviations
 ABSURD = 1e6
@@ -25,7 +25,7 @@ class Descriptors:
     """Learns those of RDKit's descriptors that tell the molecules apart, in standard deviations."""
 
     title = "RDKit's descriptors"
-    objective: Objectives = Labels
+    objective: Objectives = LabelObjective
 
     def corpus(self, smiles: list[str]) -> Corpus:
         """As ``corpus_of_descriptors``; the descriptors are computed once and kept in the cache."""

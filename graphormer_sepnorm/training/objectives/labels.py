@@ -16,7 +16,7 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.tasks import make_task
 
 
-class Labels:
+class LabelObjective:
     """Learns the labels of the training split, scored by the metric of the task on those of the validation split.
 
     Args:

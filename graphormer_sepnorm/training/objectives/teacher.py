@@ -14,7 +14,7 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.training.objectives.base import Corpus, Objectives
-from graphormer_sepnorm.training.objectives.labels import Labels
+from graphormer_sepnorm.training.objectives.labels import LabelObjective
 
 CLIP = 6.0  # standard deviations
 FEWEST = 3
@@ -33,7 +33,7 @@ class Teacher:
         InputError: it is no such file.
     """
 
-    objective: Objectives = Labels
+    objective: Objectives = LabelObjective
 
     def __init__(self, path: Path):
         self.path = path

@@ -9,8 +9,8 @@ from graphormer_sepnorm.inference.trust import fit_calibration, fit_domain, fit_
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.training.experiment import Scores
 from graphormer_sepnorm.training.trusting import (
+    ComparedMolecules,
     FirstModel,
-    Looked,
     error_words,
     fit_trust,
     look_at_test,
@@ -90,7 +90,7 @@ def test_the_test_molecules_beside_the_training_molecules():
 def test_errors_by_similarity_by_hand(tmp_path):
     similarity = np.array([0.1, 0.29, 0.3, 0.95, 1.0, np.nan])
     errors = np.array([1.0, 2, 3, 4, 6, 9])
-    looked = Looked([], Nearness(similarity, [""] * 6, similarity), ["", "x", "", "y", "", ""], errors)
+    looked = ComparedMolecules([], Nearness(similarity, [""] * 6, similarity), ["", "x", "", "y", "", ""], errors)
     found = measure_distances(RunFolder(tmp_path), ONE, looked)
     by_similarity = [(part["n"], part["error"]) for part in found["error_by_similarity"]]
     assert by_similarity == [(2, 1.5), (1, 3), (0, None), (0, None), (0, None), (2, 5)]

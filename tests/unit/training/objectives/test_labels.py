@@ -10,7 +10,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.tasks import METRICS, make_task
-from graphormer_sepnorm.training.objectives.labels import Labels
+from graphormer_sepnorm.training.objectives.labels import LabelObjective
 from tests.robustness.tiny_run import tiny_config
 
 CPU = torch.device("cpu")
@@ -30,14 +30,14 @@ def network() -> Network:
 
 def test_the_scale_is_that_of_the_training_labels(splits):
     train, val = splits
-    fitted = Labels(tiny_config().task, train, val, CPU).task
+    fitted = LabelObjective(tiny_config().task, train, val, CPU).task
     np.testing.assert_allclose(fitted.mean, np.nanmean(train.y, axis=0), rtol=1e-6)
     np.testing.assert_allclose(fitted.std, np.nanstd(train.y, axis=0), rtol=1e-6)
 
 
 def test_loss_and_score_are_those_of_the_task(splits, network):
     train, val = splits
-    labels = Labels(tiny_config().task, train, val, CPU)
+    labels = LabelObjective(tiny_config().task, train, val, CPU)
     batch, task = train.batch(np.arange(9)), make_task(labels.task)
     assert labels.loss(network, batch).equal(task.loss(network(batch), batch.y))
     assert labels.score(network) == METRICS["mae"](val.y, predict_dataset(network, val, task))
@@ -47,14 +47,14 @@ def test_loss_and_score_are_those_of_the_task(splits, network):
 def test_each_label_that_is_there_counts_what_its_target_weighs(splits):
     train, val = splits
     task = replace(tiny_config().task, weights=(1.0, 0.5))
-    counts = Labels(task, train, val, CPU).counts(np.array([0, 1]))
+    counts = LabelObjective(task, train, val, CPU).counts(np.array([0, 1]))
     assert counts.tolist() == [[1.0, 0.0], [1.0, 0.5]]  # every third label of the second target is missing
 
 
 def test_what_cannot_be_learnt_or_scored_is_refused(splits):
     train, val = splits
     with pytest.raises(InputError, match="labels other than 0 and 1 in the training split"):
-        Labels(TaskConfig("classification", "rocauc", ("a", "b")), train, val, CPU)
+        LabelObjective(TaskConfig("classification", "rocauc", ("a", "b")), train, val, CPU)
 
 
 def test_predictions_that_are_not_finite_are_named(splits):
@@ -62,4 +62,4 @@ def test_predictions_that_are_not_finite_are_named(splits):
     with torch.no_grad():
         broken.head[2].bias.fill_(torch.nan)
     with pytest.raises(InputError, match=r"predictions for validation molecules \[0, 1, 2.* are not finite"):
-        Labels(tiny_config().task, *splits, CPU).score(broken)
+        LabelObjective(tiny_config().task, *splits, CPU).score(broken)
