@@ -104,7 +104,7 @@ def test_no_sentence_stands_on_two_pages():
 
 
 def test_the_readme_stays_one_screen_or_two():
-    assert len((REPOSITORY / "README.md").read_bytes()) < 7000
+    assert len((REPOSITORY / "README.md").read_bytes()) < 8_000
 
 
 def anchors(page: Path) -> set[str]:

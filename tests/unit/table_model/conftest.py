@@ -72,8 +72,8 @@ class Trained:
     result: dict
 
 
-@pytest.fixture(scope="session")
-def trained(smiles, logp, setting, tmp_path_factory) -> Trained:
+@pytest.fixture(scope="package")
+def trained(small_forests, smiles, logp, setting, tmp_path_factory) -> Trained:
     """Two networks of one layer beside the kernel and small forests, on 60 molecules."""
     folder = tmp_path_factory.mktemp("trained")
     pd.DataFrame({"smiles": smiles[:LEARNT], "a": logp[:LEARNT, 0]}).to_csv(folder / "in.csv", index=False)
