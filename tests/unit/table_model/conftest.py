@@ -20,7 +20,7 @@ from tests.tiny import tiny_model
 LEARNT = 60
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def small_forests():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest, "TREES", 20)
