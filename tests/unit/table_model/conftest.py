@@ -72,7 +72,7 @@ class Trained:
     result: dict
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def trained(small_forests, smiles, logp, setting, tmp_path_factory) -> Trained:
     """Two networks of one layer beside the kernel and small forests, on 60 molecules."""
     folder = tmp_path_factory.mktemp("trained")
