@@ -1,46 +1,90 @@
-"""Counts of what occurs in molecules, by four of RDKit's fingerprints, and how similar molecules are by them.
+"""Counts of what occurs in molecules, by eight of RDKit's fingerprints.
 
 Axis letters: M and N molecules, Z entries that are not 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem import rdFingerprintGenerator
-from scipy.sparse import csr_array, vstack
+from rdkit.Chem.rdMolDescriptors import GetFeatureInvariants
+from scipy.sparse import csr_array
 
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 
 LARGEST_COUNT = np.iinfo(np.uint16).max
-KINDS = ("morgan", "feature-morgan", "atom-pairs", "torsions")
+KINDS = (
+    "morgan",
+    "feature-morgan",
+    "atom-pairs",
+    "chiral-atom-pairs",
+    "feature-atom-pairs",
+    "torsions",
+    "avalon",
+    "erg",
+)
+PARTS_OF_ONE = 10  # ErG counts tenths
+Counter = Callable[[Chem.Mol, list[int]], np.ndarray]
 
 
 @cache
-def generators() -> tuple[rdFingerprintGenerator.FingerprintGenerator64, ...]:
-    """RDKit's generators of the ``KINDS``, all of ``SIZE`` places."""
-    features = rdFingerprintGenerator.GetMorganFeatureAtomInvGen()
+def counters() -> tuple[Counter, ...]:
+    """What counts each of the ``KINDS``, of a molecule and its feature invariants: integers [SIZE] or fewer."""
+    morgan = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE)
+    pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE)
+    chiral_pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE, includeChirality=True)
+    torsions = rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE)
     return (
-        rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE),
-        rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE, atomInvariantsGenerator=features),
-        rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE),
-        rdFingerprintGenerator.GetTopologicalTorsionGenerator(fpSize=SIZE),
+        lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol),
+        lambda mol, features: morgan.GetCountFingerprintAsNumPy(mol, customAtomInvariants=features),
+        lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol),
+        lambda mol, features: chiral_pairs.GetCountFingerprintAsNumPy(mol),
+        lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol, customAtomInvariants=features),
+        lambda mol, features: torsions.GetCountFingerprintAsNumPy(mol),
+        avalon,
+        reduced_graph,
     )
 
 
-def counts_of(mol: Chem.Mol) -> csr_array:
-    """What occurs in a molecule: uint16 [1, KINDS x SIZE]; raises InputError if RDKit fails."""
+def avalon(mol: Chem.Mol, features: list[int]) -> np.ndarray:
+    """The counts of the Avalon fingerprint: uint32 [SIZE]."""
+    from rdkit.Avalon.pyAvalonTools import GetAvalonCountFP  # its import takes a while
+
+    found = np.zeros(SIZE, np.uint32)
+    entries = GetAvalonCountFP(mol, SIZE).GetNonzeroElements()
+    found[list(entries)] = list(entries.values())
+    return found
+
+
+def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:
+    """The ErG fingerprint of the reduced graph, in tenths: uint32 [315].
+
+    Source: Stiefl et al., "ErG: 2D pharmacophore descriptions for scaffold hopping", J. Chem. Inf. Model. 2006.
+    """
+    from rdkit.Chem.rdReducedGraphs import GetErGFingerprint  # its import takes a while
+
+    return np.rint(PARTS_OF_ONE * np.asarray(GetErGFingerprint(mol))).astype(np.uint32)
+
+
+def counts_of(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
+    """Places int32 [Z] and counts uint16 [Z] of what occurs in a molecule; raises InputError if RDKit fails."""
+    row = np.zeros((len(KINDS), SIZE), np.uint32)
     with one_molecule():
-        row = np.concatenate([generator.GetCountFingerprintAsNumPy(mol) for generator in generators()])
+        features = list(GetFeatureInvariants(mol))
+        for kind, count in zip(row, counters(), strict=True):
+            found = count(mol, features)
+            kind[: len(found)] = found
     places = np.flatnonzero(row)
-    values = row[places].clip(max=LARGEST_COUNT).astype(np.uint16)
-    return csr_array((values, places.astype(np.int32), np.array([0, len(places)], np.int32)), shape=(1, len(row)))
+    return places.astype(np.int32), row.ravel()[places].clip(max=LARGEST_COUNT).astype(np.uint16)
 
 
 def count_fingerprints(molecules: Sequence[Molecule]) -> csr_array:
     """The counts of molecules: uint16 [M, KINDS x SIZE]; raises InputError for one that cannot be read."""
-    width = len(KINDS) * SIZE
     rows = [counts_of(molecule_of(molecule)) for molecule in molecules]
-    return csr_array(vstack(rows, format="csr")) if rows else csr_array((0, width), dtype=np.uint16)
+    places = np.concatenate([np.empty(0, np.int32), *(places for places, _ in rows)])
+    counts = np.concatenate([np.empty(0, np.uint16), *(counts for _, counts in rows)])
+    starts = np.cumsum([0, *(len(places) for places, _ in rows)], dtype=np.int32)
+    return csr_array((counts, places, starts), shape=(len(rows), len(KINDS) * SIZE))

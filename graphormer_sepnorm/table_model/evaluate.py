@@ -19,8 +19,8 @@ from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.members.kernel import Body
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
+from graphormer_sepnorm.table_model.reference import Body
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.experiment import Scores

@@ -18,8 +18,8 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
-from graphormer_sepnorm.table_model.members.kernel import BODY, Body
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
+from graphormer_sepnorm.table_model.reference import BODY, Body
 from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import TASKS

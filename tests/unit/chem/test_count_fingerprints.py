@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from rdkit import Chem
+from rdkit.Chem import rdFingerprintGenerator
 
 from graphormer_sepnorm.chem import count_fingerprints as count_fingerprints_module
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
@@ -9,24 +11,55 @@ from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_counts
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 
+DRUG = "C[C@H](N)C(=O)Nc1ccc(Cl)c(S(=O)(=O)N2CCOCC2)c1"
 
-def by_kind(smiles: str) -> np.ndarray:
-    return count_fingerprints([smiles]).toarray().reshape(len(KINDS), SIZE)
+
+def by_kind(smiles: str) -> dict[str, np.ndarray]:
+    return dict(zip(KINDS, count_fingerprints([smiles]).toarray().reshape(len(KINDS), SIZE), strict=True))
 
 
 def test_counts_by_hand():
     butanol = by_kind("CCCCO")
-    assert KINDS == ("morgan", "feature-morgan", "atom-pairs", "torsions")
-    assert butanol.dtype == np.uint16
-    assert butanol[2].sum() == 5 * 4 / 2, "pairs of atoms"
-    assert butanol[3].sum() == 2, "paths of four atoms"
-    np.testing.assert_array_equal(butanol[0], morgan_counts(read_smiles("CCCCO")))
+    assert len(KINDS) == 8 and butanol["morgan"].dtype == np.uint16
+    for pairs in ("atom-pairs", "chiral-atom-pairs", "feature-atom-pairs"):
+        assert butanol[pairs].sum() == 5 * 4 / 2, "pairs of atoms"
+    assert butanol["torsions"].sum() == 2, "paths of four atoms"
+    np.testing.assert_array_equal(butanol["morgan"], morgan_counts(read_smiles("CCCCO")))
 
 
-def test_feature_morgan_takes_halogens_for_each_other():
+def test_the_reduced_graph_is_counted_in_tenths():
+    """Two hydroxyls: a pair that gives, one that takes, two that do both; beside their distance 0.3 instead of 1."""
+    found = by_kind("OCCCCCO")["erg"]
+    assert sorted(found[found > 0].tolist()) == [3, 3, 3, 3, 6, 6, 10, 10, 20]
+
+
+def test_features_are_those_of_the_generator():
+    invariants = rdFingerprintGenerator.GetMorganFeatureAtomInvGen()
+    options = {"fpSize": SIZE, "atomInvariantsGenerator": invariants}
+    morgan = rdFingerprintGenerator.GetMorganGenerator(radius=2, **options)
+    pairs = rdFingerprintGenerator.GetAtomPairGenerator(**options)
+    found, mol = by_kind(DRUG), read_smiles(DRUG)
+    np.testing.assert_array_equal(found["feature-morgan"], morgan.GetCountFingerprintAsNumPy(mol))
+    np.testing.assert_array_equal(found["feature-atom-pairs"], pairs.GetCountFingerprintAsNumPy(mol))
+
+
+def test_features_take_halogens_for_each_other():
     chlorine, bromine = by_kind("Clc1ccccc1"), by_kind("Brc1ccccc1")
-    np.testing.assert_array_equal(chlorine[1], bromine[1])
-    assert (chlorine[0] != bromine[0]).any()
+    for kind in ("feature-morgan", "feature-atom-pairs"):
+        np.testing.assert_array_equal(chlorine[kind], bromine[kind])
+    assert (chlorine["morgan"] != bromine["morgan"]).any()
+
+
+def test_only_chiral_pairs_tell_mirror_images_apart():
+    left, right = by_kind("CC[C@H](N)C(=O)O"), by_kind("CC[C@@H](N)C(=O)O")
+    assert [kind for kind in KINDS if (left[kind] != right[kind]).any()] == ["chiral-atom-pairs"]
+
+
+def test_spelling_does_not_matter():
+    mol = read_smiles(DRUG)
+    spellings = Chem.MolToRandomSmilesVect(mol, 10, randomSeed=0)
+    found = count_fingerprints([DRUG, *spellings]).toarray()
+    assert (found == found[0]).all()
 
 
 def test_rows_are_those_of_the_molecules_in_order():
@@ -38,7 +71,7 @@ def test_rows_are_those_of_the_molecules_in_order():
 
 def test_a_count_too_large_is_the_largest(monkeypatch):
     monkeypatch.setattr(count_fingerprints_module, "LARGEST_COUNT", 2)
-    assert by_kind("CCCCCCCC").max() == 2
+    assert max(counts.max() for counts in by_kind("CCCCCCCC").values()) == 2
 
 
 def test_what_cannot_be_read_is_refused():

@@ -1,33 +1,44 @@
 """Similarities by hand, and as slow and plain code has them."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from graphormer_sepnorm.table_model.similarity import gaussian, minmax
+from graphormer_sepnorm.table_model import similarity
+from graphormer_sepnorm.table_model.similarity import CountIndex, gaussian
+
+
+def counts(*rows: list[float]) -> csr_array:
+    return csr_array(np.array(rows, np.float32))
 
 
 def test_minmax_by_hand():
-    first = csr_array(np.array([[1, 0, 3], [0, 0, 0]], np.uint16))
-    second = csr_array(np.array([[2, 1, 1], [1, 0, 3], [0, 0, 0]], np.uint16))
-    np.testing.assert_allclose(minmax(first, second), [[2 / 6, 1, 0], [0, 0, 0]], rtol=1e-6)
+    first = counts([1, 0, 3], [0, 0, 0])
+    index = CountIndex.of(counts([2, 1, 1], [1, 0, 3], [0, 0, 0]), 1)
+    np.testing.assert_allclose(index.similarity(first), [[2 / 6, 1, 0], [0, 0, 0]], rtol=1e-6)
 
 
-@given(st.integers(0, 1000))
-def test_minmax_is_what_it_says(seed):
+def test_kinds_count_the_same_however_much_they_count():
+    index = CountIndex.of(counts([1, 1, 90, 10]), 2)
+    assert index.similarity(counts([1, 0, 90, 10])).item() == pytest.approx((1 / 2 + 1) / 2)
+
+
+@pytest.mark.parametrize("crowded", [0.0, 0.5, 1.0])
+@given(seed=st.integers(0, 1000))
+def test_minmax_is_what_it_says(crowded, seed):
+    """Of places that few or many have, kept apart or not."""
     random = np.random.default_rng(seed)
-    first, second = (random.poisson(0.5, (rows, 20)).astype(np.uint16) for rows in (4, 6))
-    low = np.minimum(first[:, None], second).sum(axis=2)
-    high = np.maximum(first[:, None], second).sum(axis=2)
-    found = minmax(csr_array(first), csr_array(second))
+    first, second = (np.log1p(random.poisson(0.5, (rows, 3, 20))).astype(np.float32) for rows in (4, 6))
+    low = np.minimum(first[:, None], second).sum(axis=3)
+    high = np.maximum(first[:, None], second).sum(axis=3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similarity, "CROWDED", crowded)
+        patch.setattr(similarity, "ROWS_AT_ONCE", 3)
+        found = CountIndex.of(csr_array(second.reshape(6, 60)), 3).similarity(csr_array(first.reshape(4, 60)))
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, low / np.maximum(high, 1), rtol=1e-6)
-
-
-def test_large_counts_do_not_overflow():
-    largest = csr_array(np.full((1, 300), 65535, np.uint16))
-    assert minmax(largest, largest).item() == 1
+    np.testing.assert_allclose(found, (low / np.maximum(high, 1e-6)).mean(axis=2), rtol=1e-5)
 
 
 def test_gaussian_by_hand():

@@ -8,27 +8,16 @@ import pytest
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
+from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import kernel
-from graphormer_sepnorm.table_model.members.kernel import KERNEL, KernelMember, Reference, median_distance
+from graphormer_sepnorm.table_model.members.kernel import KERNEL, KernelMember
 
 
 @pytest.fixture(scope="module")
 def member(molecules, labels, folds, setting) -> KernelMember:
     return KernelMember.fit(molecules, labels, folds, setting).member
-
-
-def test_a_training_molecule_is_like_itself_and_less_like_others(molecules):
-    similarity = Reference.of(molecules).similarity(molecules)
-    np.testing.assert_allclose(np.diag(similarity), 1, atol=1e-5)
-    assert similarity.min() >= 0 and similarity.max() <= 1 + 1e-6
-    np.testing.assert_allclose(similarity, similarity.T, atol=1e-5)
-
-
-def test_the_median_distance_by_hand():
-    assert median_distance(np.array([[0.0], [1.0], [5.0]])) == 4
-    assert median_distance(np.zeros((3, 2))) == 1
 
 
 def test_bounds_are_learnt_from(molecules, labels, folds, member, setting):
@@ -75,6 +64,12 @@ def test_too_many_molecules_are_refused(molecules, labels, folds, monkeypatch, s
         ("intercept", lambda array: array[:1]),
         ("embeddings", lambda array: array[:, :-1].copy()),
         ("mean", lambda array: array[:-1]),
+        ("described", lambda array: array[:, :-1].copy()),
+        ("columns", lambda array: array + 60),
+        ("quantiles", lambda array: -array),
+        ("weights", lambda array: array[:2].copy()),
+        ("widths", lambda array: 0 * array),
+        ("widths", lambda array: array[:1]),
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(member, tmp_path, name, change):
@@ -82,15 +77,6 @@ def test_arrays_that_do_not_fit_together_are_refused(member, tmp_path, name, cha
     arrays, facts = load_arrays(tmp_path / KERNEL)
     save_arrays(tmp_path / KERNEL, {**arrays, name: change(arrays[name])}, facts)
     with pytest.raises(InputError, match=r"damaged|not what it should be"):
-        KernelMember.load(tmp_path)
-
-
-@pytest.mark.parametrize("width", [0.0, -1.0, None, "1"])
-def test_a_width_that_is_none_is_refused(member, tmp_path, width):
-    member.save(tmp_path)
-    arrays, facts = load_arrays(tmp_path / KERNEL)
-    save_arrays(tmp_path / KERNEL, arrays, {**facts, "width": width})
-    with pytest.raises(InputError, match="damaged"):
         KernelMember.load(tmp_path)
 
 
@@ -107,7 +93,7 @@ def test_predictions_need_no_shipped_body(member, tmp_path, monkeypatch):
     member.save(tmp_path)
     molecules = MoleculeFeatures(["CCO", "c1ccccc1O"])
     expected = member.predict(molecules)
-    monkeypatch.setattr(kernel, "BODY", "nothing of this name")
+    monkeypatch.setattr(reference, "BODY", "nothing of this name")
     np.testing.assert_array_equal(KernelMember.load(tmp_path).predict(MoleculeFeatures(["CCO", "c1ccccc1O"])), expected)
 
 
@@ -118,3 +104,23 @@ def test_similar_molecules_decide(molecules, setting):
     task = TaskConfig("regression", "mae", ("y",))
     found = KernelMember.fit(MoleculeFeatures(smiles), Labels(task, y), Folds(np.arange(16) % 4), setting)
     assert np.abs(found.out_of_fold - y).max() < 2
+
+
+def test_a_tiny_table_is_learnt(smiles, logp, setting):
+    """Twenty molecules, of which one has no label and one only a bound."""
+    y, bounds = logp[:20, :1].copy(), np.tile([-np.inf, np.inf], (20, 1, 1))
+    y[[3, 4]] = np.nan
+    bounds[4, 0, 1] = np.nanmin(y)
+    labels = Labels(TaskConfig("regression", "mae", ("y",)), y, bounds)
+    found = KernelMember.fit(MoleculeFeatures(smiles[:20]), labels, Folds(np.arange(20) % 5), setting)
+    assert np.isfinite(found.out_of_fold).all()
+    known = found.member.predict(MoleculeFeatures(smiles[:20]))
+    assert np.nanmean(np.abs(known - y)) < 0.5 * np.nanstd(y)
+
+
+def test_the_order_of_rows_does_not_matter(molecules, labels, folds, member, others, setting):
+    order = np.random.default_rng(0).permutation(len(molecules))
+    shuffled = MoleculeFeatures([molecules.molecules[row] for row in order])
+    again = KernelMember.fit(shuffled, labels.take(order), Folds(folds.numbers[order]), setting).member
+    deviation = np.nanstd(labels.y, axis=0)
+    assert (np.abs(again.predict(others) - member.predict(others)) < 0.01 * deviation).all()

@@ -1,0 +1,62 @@
+"""Those of RDKit's two-dimensional descriptors that take a thirteenth of the time of all of them.
+
+Axis letters: M molecules, D descriptors.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from rdkit import Chem
+from rdkit.Chem import Crippen, Descriptors, rdMolDescriptors
+
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
+
+NUMBERS = (
+    Descriptors.MolWt,
+    Descriptors.HeavyAtomCount,
+    Crippen.MolLogP,
+    Crippen.MolMR,
+    rdMolDescriptors.CalcTPSA,
+    rdMolDescriptors.CalcLabuteASA,
+    rdMolDescriptors.CalcHallKierAlpha,
+    rdMolDescriptors.CalcFractionCSP3,
+    rdMolDescriptors.CalcNumLipinskiHBA,
+    rdMolDescriptors.CalcNumLipinskiHBD,
+    rdMolDescriptors.CalcNumHBA,
+    rdMolDescriptors.CalcNumHBD,
+    rdMolDescriptors.CalcNumHeteroatoms,
+    rdMolDescriptors.CalcNumRotatableBonds,
+    rdMolDescriptors.CalcNumAmideBonds,
+    rdMolDescriptors.CalcNumAtomStereoCenters,
+    rdMolDescriptors.CalcNumRings,
+    rdMolDescriptors.CalcNumAromaticRings,
+    rdMolDescriptors.CalcNumAromaticCarbocycles,
+    rdMolDescriptors.CalcNumAromaticHeterocycles,
+    rdMolDescriptors.CalcNumAliphaticRings,
+    rdMolDescriptors.CalcNumAliphaticHeterocycles,
+    rdMolDescriptors.CalcNumSaturatedRings,
+    rdMolDescriptors.CalcNumBridgeheadAtoms,
+    rdMolDescriptors.CalcNumSpiroAtoms,
+)
+SURFACES = (rdMolDescriptors.SlogP_VSA_, rdMolDescriptors.SMR_VSA_, rdMolDescriptors.PEOE_VSA_)
+WIDTH = len(NUMBERS) + 12 + 10 + 14
+
+
+def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
+    """Numbers of atoms, rings and bonds, lipophilicity, refraction, and surface by each and by charge: float32 [M, D].
+
+    NaN where one has no finite value.
+
+    Raises:
+        InputError: a molecule that cannot be read or that RDKit fails on.
+    """
+    found = np.array([descriptors_of(molecule_of(molecule)) for molecule in molecules], np.float64)
+    found = found.reshape(len(molecules), WIDTH)
+    return np.where(np.abs(found) < np.finfo(np.float32).max, found, np.nan).astype(np.float32)
+
+
+def descriptors_of(mol: Chem.Mol) -> list[float]:
+    """The descriptors of a molecule [D]; raises InputError if RDKit fails."""
+    with one_molecule():
+        numbers = [number(mol) for number in NUMBERS]
+        return numbers + [area for surface in SURFACES for area in surface(mol)]

@@ -1,0 +1,66 @@
+"""A Gaussian process on a weighted sum of kernels, whose weights and noise come from the marginal likelihood.
+
+scikit-learn's GaussianProcessRegressor takes no kernel matrices.
+Source: Rasmussen and Williams, "Gaussian processes for machine learning", 2006, sections 2.2 and 5.4.
+
+Axis letters: P kernels, N molecules.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+
+DEVIATION = 0.3  # of the logarithms of weights and noise around their prior
+STEPS = 10  # of the optimizer
+FAILED = 1e10  # in place of the likelihood of a covariance that is none
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The negative logarithm of the marginal likelihood of labels, and of the prior of what it depends on.
+
+    Attributes:
+        kernels: float64 [P, N, N].
+        y: float64 [N], with mean 0 and deviation 1.
+        spread: float64 [N], by which the noise of a label is multiplied.
+        prior: float64 [P + 1], weights of the kernels and noise.
+    """
+
+    kernels: np.ndarray
+    y: np.ndarray
+    spread: np.ndarray
+    prior: np.ndarray
+
+    def __call__(self, logarithms: np.ndarray) -> tuple[float, np.ndarray]:
+        """The value and its gradient [P + 1] at logarithms of weights and noise [P + 1]."""
+        parameters = np.exp(logarithms)
+        factor, failed = lapack.dpotrf(self.covariance(parameters), lower=1)
+        if failed:
+            return FAILED, np.zeros_like(logarithms)
+        lower = np.tril(lapack.dpotri(factor, lower=1)[0])
+        inverse = lower + np.tril(lower, -1).T
+        coefficients = inverse @ self.y
+        rest = inverse - np.outer(coefficients, coefficients)
+        slopes = [*(np.vdot(rest, kernel) for kernel in self.kernels), np.diag(rest) @ self.spread]
+        offset = (logarithms - np.log(self.prior)) / DEVIATION
+        value = 0.5 * (self.y @ coefficients + offset @ offset) + np.log(np.diag(factor)).sum()
+        return value, 0.5 * parameters * np.array(slopes) + offset / DEVIATION
+
+    def covariance(self, parameters: np.ndarray) -> np.ndarray:
+        """Of the labels: float64 [N, N]."""
+        return np.tensordot(parameters[:-1], self.kernels, 1) + np.diag(parameters[-1] * self.spread)
+
+    def most_likely(self) -> np.ndarray:
+        """The weights and the noise with the largest likelihood: float64 [P + 1]."""
+        from scipy.optimize import minimize  # its import takes a while
+
+        found = minimize(self, np.log(self.prior), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+        return np.exp(found.x)
+
+
+def solve_process(covariance: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Coefficients [N] of the mean of a process, from the covariance [N, N] and labels [N] less their mean."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    return cho_solve(cho_factor(covariance, lower=True), y)

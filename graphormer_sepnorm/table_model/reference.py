@@ -1,0 +1,199 @@
+"""The training molecules, as others are compared with them: by counts, by descriptors and by the foundation.
+
+Axis letters: M molecules, N training molecules, G groups of similarities, C descriptors that vary, D width of
+embeddings.
+"""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
+from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
+from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import Embedder, compute_chunks, load_embedder
+from graphormer_sepnorm.inference.trust import evenly
+from graphormer_sepnorm.runs.arrays import checked_array
+from graphormer_sepnorm.system.workers import in_chunks, map_chunks
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.normal_scores import NormalScores
+from graphormer_sepnorm.table_model.similarity import CountIndex, gaussian
+
+BODY = "foundation"
+MOST_MEASURED = 2_000  # molecules whose distances give the width of a Gaussian
+SHARES = np.array([0.5, 0.2, 0.3])  # of the groups, counts, descriptors and embeddings, as far as nothing is known
+NARROWER = 0.7  # the width of the Gaussian of embeddings, over their median distance
+
+
+def counts(molecules: MoleculeFeatures) -> csr_array:
+    """``count_fingerprints`` of molecules, of many in several processes: uint16 [M, KINDS x SIZE]."""
+    found = [part for _, part in map_chunks(count_fingerprints, in_chunks(molecules.molecules), list)]
+    return csr_array(vstack(found, format="csr")) if found else count_fingerprints([])
+
+
+def descriptors(molecules: MoleculeFeatures) -> np.ndarray:
+    """``fast_descriptors`` of molecules, of many in several processes: float32 [M, all descriptors]."""
+    found = [part for _, part in map_chunks(fast_descriptors, in_chunks(molecules.molecules), list)]
+    return np.concatenate([fast_descriptors([]), *found])
+
+
+@dataclass(frozen=True)
+class Body:
+    """A pre-trained network as a source of embeddings."""
+
+    embedder: Embedder
+
+    def __hash__(self) -> int:
+        return id(self.embedder.model)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Body) and other.embedder.model is self.embedder.model
+
+    def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
+        """Embeddings of molecules, of many in several processes: float32 [M, D]."""
+        found = [part.values for _, part in compute_chunks(self.embedder, in_chunks(molecules.molecules), list)]
+        return np.concatenate([np.empty((0, self.embedder.width), np.float32), *found])
+
+
+@cache
+def shipped_body() -> Body:
+    return Body(load_embedder(BODY))
+
+
+def damped(found: csr_array) -> csr_array:
+    """Counts c as log(1 + c), tenths of ErG as they are: float32, of counts [M, KINDS x SIZE]."""
+    as_it_is = found.indices >= KINDS.index("erg") * SIZE
+    values = found.data.astype(np.float32)
+    return csr_array((np.where(as_it_is, values, np.log1p(values)), found.indices, found.indptr), shape=found.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """The training molecules.
+
+    Attributes:
+        body: that embeds.
+        counts: uint16 [N, KINDS x SIZE].
+        scores: from descriptors to ``described``.
+        described: float32 [N, C], the scores of descriptors.
+        embeddings: float32 [N, D], less ``mean`` and over ``scale``.
+        mean, scale: float32 [D], of the embeddings of the training molecules.
+        widths: float64 [2], of the Gaussians of descriptors and embeddings.
+    """
+
+    body: Body
+    counts: csr_array
+    scores: NormalScores
+    described: np.ndarray
+    embeddings: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+    widths: np.ndarray
+
+    @classmethod
+    def of(cls, molecules: MoleculeFeatures) -> "Reference":
+        """The training molecules as the shipped body sees them."""
+        body = shipped_body()
+        raw = molecules.of(body)
+        mean, scale = raw.mean(axis=0), raw.std(axis=0) + np.float32(1e-6)
+        scaled = (raw - mean) / scale
+        scores = NormalScores.of(molecules.of(descriptors))
+        described = scores(molecules.of(descriptors))
+        widths = np.array([median_distance(described), NARROWER * median_distance(scaled)])
+        return cls(body, molecules.of(counts), scores, described, scaled, mean, scale, widths)
+
+    @cached_property
+    def index(self) -> CountIndex:
+        return CountIndex.of(damped(self.counts), len(KINDS))
+
+    def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
+        """By counts, the mean of eight kinds, by descriptors and by embeddings: float32 [M, G, N], from 0 to 1."""
+        described = self.scores(molecules.of(descriptors))
+        embedded = (molecules.of(self.body) - self.mean) / self.scale
+        parts = (
+            self.index.similarity(damped(molecules.of(counts))),
+            gaussian(described, self.described, self.widths[0]),
+            gaussian(embedded, self.embeddings, self.widths[1]),
+        )
+        return np.stack(parts, axis=1)
+
+    def similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
+        """The mean of the ``similarities`` with the ``SHARES`` as weights: float64 [M, N], from 0 to 1."""
+        return mixed(molecules.of(self.similarities), SHARES)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "start": self.counts.indptr.astype(np.int64),
+            "place": self.counts.indices.astype(np.uint16),
+            "count": self.counts.data,
+            "columns": self.scores.columns,
+            "quantiles": self.scores.quantiles,
+            "described": self.described,
+            "embeddings": self.embeddings,
+            "mean": self.mean,
+            "scale": self.scale,
+            "widths": self.widths,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], body: Body, path: Path) -> "Reference":
+        """The reference whose ``arrays`` a file holds; raises InputError if they do not fit together."""
+
+        def read(name: str, dtype: type, ndim: int) -> np.ndarray:
+            return checked_array(arrays, name, dtype, ndim, path)
+
+        found = cls(
+            body,
+            read_counts(read("start", np.int64, 1), read("place", np.uint16, 1), read("count", np.uint16, 1), path),
+            NormalScores(read("columns", np.int64, 1), read("quantiles", np.float64, 2)),
+            read("described", np.float32, 2),
+            read("embeddings", np.float32, 2),
+            read("mean", np.float32, 1),
+            read("scale", np.float32, 1),
+            read("widths", np.float64, 1),
+        )
+        if not found.fits_together():
+            raise InputError(f"{path} is damaged: its arrays do not fit together")
+        return found
+
+    def fits_together(self) -> bool:
+        """Whether shapes and numbers are those of the attributes."""
+        molecules, width = self.counts.shape[0], self.body.embedder.width
+        return (
+            self.scores.fits(fast_descriptors([]).shape[1])
+            and self.described.shape == (molecules, len(self.scores.columns))
+            and self.embeddings.shape == (molecules, width)
+            and self.mean.shape == self.scale.shape == (width,)
+            and self.widths.shape == (2,)
+            and bool((self.widths > 0).all())
+        )
+
+
+def mixed(similarities: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The sum of similarities [M, G, N] with weights [G]: float64 [M, N]."""
+    total = np.zeros((similarities.shape[0], similarities.shape[2]))
+    for group, weight in enumerate(weights):
+        total += weight * similarities[:, group]
+    return total
+
+
+def median_distance(points: np.ndarray) -> float:
+    """The median Euclidean distance between points [N, D] that differ; 1 where none do."""
+    from scipy.spatial.distance import pdist  # its import takes a while
+
+    distances = pdist(points[evenly(len(points), MOST_MEASURED)]) if points.shape[1] else np.zeros(0)
+    return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
+
+
+def read_counts(start: np.ndarray, place: np.ndarray, count: np.ndarray, path: Path) -> csr_array:
+    """Counts from the arrays of a file; raises InputError if they are not those of sparse rows."""
+    width = len(KINDS) * SIZE
+    if not (len(start) and start[0] == 0 and start[-1] == len(place) == len(count) and (np.diff(start) >= 0).all()):
+        raise InputError(f"{path} is damaged: its counts are not rows")
+    if place.max(initial=0) >= width:
+        raise InputError(f"{path} is damaged: its counts have places beyond {width}")
+    return csr_array((count, place.astype(np.int32), start.astype(np.int32)), shape=(len(start) - 1, width))
