@@ -1,6 +1,7 @@
 """Features whose distributions are made normal: by their ranks among the molecules that are learnt from.
 
-scikit-learn's QuantileTransformer does the same; its state is kept here as two arrays, and its import takes seconds.
+As scikit-learn's QuantileTransformer, with two differences: many molecules with the least value of all, such as 0, have
+the score in their middle, not the least one; and what was learnt is two arrays, without an import of seconds.
 
 Axis letters: M molecules, D features, Q quantiles.
 """
@@ -35,7 +36,10 @@ class NormalScores:
         columns = np.flatnonzero(largest > least)
         levels = np.linspace(0, 1, max(2, min(MOST_QUANTILES, len(features))))
         found = [np.quantile(column[~np.isnan(column)], levels) for column in features[:, columns].astype(np.float64).T]
-        return cls(columns, np.maximum.accumulate(np.reshape(found, (len(columns), len(levels))).T, axis=0))
+        found = [values.astype(np.float32) for values in found]  # an error of rounding would part equal values
+        return cls(
+            columns, np.maximum.accumulate(np.reshape(found, (len(columns), len(levels))).T.astype(np.float64), axis=0)
+        )
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Scores from -3 to 3 of features [M, D]: float32 [M, C]; 0 for a missing one, ties in the middle."""

@@ -8,6 +8,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
 from graphormer_sepnorm.table_model.members import kernel
+from graphormer_sepnorm.table_model.reference import BODY
 
 
 def test_a_member_that_cannot_learn_is_left_out_and_named(molecules, labels, folds, monkeypatch, setting):
@@ -39,7 +40,7 @@ def test_probabilities_are_calibrated_by_what_was_predicted_out_of_fold(molecule
 
 def test_networks_start_from_the_foundation(labels):
     config = foundation_config(labels.task, 7)
-    assert (config.train.start_from, config.train.seed, config.featurizer) == (kernel.BODY, 7, "mol")
+    assert (config.train.start_from, config.train.seed, config.featurizer) == (BODY, 7, "mol")
     assert config.task == labels.task and config.model.num_tasks == 2
 
 

@@ -60,7 +60,7 @@ def test_counts_become_logarithms_but_for_the_reduced_graph():
 
 def test_molecules_that_are_all_the_same_can_be_compared():
     """No descriptor varies, and no distance gives a width."""
-    same = MoleculeFeatures(["CCO"] * 3)
+    same = MoleculeFeatures(["NCC(=O)Nc1ccc(O)cc1"] * 3)
     reference = Reference.of(same)
     assert reference.described.shape == (3, 0)
     np.testing.assert_allclose(reference.similarities(same), 1, atol=1e-5)
