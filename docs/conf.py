@@ -43,7 +43,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(collections|contextlib|numpy|os|pathlib|torch)\..*"),
     ("py:.*", "Batch|InputError"),
     ("py:class", r"graphormer_sepnorm\.(graphs\.Padding|layers\.separate\.Model)"),
-    ("py:class", r"graphormer_sepnorm\.inference\.(forest\.Forest|predict\.Output|trust\.Trust)"),
+    ("py:class", r"graphormer_sepnorm\.inference\.(forest\.Forest|predict\.(Embedder|Output)|trust\.Trust)"),
 ]
 
 html_theme = "furo"
