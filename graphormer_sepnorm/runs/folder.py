@@ -218,6 +218,8 @@ def weights_file(path: Path) -> Path:
         hint = "".join(f"; it is an ensemble, name one of its models, such as {member}" for member in run.members()[:1])
         if run.fold(0).path.is_dir():
             hint = f"; it holds folds, name one of them, such as {run.fold(0)}"
+        if run.stack.exists() and not hint:
+            raise InputError(f"{path} is a table model without networks: predict and evaluate take it, this needs one")
         raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}{hint}")
     return run.weights
 

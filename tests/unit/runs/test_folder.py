@@ -164,3 +164,9 @@ def test_the_table_of_a_run_lies_in_its_folder(tmp_path):
     assert RunFolder(tmp_path).dataset(config) == "sample"
     object.__setattr__(config, "dataset", "table.csv")
     assert RunFolder(tmp_path).dataset(config) == str(tmp_path / "table.csv")
+
+
+def test_a_table_model_without_networks_is_named(tmp_path):
+    RunFolder(tmp_path).stack.write_bytes(b"")
+    with pytest.raises(InputError, match="is a table model without networks: predict and evaluate take it"):
+        weights_file(tmp_path)
