@@ -79,14 +79,14 @@ def read_molhiv(split: str, root: Path) -> Graphs:
     return molecules.take(index[split])
 
 
-def mean_absolute_error(y: np.ndarray, prediction: np.ndarray) -> float:
+def mae_by_ogb(y: np.ndarray, prediction: np.ndarray) -> float:
     """Scores labels and predictions [M, 1] by OGB's evaluator of PCQM4Mv2."""
     from ogb.lsc import PCQM4Mv2Evaluator  # its import takes seconds
 
     return float(PCQM4Mv2Evaluator().eval({"y_true": y[:, 0], "y_pred": prediction[:, 0]})["mae"])
 
 
-def roc_auc_of_molhiv(y: np.ndarray, prediction: np.ndarray) -> float:
+def roc_auc_by_ogb(y: np.ndarray, prediction: np.ndarray) -> float:
     """Scores labels and predictions [M, 1] by OGB's evaluator of ogbg-molhiv."""
     from ogb.graphproppred import Evaluator  # its import takes seconds
 
@@ -126,30 +126,21 @@ def sample_source(root: Path) -> str:
     return hashlib.sha256((resources.files("graphormer_sepnorm.resources") / "sample.csv.gz").read_bytes()).hexdigest()
 
 
+def zinc(subset: bool) -> Dataset:
+    read = functools.partial(read_zinc, subset=subset)
+    return Dataset(MAE, "zinc", read, state_of_files("ZINC/raw"), folder="ZINC", evaluate=mae_by_ogb)
+
+
 DATASETS: dict[str, Dataset] = {
     "sample": Dataset(MAE, "zinc", read_sample, sample_source),
-    "zinc-subset": Dataset(
-        MAE,
-        "zinc",
-        functools.partial(read_zinc, subset=True),
-        state_of_files("ZINC/raw"),
-        folder="ZINC",
-        evaluate=mean_absolute_error,
-    ),
-    "zinc": Dataset(
-        MAE,
-        "zinc",
-        functools.partial(read_zinc, subset=False),
-        state_of_files("ZINC/raw"),
-        folder="ZINC",
-        evaluate=mean_absolute_error,
-    ),
+    "zinc-subset": zinc(subset=True),
+    "zinc": zinc(subset=False),
     "ogbg-molhiv": Dataset(
         HIV,
         "ogb",
         read_molhiv,
         state_of_files("ogbg_molhiv/raw", "ogbg_molhiv/split/scaffold"),
         folder="ogbg_molhiv",
-        evaluate=roc_auc_of_molhiv,
+        evaluate=roc_auc_by_ogb,
     ),
 }
