@@ -1,5 +1,6 @@
 """Two processes that would write one output: the first has it, the second is refused with one sentence."""
 
+import fcntl
 import os
 import signal
 import sys
@@ -41,11 +42,10 @@ def stopped_at(lock: Path, folder: Path, arguments: list[str]) -> Iterator[None]
     """Within it, a process that holds its lock stands still."""
     process = processes.start(run, folder, folder / "first.txt", arguments)
     try:
-        while not is_held(lock, process.pid):
-            assert process.is_alive(), (folder / "first.txt").read_text()
+        while not stops_with(lock, process.pid):
+            os.kill(process.pid, signal.SIGCONT)
             time.sleep(0.001)
-        os.kill(process.pid, signal.SIGSTOP)
-        assert lock.exists(), "it ended before it was stopped"
+            assert process.is_alive(), (folder / "first.txt").read_text()
         yield
     finally:
         for child in psutil.Process(process.pid).children(recursive=True):
@@ -54,8 +54,19 @@ def stopped_at(lock: Path, folder: Path, arguments: list[str]) -> Iterator[None]
         process.join()
 
 
-def is_held(lock: Path, process: int) -> bool:
-    return lock.exists() and any(Path(file.path) == lock for file in psutil.Process(process).open_files())
+def stops_with(lock: Path, process: int) -> bool:
+    """Stops a process and says whether the lock is held; the process cannot notice that the lock was tried."""
+    os.kill(process, signal.SIGSTOP)
+    while psutil.Process(process).status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+        time.sleep(0.0001)
+    if not lock.exists():
+        return False
+    with open(lock) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 @pytest.mark.slow
