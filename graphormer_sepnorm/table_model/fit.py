@@ -15,7 +15,7 @@ from graphormer_sepnorm.inference.trust import Intervals, Trust, fit_calibration
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
@@ -81,7 +81,7 @@ def fit_members(
     for name in members:
         try:
             fitted[name] = MEMBERS[name].fit(molecules, labels, folds, setting)
-        except InputError as error:
+        except CannotLearn as error:
             left_out[name] = str(error)
     return fitted, left_out
 
@@ -107,18 +107,26 @@ def put_together(
         difficulty = fit_difficulty(labels.y - values, spread, similarity, folds)
         model, spread = replace(model, difficulty=difficulty), difficulty.within(spread, similarity, folds)
     out_of_fold = Stacked(by_member, values, spread)
-    return replace(model, trust=fit_trust(model, molecules, labels, out_of_fold)), out_of_fold
+    return replace(model, trust=fit_trust(model, molecules, labels, out_of_fold, folds.predicted)), out_of_fold
 
 
-def fit_trust(model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked) -> Trust:
-    """What the training molecules were like, and intervals or calibration by what was predicted out of fold."""
+def fit_trust(
+    model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked, rows: np.ndarray
+) -> Trust:
+    """What the training molecules were like, and intervals or calibration by the rows that were predicted out of fold.
+
+    Args:
+        model, molecules, labels: what was fitted, and to what.
+        out_of_fold: of all molecules.
+        rows: the numbers of those that were predicted.
+    """
     embeddings = molecules.of(Body(model.embedder))
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings)
     learnt = TASKS[labels.task.kind].calibrated_by
+    y, values, spread = labels.y[rows], out_of_fold.values[rows], out_of_fold.spread[rows]
     if learnt == "probabilities":
-        return Trust(domain, calibration=fit_calibration(labels.y, out_of_fold.values))
-    if learnt == "intervals" and not np.isnan(labels.y).all(axis=0).any():
-        error = np.abs(labels.y - out_of_fold.values)
-        offset = LEAST_SHARE * out_of_fold.spread.mean(axis=0)
-        return Trust(domain, Intervals(np.sort(error / (out_of_fold.spread + offset), axis=0), offset))
+        return Trust(domain, calibration=fit_calibration(y, values))
+    if learnt == "intervals" and not np.isnan(y).all(axis=0).any():
+        offset = LEAST_SHARE * spread.mean(axis=0)
+        return Trust(domain, Intervals(np.sort(np.abs(y - values) / (spread + offset), axis=0), offset))
     return Trust(domain)

@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.inference.forest import forest_features
+from graphormer_sepnorm.table_model.forest import forest_features
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -70,19 +69,17 @@ def train(
     balance: Balance = False,
     ensemble: Annotated[
         int | None,
-        typer.Option(
-            min=1, help=f"Networks to train on --csv; by default {NETWORKS} of the recipe foundation, one of others."
-        ),
+        typer.Option(min=1, help=f"Networks to train on --csv, one per fold; by default {NETWORKS}."),
     ] = None,
     folds: Annotated[
         int | None, typer.Option(min=2, help="Train on --csv once per fold: every molecule is tested once.")
     ] = None,
     baseline: Annotated[
-        bool, typer.Option("--baseline/--no-baseline", help="Score a random forest on the same split of --csv too.")
+        bool, typer.Option("--baseline/--no-baseline", help="Let a random forest take part in the model of --csv.")
     ] = True,
     blend: Annotated[
         bool,
-        typer.Option("--blend/--no-blend", help="Let the forest take part in predictions, as far as validation says."),
+        typer.Option("--blend/--no-blend", help="Let other members than networks take part in the model of --csv."),
     ] = True,
     recipe: Annotated[
         str | None,
@@ -127,13 +124,12 @@ def train(
         from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.system.torchrun import rank
-        from graphormer_sepnorm.table_model.train import train_stack
+        from graphormer_sepnorm.table_model.train import Plan, train_folds, train_table
         from graphormer_sepnorm.tables.labels import TableOptions, read_weights, read_whole, table_task, task_of_table
         from graphormer_sepnorm.tables.prepared_table import TABLE
         from graphormer_sepnorm.tables.splits import Sizes, read_sizes
         from graphormer_sepnorm.training.experiment import train_run
         from graphormer_sepnorm.training.finetune import starting_from
-        from graphormer_sepnorm.training.own_table import Plan, train_folds, train_table
         from graphormer_sepnorm.training.settings import in_precision, with_settings
 
     compute = choose(device)
@@ -194,8 +190,7 @@ def train(
         loss = loss or TASKS[guess.kind].usual_loss(metric)
         asked = (guess.classes, metric, loss, read_weights(target_weights))
         table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked, folds or 0)
-        stripped = without_salts(FOR_TABLES)
-        featurizer = stripped if strip_salts else FOR_TABLES
+        featurizer = without_salts(FOR_TABLES) if strip_salts else FOR_TABLES
         config = task_config(TABLE, featurizer, table_task(table), train_config, norm, found.architecture)
     start = start or config.train.start_from
     if start is not None:
@@ -214,15 +209,10 @@ def train(
             result = train_run(config, folder, root, resume)
         else:
             table = replace(table, seed=config.train.seed)
-            stacked = recipe == "foundation" and ensemble != 1 and without_salts(config.featurizer) == stripped
-            if quick and not stacked:
-                raise InputError("--quick is for a table model: leave --recipe, --norm, --from and --ensemble out")
-            if stacked and config.train.patience:
-                raise InputError("--patience is for one network: those of a table model train to their last epoch")
-            plan = Plan(ensemble or (NETWORKS if stacked else 1), baseline, blend, resume)
-            train_one = partial(train_stack, quick=quick) if stacked else None
-            train_all = train_table if folds is None else train_folds
-            result = train_all(table, config, folder, plan, content, train_one)
+            if config.train.patience:
+                raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
+            plan = Plan(ensemble or NETWORKS, baseline, blend, quick, resume)
+            result = (train_table if folds is None else train_folds)(table, config, folder, plan, content)
             if result["skipped"]:
                 print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
             if result["duplicates"]:
@@ -239,7 +229,12 @@ def train(
 
 
 def left_out_lines(result: dict) -> Iterator[str]:
-    """Sentences on what the test scores do not count."""
+    """Sentences on what the predictions and the test scores do not count."""
+    for member, reason in result.get("left_out_members", {}).items():
+        yield f"the {member} takes no part in the model: {reason}"
+    for target, facts in result.get("targets", {}).items():
+        if "warning" in facts:
+            yield f"{target}: {facts['warning']}"
     for target, reason in result.get("left_out", {}).items():
         yield f"{target} is left out of the test {result['metric']}: {reason}"
     censored = {target: count for target, count in result.get("censored", {}).items() if count}

@@ -10,12 +10,12 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
-from graphormer_sepnorm.inference.forest import forest_features
+from graphormer_sepnorm.table_model.forest import forest_features
 from graphormer_sepnorm.inference.predict import Comparer, Embedder, Predictor, compute_chunks, load_predictor
 from graphormer_sepnorm.inference.trust import Calibration, Trust, fit_domain
 from graphormer_sepnorm.system import workers
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks
-from graphormer_sepnorm.training.baseline import fit_forest
+from graphormer_sepnorm.table_model.growing import fit_forest
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny, tiny_model
 

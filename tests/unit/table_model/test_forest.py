@@ -10,9 +10,9 @@ from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import forest as forests
-from graphormer_sepnorm.inference.forest import blended, forest_features, load_forest, save_forest
+from graphormer_sepnorm.table_model.forest import blended, forest_features, load_forest, save_forest
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
-from graphormer_sepnorm.training.baseline import fit_forest
+from graphormer_sepnorm.table_model.growing import fit_forest
 from tests.forests import TREES
 
 

@@ -6,7 +6,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks import METRICS
-from graphormer_sepnorm.training.baseline import blend_weight, fit_forest, table_features
+from graphormer_sepnorm.table_model.growing import blend_weight, fit_forest, table_features
 from tests.forests import TREES
 
 
