@@ -83,14 +83,15 @@ def unit(spread: np.ndarray, offset: np.ndarray) -> np.ndarray:
     return np.where(offset > 0, spread + offset, 1 + 0 * spread)
 
 
-def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray) -> Intervals:
+def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray, share: float = 1.0) -> Intervals:
     """Calibrates intervals.
 
     Args:
         y: [K, T] labels of molecules that the model was not fitted to, NaN where missing.
         prediction: [K, T] for them.
-        spread: [K, T], the standard deviation over the models; 0 for one model.  Its mean becomes the offset, so that
-            models that agree by chance do not make an interval of nothing.
+        spread: [K, T], the standard deviation that is expected of the error; 0 where nothing is.
+        share: of the mean spread; it becomes the offset, so that a small spread by chance does not make an interval of
+            nothing.
 
     Raises:
         InputError: a target without labels.
@@ -98,7 +99,7 @@ def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray) -> 
     y, prediction, spread = (np.asarray(values, np.float64) for values in (y, prediction, spread))
     if np.isnan(y).all(axis=0).any():
         raise InputError("a target has no labels in the calibration split")
-    offset = spread.mean(axis=0)
+    offset = share * spread.mean(axis=0)
     return Intervals(np.sort(np.abs(y - prediction) / unit(spread, offset), axis=0), offset)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from graphormer_sepnorm.chem.features import FOR_TABLES
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.trust import Intervals, Trust, fit_calibration, fit_domain
+from graphormer_sepnorm.inference.trust import Trust, fit_calibration, fit_domain, fit_intervals
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
@@ -127,6 +127,5 @@ def fit_trust(
     if learnt == "probabilities":
         return Trust(domain, calibration=fit_calibration(y, values))
     if learnt == "intervals" and not np.isnan(y).all(axis=0).any():
-        offset = LEAST_SHARE * spread.mean(axis=0)
-        return Trust(domain, Intervals(np.sort(np.abs(y - values) / (spread + offset), axis=0), offset))
+        return Trust(domain, fit_intervals(y, values, spread, LEAST_SHARE))
     return Trust(domain)

@@ -11,10 +11,10 @@ from sklearn.ensemble import RandomForestRegressor
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.table_model.forest import forest_features
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.table_model.forest import forest_features
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes
 from graphormer_sepnorm.training import baseline

@@ -19,10 +19,10 @@ from sklearn.metrics import brier_score_loss
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.table_model.forest import forest_features, save_forest
 from graphormer_sepnorm.inference.trust import Calibration, load_trust, save_trust
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe
+from graphormer_sepnorm.table_model.forest import forest_features, save_forest
 from graphormer_sepnorm.table_model.growing import fit_forest
 from tests.cli.test_starting import NOT_FOR_PREDICTING, modules_after
 from tests.cli.test_train_csv import tiny
