@@ -48,9 +48,14 @@ def describe_model(path: Path) -> dict:
         "validation": facts.get("val_metric"),
         "test": facts.get("test", RunFolder(path).saved_score()),
         "featurizer": config.featurizer,
-        "vocabulary": f"{VOCABULARIES[config.featurizer]}; up to {MAX_ATOMS:,} atoms",
+        "vocabulary": vocabulary_words(config.featurizer),
         "licence": facts.get("licence", "not stated in the file: that of its training data applies"),
     }
+
+
+def vocabulary_words(featurizer: str) -> str:
+    """Which molecules a featurizer reads."""
+    return f"{VOCABULARIES[featurizer]}; up to {MAX_ATOMS:,} atoms"
 
 
 def training_words(config: Config) -> str:

@@ -13,6 +13,7 @@ from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.metrics import Metric
 
 RESAMPLES = 1_000
+MOST_DRAWN = 10_000  # labels; the interval of more is narrower than anybody needs
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
 MEAN = "mean"
 STACK = "stack"
@@ -53,7 +54,7 @@ def scores_by_target(predicted: Predicted) -> dict[str, dict]:
         by target ``n``, the number of labels; ``scores``, the reported metrics of each prediction; ``interval``, the
         95 % bootstrap interval of the task's metric for each prediction; ``against_forest``, by how much the metric of
         the whole differs from the forest's, with its interval, where there is a forest; and ``warning``, where a number
-        says nothing. What is undefined is None.
+        says nothing. What is undefined is None; intervals are of 2 to ``MOST_DRAWN`` labels.
     """
     kind, task = TASKS[predicted.task.kind], predicted.task
     if kind.adds_up:
@@ -71,7 +72,7 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     if len(y) < 2:
         found["warning"] = f"{len(y)} test molecule has a label: its error is no score" if len(y) else "no test labels"
     found["scores"] = {name: kind.scores(y, each) for name, each in by_name.items()}
-    if len(y) < 2:
+    if not 2 <= len(y) <= MOST_DRAWN:
         return found
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))
     found["interval"] = {name: interval(values) for name, values in zip(by_name, drawn.T, strict=True)}

@@ -59,7 +59,7 @@ def test_it_is_said_that_a_forest_takes_part_in_what_predict_says(saved, tmp_pat
         save_forest(path, replace(forest, weight=0.0))
         assert messages() == ""
         save_forest(path, replace(forest, weight=0.3))
-        assert messages().startswith("the network alone is explained; predict blends it with a forest")
+        assert messages().startswith("only the network is explained; predict blends it with a forest")
     finally:
         path.unlink()
 

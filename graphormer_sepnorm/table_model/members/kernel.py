@@ -25,7 +25,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.machines import Machines, fit_machines, take
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
-from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference
+from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference, shipped_body
 
 KERNEL = "kernel.safetensors"
 BODY_FILE = "body.safetensors"
@@ -52,10 +52,10 @@ class KernelMember:
         """As ``Member.fit``; at most ``MOST_ROWS`` molecules, with networks that read what the body reads."""
         if len(molecules) > MOST_ROWS:
             raise CannotLearn(f"the kernel compares all molecules with each other: {MOST_ROWS:,} at most")
-        reference = Reference.of(molecules)
-        own, theirs = reference.body.embedder.featurizer, setting.config.featurizer
+        own, theirs = shipped_body().embedder.featurizer, setting.config.featurizer
         if without_salts(own) != without_salts(theirs):
             raise CannotLearn(f"the body of the kernel reads {own!r} features, the networks read {theirs!r} features")
+        reference = Reference.of(molecules)
         similarities = molecules.of(reference.similarities)
         decisions = np.full_like(labels.y, np.nan)
         for learnt, predicted in folds.parts():
