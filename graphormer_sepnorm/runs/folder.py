@@ -128,14 +128,11 @@ class RunFolder:
         write_atomically(self.record, READ_PARTS.dump_json(parts) + b"\n")
 
     def check_parts(self, parts: Parts) -> None:
-        """Raises InputError if the folder holds anything else than these run folders, or some of them."""
+        """Raises InputError if the folder holds anything else than these run folders."""
         if self.holds_run:
             raise InputError(f"{self} holds one network, which is no part of a table model: choose another --out")
-        held = self.parts()
-        unfinished = not self.record.exists() and not self.test.exists()
-        if held is None or held == parts or (unfinished and held.kind == parts.kind and held.count < parts.count):
-            return
-        raise InputError(f"{self} holds {held}, or choose another --out")
+        if (held := self.parts()) not in (None, parts):
+            raise InputError(f"{self} holds {held}, or choose another --out")
 
     def dataset(self, config: Config) -> str:
         """What ``load_split`` calls a run's dataset: its name, or the path of the table that lies in the run folder."""
