@@ -23,7 +23,7 @@ from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tables.prepared_table import write_labelled
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.own_table import Plan
 
@@ -90,9 +90,7 @@ def steps(plan: Plan, quick: bool) -> list[list[str]]:
 def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
     """All rows that are not for test, and their structures."""
     places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
-    known = labelled.structures
-    parts = ([whole[place] for place in places] for whole in (known.smiles, known.scaffolds, known.keys))
-    return [labelled.rows[place] for place in places], Structures(*parts)
+    return [labelled.rows[place] for place in places], labelled.structures.take(places)
 
 
 def labels_of(rows: Sequence[LabelledRow], task: TaskConfig) -> Labels:

@@ -13,26 +13,23 @@ from itertools import islice
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles, strip_salts
 from graphormer_sepnorm.config import Kind, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, open_table
 from graphormer_sepnorm.tables.label_text import is_missing, read_bound, read_class, read_number, same_label
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.splits import (
     SPLITTERS,
     Duplicate,
-    Structures,
     find_duplicates,
     fold_splits,
     is_time,
     read_times,
     time_split,
 )
+from graphormer_sepnorm.tables.structures import Structure, Structures, read_structures
 from graphormer_sepnorm.tables.task_guess import Guess, guess_task, look_at_columns
 from graphormer_sepnorm.tasks import TASKS, make_task
 
@@ -122,11 +119,9 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
     labelled = LabelledTable()
     read = label_reader(options, table)
-    strips_salts = FEATURIZERS[featurizer].strips_salts
     for number, row in enumerate(table.rows, 1):
         try:
-            found = read(number, row)
-            labelled.rows.append(replace(found, smiles=strip_salts(found.smiles)) if strips_salts else found)
+            labelled.rows.append(read(number, row))
         except InputError as error:
             labelled.skipped.append((number, row.smiles, str(error)))
     structures = keep_readable(labelled, featurizer)
@@ -142,8 +137,16 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
         if not any(row.split == split for row in labelled.rows):
             raise InputError(
                 f"{options.path}: no molecule of {len(labelled.rows)} usable rows is in the {split} split by "
-                f"{options.split}{first_reason(labelled)}"
+                f"{options.split}{acyclic_advice(options, labelled)}{first_reason(labelled)}"
             )
+
+
+def acyclic_advice(options: TableOptions, labelled: LabelledTable) -> str:
+    """Names other splits where scaffolds are of no use because molecules without rings all have the same."""
+    acyclic = labelled.structures.scaffolds.count("")
+    if not options.split.startswith("scaffold") or not acyclic:
+        return ""
+    return f"; {acyclic} of the molecules have no ring, so no scaffold: use --split butina or random"
 
 
 def tolerances(kind: Kind, y: np.ndarray) -> np.ndarray:
@@ -241,32 +244,17 @@ READERS: dict[Kind, Callable[[dict[str, str], TableOptions, bool], Read]] = {
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     """Moves the rows whose molecule cannot be read to the skipped ones; returns the structures of the others."""
-    found = map_chunks(partial(structures_or_errors, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
+    found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
     answers = [answer for _, chunk in found for answer in chunk]
-    for row, (_, _, error) in zip(labelled.rows, answers, strict=True):
-        if error:
-            labelled.skipped.append((row.number, row.smiles, error))
-    labelled.rows = [row for row, (_, _, error) in zip(labelled.rows, answers, strict=True) if not error]
-    return Structures(
-        [row.smiles for row in labelled.rows],
-        [scaffold for scaffold, _, error in answers if not error],
-        [key for _, key, error in answers if not error],
-    )
-
-
-def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str, str]]:
-    """For each SMILES its Murcko scaffold, its ``molecule_key`` and "", or "", "" and why it cannot be read."""
-    answers = []
-    for text in smiles:
-        try:
-            mol = read_smiles(text)
-            scaffold, key = murcko_scaffold(mol), molecule_key(mol)
-            with one_molecule(text or ""):
-                FEATURIZERS[featurizer].features(mol)
-            answers.append((scaffold, key, ""))
-        except InputError as error:
-            answers.append(("", "", str(error)))
-    return answers
+    rows, structures = labelled.rows, []
+    labelled.rows = []
+    for row, answer in zip(rows, answers, strict=True):
+        if isinstance(answer, Structure):
+            labelled.rows.append(replace(row, smiles=answer.smiles))
+            structures.append(answer)
+        else:
+            labelled.skipped.append((row.number, row.smiles, answer))
+    return Structures.of(structures)
 
 
 def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> list[LabelledTable]:
@@ -289,7 +277,7 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
     if options.split == "column":
         return [row.split for row in labelled.rows]
     if options.split == "time":
-        return time_split(read_times(row.time for row in labelled.rows), structures.keys, options.sizes)
+        return time_split(read_times(row.time for row in labelled.rows), structures.families, options.sizes)
     return SPLITTERS[options.split](structures, labels_to_stratify(options, labelled), options.sizes, options.seed)
 
 

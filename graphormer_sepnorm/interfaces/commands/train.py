@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from graphormer_sepnorm.chem.features import FOR_TABLES, without_salts
+from graphormer_sepnorm.chem.features import FOR_TABLES, as_written
 from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
@@ -169,7 +169,7 @@ def train_on_table(
 ) -> dict:
     """Trains on a table, and says what became of its rows; arguments and result as ``train_table``."""
     options = replace(options, seed=config.train.seed)
-    reads_tables = without_salts(config.featurizer) == without_salts(FOR_TABLES)
+    reads_tables = as_written(config.featurizer) == FOR_TABLES
     stacked = run.found_recipe == "foundation" and asked.ensemble != 1 and reads_tables
     if asked.quick and not stacked:
         raise InputError("--quick is for a table model: leave --recipe, --norm, --from and --ensemble out")

@@ -21,7 +21,8 @@ from graphormer_sepnorm.tables.labels import (
     tolerances,
 )
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.splits import Duplicate, Sizes, Structures
+from graphormer_sepnorm.tables.splits import Duplicate, Sizes
+from graphormer_sepnorm.tables.structures import Structures
 
 
 def test_rows_that_cannot_be_used_are_skipped_with_their_number_and_reason(tmp_path):
@@ -223,6 +224,30 @@ def test_a_splitter_gets_what_the_options_say(monkeypatch, kind, classes):
     assert assign_splits(options, found, structures) == ["train", "test"]
     assert given[0] is structures and given[2:] == [options.sizes, 7]
     assert (given[1] is None) == (classes is None) and (classes is None or given[1].tolist() == classes)
+
+
+def test_a_table_of_chains_is_told_which_split_to_take(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y", *(f"{'C' * number},{number}" for number in range(1, 10)))
+    with pytest.raises(InputError, match="9 of the molecules have no ring, so no scaffold: use --split butina or ran"):
+        read_labelled(TableOptions(path, ("y",)), "mol")
+
+
+def test_a_salt_and_its_acid_are_in_one_split(tmp_path):
+    acids = [f"{'C' * number}C(=O)O" for number in range(1, 41)]
+    salts = [f"{'C' * number}C(=O)[O-].[Na+]" for number in range(1, 41)]
+    lines = (f"{smiles},{row}" for row, smiles in enumerate([*acids, *salts]))
+    options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *lines), ("y",), split="random")
+    splits = [row.split for row in read_labelled(options, "mol").rows]
+    assert splits[:40] == splits[40:] and len(set(splits)) == 3
+
+
+def test_cells_may_have_inchis_and_molfiles(tmp_path):
+    mol = Chem.MolFromSmiles("OCC")
+    inchi, block = Chem.MolToInchi(mol), Chem.MolToMolBlock(mol)
+    lines = [f'"{inchi}",1', f'"{block}",2', *(f"{'C' * number},{number}" for number in range(3, 40))]
+    found = read_labelled(TableOptions(table(tmp_path / "a.csv", "Structure,y", *lines), ("y",), split="random"), "mol")
+    assert [row.smiles for row in found.rows[:2]] == ["CCO", "CCO"] and not found.skipped
+    assert found.duplicates[0].rows == (0, 1)
 
 
 def test_rows_of_one_molecule_have_one_time(tmp_path):
