@@ -218,6 +218,11 @@ class Domain:
         return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.bits)
 
     @cached_property
+    def knows_mixtures(self) -> bool:
+        """Whether a training molecule has several parts, as a salt has; True where the molecules were not kept."""
+        return not len(self.text) or ord(".") in self.text
+
+    @cached_property
     def references(self) -> list[ExplicitBitVect]:
         """The fingerprints of the training molecules."""
         return [unpacked(row) for row in self.bits]
@@ -251,7 +256,7 @@ class Domain:
         return found
 
     def strange(self, mol: Chem.Mol) -> list[str]:
-        """What no training molecule has: an element, an element with such a charge, so many atoms, such a charge."""
+        """What no training molecule has: several parts, an element, an element with such a charge, or such a size."""
         kinds, known = atom_kinds(mol), {(int(number), int(charge)) for number, charge in self.kinds}
         found = [f"{chemical_symbol(number)} was never seen" for number in sorted(elements(kinds) - elements(known))]
         found += [
@@ -259,6 +264,8 @@ class Domain:
             for number, charge in sorted(kinds - known)
             if number in elements(known)
         ]
+        if not self.knows_mixtures and len(parts := Chem.MolToSmiles(mol).split(".")) > 1:
+            found.insert(0, f"parts that are not bonded: {' and '.join(dict.fromkeys(parts))}")
         for value, (least, most), what in (
             (mol.GetNumHeavyAtoms(), self.atoms, "heavy atoms: {}, seen {} to {}"),
             (Chem.GetFormalCharge(mol), self.charges, "charge: {:+d}, seen {:+d} to {:+d}"),

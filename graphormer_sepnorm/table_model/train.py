@@ -35,7 +35,7 @@ from graphormer_sepnorm.tables.labels import (
     read_labelled,
 )
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
@@ -214,9 +214,7 @@ def fit_steps(
 def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
     """All rows that are not for test, and their structures."""
     places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
-    known = labelled.structures
-    parts = ([whole[place] for place in places] for whole in (known.smiles, known.scaffolds, known.keys))
-    return [labelled.rows[place] for place in places], Structures(*parts)
+    return [labelled.rows[place] for place in places], labelled.structures.take(places)
 
 
 def labels_of(rows: Sequence[LabelledRow], task: TaskConfig) -> Labels:
