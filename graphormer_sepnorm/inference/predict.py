@@ -79,7 +79,8 @@ class Nearness:
         similarity: float64 [M], the largest Tanimoto similarity.
         molecule: SMILES of the training molecule that has it; "" where the SMILES could not be read, or where the
             training molecules were not kept.
-        distance: float64 [M], the smallest distance between embeddings of the CLS by the first model.
+        distance: float64 [M], the smallest distance between embeddings of the CLS by the first model; NaN where those
+            of the training molecules were not kept.
     """
 
     similarity: np.ndarray
@@ -270,11 +271,11 @@ class Comparer:
     """A predictor that also says how near molecules are to those that it was trained on.
 
     Raises:
-        InputError: that is not known of them.
+        InputError: nothing is known of them.
     """
 
     def __init__(self, predictor: PredictingModel):
-        if predictor.trust is None or not len(predictor.trust.domain.embeddings):
+        if predictor.trust is None:
             raise InputError(f"--domain: {NO_TRUST}")
         self.predictor = predictor
         self.domain = predictor.trust.domain
@@ -282,9 +283,11 @@ class Comparer:
         self.models, self.featurizer, self.device = predictor.models, predictor.featurizer, predictor.device
 
     def compute(self, molecules: Molecules) -> Predictions:
-        embeddings, *predictions = computed(molecules, [self.embedder.output, *self.predictor.outputs])
-        nearness = Nearness(*self.domain.nearest(molecules.mols), self.domain.distance(embeddings))
-        return replace(self.predictor.predictions(molecules, predictions), nearness=nearness)
+        embedded = [self.embedder.output] if len(self.domain.embeddings) else []
+        outputs = computed(molecules, [*self.predictor.outputs, *embedded])
+        distance = self.domain.distance(outputs.pop()) if embedded else np.full(len(molecules.errors), np.nan)
+        nearness = Nearness(*self.domain.nearest(molecules.mols), distance)
+        return replace(self.predictor.predictions(molecules, outputs), nearness=nearness)
 
 
 class Embedder:

@@ -97,7 +97,7 @@ def test_intervals_are_those_of_the_validation_errors(regression, predicted):
     scores = np.abs(val[f"target {HOSTILE}"].to_numpy() - found[HOSTILE]) / (spread + spread.mean())
     quantile = np.sort(scores)[math.ceil((len(val) + 1) * 0.8) - 1]
     out, _ = predicted(regression, test.smiles.tolist(), "--interval", 0.8)
-    assert list(out)[1:] == [HOSTILE, f"{HOSTILE}_std", f"{HOSTILE}_low", f"{HOSTILE}_high", "error"]
+    assert list(out)[1:] == [HOSTILE, f"{HOSTILE}_low", f"{HOSTILE}_high", f"{HOSTILE}_std", "error"]
     half_widths = quantile * (out[f"{HOSTILE}_std"] + spread.mean())
     np.testing.assert_allclose(out[f"{HOSTILE}_high"] - out[HOSTILE], half_widths, rtol=1e-3)
     np.testing.assert_allclose(out[HOSTILE] - out[f"{HOSTILE}_low"], half_widths, rtol=1e-3)
@@ -119,7 +119,7 @@ def test_the_domain_in_columns(regression, predicted):
     training = rows_of(regression, "train").smiles.tolist()
     asked = [training[3], "CCO", "C[C", *STRANGE]
     out, messages = predicted(regression, asked, "--domain")
-    assert list(out)[3:] == ["similarity", "cls_distance", "nearest", "warning", "error"]
+    assert list(out)[3:] == ["nearest", "similarity", "cls_distance", "warning", "error"]
     morgan = GetMorganGenerator(radius=2, fpSize=2048)
     bits = [morgan.GetFingerprint(Chem.MolFromSmiles(text)) for text in ["CCO", *training]]
     similarities = BulkTanimotoSimilarity(bits[0], bits[1:])

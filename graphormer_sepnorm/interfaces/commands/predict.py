@@ -22,13 +22,13 @@ def predict(
         list[str],
         typer.Argument(
             metavar="MODEL... INPUT",
-            help="Models to average, then a table (CSV, .smi, SDF, .xlsx, .gz, or -) or SMILES.",
+            help="Models to average, then a table (CSV, .smi, SDF, .xlsx, .parquet, .gz, or -) or SMILES.",
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="File to write: .csv, .tsv for tabs, - for standard output; of a library, a folder."
+            "--output", "-o", help="File to write: .csv, .tsv, .parquet, .xlsx, or - to print; of a library, a folder."
         ),
     ] = None,
     smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
@@ -40,7 +40,7 @@ def predict(
         float | None, typer.Option(help="Confidence, such as 0.9, of intervals in columns NAME_low and NAME_high.")
     ] = None,
     domain: Annotated[
-        bool, typer.Option("--domain", help="Compare each row with the training molecules, in four columns.")
+        bool, typer.Option("--domain", help="Compare each row with the training molecules, in more columns.")
     ] = False,
     device: Device = "auto",
     precision: Precision = "auto",
@@ -62,14 +62,13 @@ def predict(
     MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. The output has
     the rows and columns of the input, a column per target and "error", which says why a row could not be read; several
     models give their mean, and their standard deviation in columns that end in "_std". A run folder of train --csv
-    also holds a forest that takes part, and what intervals and domain need. --domain adds "similarity", the largest
-    Tanimoto similarity to a training molecule, "cls_distance", the smallest distance in the model's own space,
-    "nearest", the training molecule of that similarity, and "warning", which names elements, charges and sizes that no
-    training molecule has.
+    also holds what intervals and domain need. --domain adds "nearest", the most similar training molecule,
+    "similarity", its Tanimoto similarity, "cls_distance", the smallest distance in the model's own space, and
+    "warning", which names elements, charges and sizes that no training molecule has.
 
-    A library is a folder, or a pattern in quotes such as "library/*.parquet": each of its files, Parquet or a table,
-    becomes a Parquet file in the folder -o, on all cores or on a Dask cluster; the same command goes on where it was
-    stopped.
+    A library is a folder, or a pattern in quotes such as "library/*.parquet": each of its files becomes a Parquet file
+    in the folder -o, on all cores or on a Dask cluster; the same command goes on where it was stopped. One Parquet file
+    is a library where -o is a folder, and a table where -o is a file.
 
     Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
     """
@@ -81,21 +80,23 @@ def predict(
         from graphormer_sepnorm.tables.formats import is_library
 
     models, source = models_and_source(model_and_input)
-    of_library = isinstance(source, str) and is_library(source)
-    if of_library and (out is None or str(out) == "-"):
+    of_library = isinstance(source, str) and is_library(source, out)
+    if of_library and out is None:
         raise InputError("name the folder to write: -o SCORES")
     if out is None and isinstance(source, str):
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     started = time.perf_counter()
+    refuse_tables(models)
     if of_library:
-        refuse_tables(models)
-        if interval is not None or domain or strip_salts:
-            raise InputError("--interval, --domain and --strip-salts are for one table, not for a library")
+        if strip_salts:
+            raise InputError("--strip-salts is for one table, not for a library")
         with computing(choose("cpu")):
             predictor = load_predicting_model(models)
         library = import_library()
         selection = library.choose_rows(predictor, by, keep_top, threshold, lowest)
-        options = library.Options(selection, columns and tuple(columns), smiles_column, delimiter, strict, precision)
+        options = library.Options(
+            selection, columns and tuple(columns), smiles_column, delimiter, strict, precision, interval, domain
+        )
         result = library.predict_library(predictor, source, out, options, scheduler, workers, device)
     else:
         refuse_options_of_library(scheduler, workers, columns, keep_top, threshold, by, lowest or None)
@@ -137,7 +138,7 @@ def refuse_tables(models: list[str]) -> None:
     """Raises InputError if a table stands where a model should: a pattern without quotes becomes all that it names."""
     from graphormer_sepnorm.tables.formats import is_table_name
 
-    if tables := [model for model in models if is_table_name(model)]:
+    if tables := [model for model in models if is_table_name(model) and not Path(model).is_dir()]:
         raise InputError(f'{tables[0]} is no model: put a pattern of files in quotes, such as "library/*.parquet"')
 
 

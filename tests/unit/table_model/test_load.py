@@ -6,7 +6,6 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import DOMAIN
 from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
@@ -56,7 +55,14 @@ def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):
     assert found.a[0] == pytest.approx(found.a[1], rel=1e-6) and np.isnan(found.a[2]) and found.error[2]
     indexed = model.predict(pd.DataFrame({"structure": ["CCO"]}, index=["x"]), smiles_column="structure")
     assert indexed.index.tolist() == ["x"] and indexed.a["x"] == pytest.approx(found.a[0], rel=1e-6)
-    assert list(model.predict([], domain=True)) == [*found.columns[:-1], *DOMAIN, "error"]
+    assert list(model.predict([], domain=True)) == [
+        *found.columns[:-1],
+        "nearest",
+        "similarity",
+        "cls_distance",
+        "warning",
+        "error",
+    ]
 
 
 def test_what_python_gets_wrong_is_said(trained: Trained):
