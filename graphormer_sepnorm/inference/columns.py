@@ -9,7 +9,6 @@ Axis letters: M molecules.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal
 
 import numpy as np
 
@@ -91,6 +90,9 @@ class PredictionColumns:
             yield of(f"{target}_high", "high", lambda found: (found.values + widths(found.spread))[:, number])
         if self.model.gives_spread:
             yield of(f"{target}_std", "spread", lambda found: found.spread[:, number])
+        rows = self.model.trust.rows if self.domain and self.model.trust else None
+        if rows is not None and not TASKS[self.model.kind].predicts_probabilities:
+            yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
 
     def columns(self) -> list[AddedColumn]:
         """As ``Additions``."""
@@ -105,28 +107,59 @@ class PredictionColumns:
 def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     """How a molecule compares with the training molecules of a model.
 
+    The SMILES of the nearest one, what it is called and what was measured of it, its Tanimoto similarity, the smallest
+    distance in the model's own space, and a warning; those that are known.
+
     Raises:
-        InputError: nothing is known of them.
+        InputError: nothing is known of the training molecules.
     """
     if model.trust is None:
         raise InputError(f"--domain: {NO_TRUST}")
-
-    def of(name: str, kind: Literal["text", "number"], cells: Callable[[Nearness], Cells]) -> PredictedColumn:
-        return PredictedColumn(name, kind, cells=lambda found: cells(nearness_of(found)), place=(name,))
-
-    found = [
-        of("nearest", "text", lambda nearness: nearness.molecule),
-        of("similarity", "number", lambda nearness: nearness.similarity),
-    ]
+    rows = model.trust.rows
+    found = [PredictedColumn("nearest", "text", cells=lambda found: nearness_of(found).molecule, place=("nearest",))]
+    if rows is not None and len(rows.text):
+        found.append(name_of_nearest(rows.names))
+    if rows is not None:
+        found += [label_of_nearest(target, rows.labels[:, number]) for number, target in enumerate(model.targets)]
+    found.append(
+        PredictedColumn("similarity", cells=lambda found: nearness_of(found).similarity, place=("similarity",))
+    )
     if len(model.trust.domain.embeddings):
-        found.append(of("cls_distance", "number", lambda nearness: nearness.distance))
+        distance = PredictedColumn("cls_distance", cells=lambda found: nearness_of(found).distance)
+        found.append(replace(distance, place=("cls_distance",)))
     return [*found, PredictedColumn("warning", "text", cells=lambda found: found.warnings, place=("warning",))]
+
+
+def name_of_nearest(names: list[str]) -> PredictedColumn:
+    """What the nearest training molecule is called, of N ``names``."""
+
+    def cells(found: Predictions) -> list[str]:
+        return ["" if row < 0 else names[row] for row in row_of_nearest(found).tolist()]
+
+    return PredictedColumn("nearest_id", "text", cells=cells, place=("nearest_id",))
+
+
+def label_of_nearest(target: str, labels: np.ndarray) -> PredictedColumn:
+    """What was measured of the nearest training molecule, of labels [N]."""
+
+    def cells(found: Predictions) -> np.ndarray:
+        rows = row_of_nearest(found)
+        return np.where(rows < 0, np.nan, labels[rows])
+
+    return PredictedColumn(f"nearest_{target}", cells=cells, place=("predictions", target, "nearest"))
 
 
 def nearness_of(found: Predictions) -> Nearness:
     """What a ``Comparer`` found."""
     assert found.nearness is not None
     return found.nearness
+
+
+def row_of_nearest(found: Predictions) -> np.ndarray:
+    """The numbers of the nearest training molecules [M], -1 for none."""
+    rows = nearness_of(found).row
+    assert rows is not None
+    return rows
 
 
 def known_intervals(model: PredictingModel) -> Intervals:

@@ -81,11 +81,13 @@ class Nearness:
             training molecules were not kept.
         distance: float64 [M], the smallest distance between embeddings of the CLS by the first model; NaN where those
             of the training molecules were not kept.
+        row: int64 [M], the number of that training molecule, -1 where the SMILES could not be read; None: not known.
     """
 
     similarity: np.ndarray
     molecule: list[str]
     distance: np.ndarray
+    row: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -286,7 +288,8 @@ class Comparer:
         embedded = [self.embedder.output] if len(self.domain.embeddings) else []
         outputs = computed(molecules, [*self.predictor.outputs, *embedded])
         distance = self.domain.distance(outputs.pop()) if embedded else np.full(len(molecules.errors), np.nan)
-        nearness = Nearness(*self.domain.nearest(molecules.mols), distance)
+        similarity, rows = self.domain.nearest_rows(molecules.mols)
+        nearness = Nearness(similarity, self.domain.smiles_of(rows), distance, rows)
         return replace(self.predictor.predictions(molecules, outputs), nearness=nearness)
 
 

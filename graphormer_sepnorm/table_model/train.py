@@ -101,4 +101,4 @@ def labels_of(rows: Sequence[LabelledRow], task: TaskConfig) -> Labels:
     bounds = None
     if any(row.bounds for row in rows):
         bounds = np.array([[bounds_of(row.bounds.get(place, "")) for place in range(y.shape[1])] for row in rows])
-    return Labels(make_task(task).fitted(y), y, bounds)
+    return Labels(make_task(task).fitted(y), y, bounds, names=np.array([str(row.number) for row in rows]))

@@ -36,6 +36,8 @@ class TargetPrediction(BaseModel):
     spread: float | None = Field(default=None, description="standard deviation over the models")
     low: float | None = Field(default=None, description="lower end of the interval")
     high: float | None = Field(default=None, description="upper end of the interval")
+    percentile: float | None = Field(default=None, description="how many of 100 measured values are lower")
+    nearest: float | None = Field(default=None, description="what was measured of the nearest training molecule")
 
 
 class MoleculePrediction(BaseModel):
@@ -44,6 +46,7 @@ class MoleculePrediction(BaseModel):
     error: str = Field(default="", description="why there is no prediction; empty where there is one")
     predictions: dict[str, TargetPrediction] = Field(default={}, description="by target")
     nearest: str = Field(default="", description="SMILES of the nearest training molecule; empty if it was not kept")
+    nearest_id: str = Field(default="", description="what that molecule is called; empty if that is not known")
     similarity: float | None = Field(default=None, description="Tanimoto, to that training molecule")
     cls_distance: float | None = Field(
         default=None, description="the smallest distance to a training molecule in the model's own space"
