@@ -9,15 +9,17 @@ Axis letters: M molecules.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
+from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.describing import Describer
 from graphormer_sepnorm.inference.predict import (
     NO_TRUST,
     Comparer,
     MoleculeModel,
-    Nearness,
     PredictingModel,
     Predictions,
 )
@@ -26,6 +28,7 @@ from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
 
 ERROR = "error"
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class PredictionColumns:
         model: that predicts.
         interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
         domain: whether molecules are compared with the training molecules.
+        alerts, properties: whether their structural alerts and basic properties are named.
 
     Raises:
         InputError: intervals or a comparison that the model cannot give.
@@ -57,6 +61,8 @@ class PredictionColumns:
     model: PredictingModel
     interval: float | None = None
     domain: bool = False
+    alerts: bool = False
+    properties: bool = False
 
     def __post_init__(self) -> None:
         if self.interval is not None:
@@ -65,7 +71,8 @@ class PredictionColumns:
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
         """Computes what the columns are made of."""
-        return Comparer(self.model) if self.domain else self.model
+        reader = Comparer(self.model) if self.domain else self.model
+        return Describer(reader, self.alerts, self.properties) if self.alerts or self.properties else reader
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
@@ -75,6 +82,10 @@ class PredictionColumns:
         ]
         if self.domain:
             found += domain_columns(self.model)
+        if self.alerts:
+            found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts), place=("alerts",)))
+        if self.properties:
+            found += map(property_column, range(len(PROPERTIES)), PROPERTIES)
         return [*found, PredictedColumn(ERROR, "text", place=(ERROR,))]
 
     def of_target(self, number: int, target: str) -> Iterator[PredictedColumn]:
@@ -116,25 +127,30 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     if model.trust is None:
         raise InputError(f"--domain: {NO_TRUST}")
     rows = model.trust.rows
-    found = [PredictedColumn("nearest", "text", cells=lambda found: nearness_of(found).molecule, place=("nearest",))]
+    found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule, place=("nearest",))]
     if rows is not None and len(rows.text):
         found.append(name_of_nearest(rows.names))
     if rows is not None:
         found += [label_of_nearest(target, rows.labels[:, number]) for number, target in enumerate(model.targets)]
     found.append(
-        PredictedColumn("similarity", cells=lambda found: nearness_of(found).similarity, place=("similarity",))
+        PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity, place=("similarity",))
     )
     if len(model.trust.domain.embeddings):
-        distance = PredictedColumn("cls_distance", cells=lambda found: nearness_of(found).distance)
+        distance = PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance)
         found.append(replace(distance, place=("cls_distance",)))
     return [*found, PredictedColumn("warning", "text", cells=lambda found: found.warnings, place=("warning",))]
+
+
+def property_column(number: int, name: str) -> PredictedColumn:
+    """The ``number``-th of the ``PROPERTIES``."""
+    return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], place=("properties", name))
 
 
 def name_of_nearest(names: list[str]) -> PredictedColumn:
     """What the nearest training molecule is called, of N ``names``."""
 
     def cells(found: Predictions) -> list[str]:
-        return ["" if row < 0 else names[row] for row in row_of_nearest(found).tolist()]
+        return ["" if row < 0 else names[row] for row in given(given(found.nearness).row).tolist()]
 
     return PredictedColumn("nearest_id", "text", cells=cells, place=("nearest_id",))
 
@@ -143,23 +159,16 @@ def label_of_nearest(target: str, labels: np.ndarray) -> PredictedColumn:
     """What was measured of the nearest training molecule, of labels [N]."""
 
     def cells(found: Predictions) -> np.ndarray:
-        rows = row_of_nearest(found)
+        rows = given(given(found.nearness).row)
         return np.where(rows < 0, np.nan, labels[rows])
 
     return PredictedColumn(f"nearest_{target}", cells=cells, place=("predictions", target, "nearest"))
 
 
-def nearness_of(found: Predictions) -> Nearness:
-    """What a ``Comparer`` found."""
-    assert found.nearness is not None
-    return found.nearness
-
-
-def row_of_nearest(found: Predictions) -> np.ndarray:
-    """The numbers of the nearest training molecules [M], -1 for none."""
-    rows = nearness_of(found).row
-    assert rows is not None
-    return rows
+def given(found: Found | None) -> Found:
+    """What the ``reader`` of the columns computed because it was asked for."""
+    assert found is not None
+    return found
 
 
 def known_intervals(model: PredictingModel) -> Intervals:

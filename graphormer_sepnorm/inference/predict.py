@@ -62,6 +62,8 @@ class Predictions:
         warnings: one text per SMILES, what no training molecule has; "" where there is nothing to warn of, or where
             nothing is known of the training molecules.
         nearness: to the training molecules, if it was asked for.
+        alerts: M texts, the structural alerts of each molecule, if they were asked for.
+        properties: float64 [M, P] of the molecules, if they were asked for.
     """
 
     values: np.ndarray
@@ -69,6 +71,8 @@ class Predictions:
     errors: list[str]
     warnings: list[str]
     nearness: "Nearness | None" = None
+    alerts: list[str] | None = None
+    properties: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ def predict_table(
     resume: bool = False,
     interval: float | None = None,
     domain: bool = False,
+    alerts: bool = False,
+    properties: bool = False,
 ) -> dict:
     """Writes a table with all columns of the input, one per target and ``error``; with a spread if there are models.
 
@@ -35,6 +37,7 @@ def predict_table(
         source, smiles_column, delimiter, strict, resume: as ``write_table``.
         interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
         domain: whether rows are compared with the training molecules, in the columns of ``domain_columns``.
+        alerts, properties: whether the structural alerts and the ``PROPERTIES`` of molecules are named.
 
     Returns:
         as ``write_table``, and ``unfamiliar``, the number of readable rows of this call with what no training molecule
@@ -43,7 +46,7 @@ def predict_table(
     Raises:
         InputError: as ``write_table``; intervals or a domain that the predictor cannot give.
     """
-    columns = CountedColumns(predictor, interval, domain)
+    columns = CountedColumns(predictor, interval, domain, alerts, properties)
     options = (str(interval), predictor.digest)
     result = write_table(columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options)
     return {**result, "unfamiliar": columns.unfamiliar["rows"] if predictor.trust else None}

@@ -65,7 +65,7 @@ class Options:
         smiles_column, delimiter: as ``open_table``.
         strict: a row that cannot be read makes its partition one that cannot.
         precision: of matrix products, as ``device.choose``.
-        interval, domain: as ``PredictionColumns``.
+        interval, domain, alerts, properties: as ``PredictionColumns``.
     """
 
     selection: Selection
@@ -76,6 +76,8 @@ class Options:
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     interval: float | None = None
     domain: bool = False
+    alerts: bool = False
+    properties: bool = False
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -140,7 +142,7 @@ def write_part(predictor: PredictingModel, compute: Compute, options: Options, a
         OSError: the part cannot be written; nothing is left then.
     """
     tally = Tally()
-    columns = PredictionColumns(predictor, options.interval, options.domain)
+    columns = PredictionColumns(predictor, options.interval, options.domain, options.alerts, options.properties)
     opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter)
     with opened as partition, replacing(Path(assignment.part)) as file:
         layout = PartColumns(columns, partition.schema, options.selection)

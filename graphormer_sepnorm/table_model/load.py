@@ -78,6 +78,8 @@ class LoadedModel:
         molecules: "DataFrame | Iterable[str | Chem.Mol | None]",
         interval: float | None = None,
         domain: bool = False,
+        alerts: bool = False,
+        properties: bool = False,
         smiles_column: str | None = None,
     ) -> "DataFrame":
         """Predicts a table of M rows, with the columns and values of the command.
@@ -86,6 +88,7 @@ class LoadedModel:
             molecules: SMILES or molecules of RDKit, or a DataFrame, whose columns are kept.
             interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
             domain: whether rows are compared with the training molecules, in the columns of ``domain_columns``.
+            alerts, properties: whether the structural alerts and the ``PROPERTIES`` of molecules are named.
             smiles_column: of a DataFrame; by default the one named smiles.
 
         Returns:
@@ -100,7 +103,7 @@ class LoadedModel:
         names = [str(name) for name in table.columns]
         place = find_column(names, smiles_column, "the table")
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
-        columns = PredictionColumns(self.model, interval, domain)
+        columns = PredictionColumns(self.model, interval, domain, alerts, properties)
         with computing(self.compute):
             parts = [part for _, part in compute_chunks(columns.reader, list(in_chunks(smiles)) or [[]], list)]
         cells = zip(*(columns.cells(part, part.errors) for part in parts), strict=True)

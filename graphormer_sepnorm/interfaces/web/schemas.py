@@ -52,6 +52,8 @@ class MoleculePrediction(BaseModel):
         default=None, description="the smallest distance to a training molecule in the model's own space"
     )
     warning: str = Field(default="", description="what the training molecules did not have")
+    alerts: str = Field(default="", description="parts that often disturb assays, react or are toxic")
+    properties: dict[str, float | None] = Field(default={}, description="basic properties, by RDKit's names")
 
 
 class Atom(BaseModel):

@@ -81,7 +81,7 @@ class PredictionService:
     @cached_property
     def columns(self) -> PredictionColumns:
         """What is said of each molecule: all that is known."""
-        return PredictionColumns(self.predictor, self.known_confidence, self.trust is not None)
+        return PredictionColumns(self.predictor, self.known_confidence, self.trust is not None, True, True)
 
     @property
     def known_confidence(self) -> float | None:
