@@ -16,6 +16,7 @@ from graphormer_sepnorm.interfaces.web.jobs import ResultStore
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
+    ColumnFacts,
     ModelFacts,
     MoleculePrediction,
     TableRow,
@@ -24,6 +25,16 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 from graphormer_sepnorm.interfaces.web.server import PunctualProtocol
 from graphormer_sepnorm.interfaces.web.worker import Worker
+
+COLUMNS = {
+    "length": "predictions length value",
+    "length_low": "predictions length low",
+    "length_high": "predictions length high",
+    "nearest": "nearest",
+    "similarity": "similarity",
+    "warning": "warning",
+    "error": "error",
+}
 
 
 class PretendedService:
@@ -41,6 +52,7 @@ class PretendedService:
             is_combined=False,
             confidence=0.9,
             knows_domain=True,
+            columns=[ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()],
             about={"architecture": "none"},
         )
 

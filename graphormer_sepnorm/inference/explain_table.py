@@ -8,7 +8,7 @@ from graphormer_sepnorm.inference.explain import Explanation, explain_rows
 from graphormer_sepnorm.inference.pictures import MOST_PICTURES, check_output, write_pictures
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.tables.formats import TABLE_KINDS, Row, kind_of, open_table, smiles_of_rows
+from graphormer_sepnorm.tables.formats import Row, is_table_name, open_table, smiles_of_rows
 
 
 def explain_table(
@@ -35,7 +35,7 @@ def explain_table(
         InputError: a SMILES or table that cannot be read, more molecules than can be drawn, an output that is no
             picture, or as ``explain_rows``; nothing is written then.
     """
-    is_table = Path(molecules).is_file() or kind_of(molecules) in TABLE_KINDS
+    is_table = Path(molecules).is_file() or is_table_name(molecules)
     rows = first_rows(molecules, smiles_column, delimiter) if is_table else [Row([molecules], molecules)]
     check_output(out, len(rows))
     with current().arithmetic():

@@ -220,7 +220,7 @@ def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structure
 def labels_of(rows: Sequence[LabelledRow], task: TaskConfig) -> Labels:
     """The labels of rows and what bounds them, with the scale of the task."""
     y, bounds = label_arrays(rows)
-    return Labels(make_task(task).fitted(y), y, bounds)
+    return Labels(make_task(task).fitted(y), y, bounds, names=np.array([str(row.number) for row in rows]))
 
 
 def folds_of(
