@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from types import FrameType
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -18,6 +18,7 @@ CHUNK = 1000
 CHUNKS_ALONE = 2
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
+Part = TypeVar("Part")
 Smiles = Sequence[str | None]
 
 
@@ -29,29 +30,29 @@ def in_chunks(smiles: Iterable[str | None], size: int = CHUNK) -> Iterator[Smile
 
 
 def map_chunks(
-    work: Callable[[Smiles], Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
+    work: Callable[[Part], Result], chunks: Iterable[Chunk], part_of: Callable[[Chunk], Part]
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Each chunk with what ``work`` makes of its SMILES, in order; a few chunks in this process, many in others.
+    """Each chunk with what ``work`` makes of a part of it, in order; a few chunks in this process, many in others.
 
     Args:
         work: runs on one thread; what it gives travels between processes.
-        chunks: anything that has SMILES; taken from as needed, a few ahead of the caller.
-        smiles_of: a chunk's SMILES.
+        chunks: taken from as needed, a few ahead of the caller.
+        part_of: what of a chunk is worked on, such as its SMILES.
     """
     chunks = iter(chunks)
     first = list(islice(chunks, CHUNKS_ALONE + 1))
     if len(first) <= CHUNKS_ALONE:
         for chunk in first:
             with one_thread():
-                result = work(smiles_of(chunk))
+                result = work(part_of(chunk))
             yield chunk, result
         return
     taken: deque[Chunk] = deque()
 
-    def take() -> Iterator[Smiles]:
+    def take() -> Iterator[Part]:
         for chunk in chain(first, chunks):
             taken.append(chunk)
-            yield smiles_of(chunk)
+            yield part_of(chunk)
 
     loader = DataLoader(
         ChunkDataset(work),
@@ -82,10 +83,10 @@ def available_cores() -> int:
 class ChunkDataset(Dataset):
     """A function as a dataset, which PyTorch's loader shares out among its processes."""
 
-    function: Callable[[Smiles], object]
+    function: Callable[[Any], object]
 
-    def __getitem__(self, smiles: Smiles) -> object:
-        return self.function(smiles)
+    def __getitem__(self, part: object) -> object:
+        return self.function(part)
 
 
 def leave_interrupts_to_parent(worker: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import read_graphs, read_molecules
+from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
@@ -24,7 +24,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.tasks import make_task
@@ -124,7 +124,7 @@ class NetworksMember:
 
 def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
     """The molecules with their labels and the arrays of the network's encodings."""
-    graphs = read_graphs(config.featurizer, molecules.molecules)
+    graphs = molecules.of(GraphsOf.named(config.featurizer))
     bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
     return prepare(graphs.with_targets(labels.y.astype(np.float32), bounds), config.model.encodings)
 
