@@ -350,6 +350,12 @@ class Molecules:
     smiles: Sequence[str | None]
     mols: list[Chem.Mol | None]
 
+    @classmethod
+    def of_graphs(cls, graphs: Graphs) -> "Molecules":
+        """Molecules of which the graphs are known, nothing else."""
+        count = len(graphs)
+        return cls(graphs, np.arange(count), [""] * count, [None] * count, [None] * count)
+
     @cached_property
     def canonical(self) -> list[str]:
         """The canonical SMILES, equal for all spellings of a molecule; "" where there is an error."""
