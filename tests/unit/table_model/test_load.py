@@ -9,6 +9,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import DOMAIN
 from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
+from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.tiny import save_tiny
@@ -57,6 +58,13 @@ def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):
     indexed = model.predict(pd.DataFrame({"structure": ["CCO"]}, index=["x"]), smiles_column="structure")
     assert indexed.index.tolist() == ["x"] and indexed.a["x"] == pytest.approx(found.a[0], rel=1e-6)
     assert list(model.predict([], domain=True)) == [*found.columns[:-1], *DOMAIN, "error"]
+
+
+def test_a_network_does_not_stand_for_a_table_model(trained: Trained):
+    with pytest.raises(
+        InputError, match=r"with 2 networks, a kernel, a forest; .*load_model.*; for one network name .*model-0"
+    ):
+        Graphormer.from_pretrained(trained.run.path)
 
 
 def test_what_python_gets_wrong_is_said(trained: Trained):
