@@ -153,6 +153,14 @@ class Graphormer(Network):
         loaded.run_config, loaded.facts = config, facts
         return loaded
 
+    @classmethod
+    def of(cls, network: Network, run: Config) -> "Graphormer":
+        """A network and the config of its run, with a copy of its weights, in evaluation mode and on its device."""
+        found = cls(network.config)
+        found.load_state_dict(network.state_dict())
+        found.run_config = run
+        return found.to(network.cls.device).eval()
+
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Writes ``model.safetensors``, ``config.json`` and a model card into a folder, which is made if need be.
 

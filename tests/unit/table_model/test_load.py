@@ -60,6 +60,17 @@ def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):
     assert list(model.predict([], domain=True)) == [*found.columns[:-1], *DOMAIN, "error"]
 
 
+def test_python_explains_what_it_predicts(trained: Trained):
+    model = load_model(trained.run.path)
+    (found,) = model.explain([Chem.MolFromSmiles("Cc1ccccc1")])
+    assert found.prediction == pytest.approx(model.predict(["Cc1ccccc1"]).a[0], rel=1e-5)
+    assert {fragment.smiles for fragment in found.fragments} == {"C", "c1ccccc1"}
+    with pytest.raises(InputError, match=r"row 1 .*not a valid SMILES"):
+        model.explain(["C", "C(C"])
+    with pytest.raises(InputError, match="no target 'x'"):
+        model.explain(["C"], target="x")
+
+
 def test_a_network_does_not_stand_for_a_table_model(trained: Trained):
     with pytest.raises(
         InputError, match=r"with 2 networks, a kernel, a forest; .*load_model.*; for one network name .*model-0"
