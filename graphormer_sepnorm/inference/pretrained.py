@@ -16,7 +16,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS
+from graphormer_sepnorm.runs.arrays import load_arrays
+from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS, RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tasks import make_task
@@ -73,6 +74,30 @@ def hub_answers(name: str, revision: str | None, token: str | bool | None) -> bo
     return True
 
 
+def check_one_network(path: Path) -> None:
+    """Raises InputError for a run folder that predicts with more than one network."""
+    run = RunFolder(path)
+    members = [member.path for member in run.members()]
+    parts = [*members, *filter(Path.exists, (run.stack, run.forest))] if path.is_dir() else []
+    if not parts:
+        return
+    others = members or [run.weights] * run.weights.exists()
+    hint = f"; for one network name {others[0]}" if others else ""
+    raise InputError(
+        f"{path} predicts with {described(run, len(members))}; one network is all that a Graphormer has, and it would "
+        f"drop the rest: use graphormer_sepnorm.load_model({str(path)!r}){hint}"
+    )
+
+
+def described(run: RunFolder, networks: int) -> str:
+    """The parts of a run folder that predict, in words."""
+    parts = [f"{networks or 1} network{'s' if networks > 1 else ''}"] if networks or run.weights.exists() else []
+    if run.stack.exists():
+        _, facts = load_arrays(run.stack)
+        return ", ".join([*parts, *(f"a {name}" for name in facts.get("members", []) if name != "networks")])
+    return " and ".join([*parts, *(["a forest"] if run.forest.exists() else [])])
+
+
 class Graphormer(Network):
     """Graphormer that loads, saves, and reads SMILES.
 
@@ -109,7 +134,8 @@ class Graphormer(Network):
             force_download, token, cache_dir, local_files_only, revision: huggingface_hub's, for a repository.
 
         Raises:
-            InputError: nothing of that name is found, or it is not a checkpoint of this package.
+            InputError: nothing of that name is found, it is not a checkpoint of this package, or it is a run folder
+                that predicts with more than one network.
         """
         name = str(pretrained_model_name_or_path)
         try:
@@ -122,9 +148,18 @@ class Graphormer(Network):
                 path = downloaded(name, local_files_only, options)
             except OSError as failure:
                 raise InputError(f"{error}, nor a repository that could be downloaded ({failure})") from None
+        check_one_network(path)
         loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
         return loaded
+
+    @classmethod
+    def of(cls, network: Network, run: Config) -> "Graphormer":
+        """A network and the config of its run, with a copy of its weights, in evaluation mode and on its device."""
+        found = cls(network.config)
+        found.load_state_dict(network.state_dict())
+        found.run_config = run
+        return found.to(network.cls.device).eval()
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Writes ``model.safetensors``, ``config.json`` and a model card into a folder, which is made if need be.
