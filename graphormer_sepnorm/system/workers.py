@@ -1,4 +1,4 @@
-"""Chunks of SMILES shared out among processes, one thread each, so that results do not depend on their number."""
+"""Distributes chunks of SMILES among single-threaded processes, so results do not depend on their number."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ Smiles = Sequence[str | None]
 
 
 def in_chunks(smiles: Iterable[str | None], size: int = CHUNK) -> Iterator[Smiles]:
-    """Lists of ``size`` SMILES, the last one shorter."""
+    """Lists of ``size`` SMILES; the last one may be shorter."""
     smiles = iter(smiles)
     while chunk := list(islice(smiles, size)):
         yield chunk
@@ -31,12 +31,12 @@ def in_chunks(smiles: Iterable[str | None], size: int = CHUNK) -> Iterator[Smile
 def map_chunks(
     work: Callable[[Smiles], Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Each chunk with what ``work`` makes of its SMILES, in order; a few chunks in this process, many in others.
+    """Yields each chunk with the result of ``work`` for its SMILES, in order; a few chunks run in this process.
 
     Args:
-        work: runs on one thread; what it gives travels between processes.
-        chunks: anything that has SMILES; taken from as needed, a few ahead of the caller.
-        smiles_of: a chunk's SMILES.
+        work: runs on one thread; its result is sent between processes.
+        chunks: any objects that have SMILES; consumed lazily, a few ahead of the caller.
+        smiles_of: returns the SMILES of a chunk.
     """
     chunks = iter(chunks)
     first = list(islice(chunks, CHUNKS_ALONE + 1))
@@ -67,20 +67,20 @@ def map_chunks(
 
 
 def way_to_start() -> str | None:
-    """How processes start: as copies, the fastest way, where nothing forbids that; a GPU in use cannot be copied."""
+    """The start method of processes: fork, the fastest, unless something rules it out, such as a GPU in use."""
     if sys.platform != "linux":
         return None
     return "forkserver" if torch.cuda.is_initialized() else "fork"
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
 class ChunkDataset(Dataset):
-    """A function as a dataset, which PyTorch's loader shares out among its processes."""
+    """A function as a dataset, for PyTorch's DataLoader to distribute among its workers."""
 
     function: Callable[[Smiles], object]
 
@@ -89,13 +89,13 @@ class ChunkDataset(Dataset):
 
 
 def leave_interrupts_to_parent(worker: int) -> None:
-    """Lets a process that is ended together with its parent, as ``timeout`` and job schedulers do, end in silence."""
+    """Makes a worker end silently when it is ended together with its parent, as ``timeout`` and job schedulers do."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end_in_silence)
 
 
 def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
-    os._exit(0)  # PyTorch's loader complains of any other end, also while it is being taken down
+    os._exit(0)  # PyTorch's loader reports any other exit as an error, even during shutdown
 
 
 def as_it_is(result: object) -> object:
@@ -104,7 +104,7 @@ def as_it_is(result: object) -> object:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch computes on one thread."""
+    """Limits PyTorch to one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
