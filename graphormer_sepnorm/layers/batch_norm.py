@@ -74,9 +74,7 @@ class SyncedBatchNorm(nn.BatchNorm1d):
         return copy
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalizes rows x [n, d]; in training with statistics over all processes, which update the running ones.
-
-        """
+        """Normalizes rows x [n, d]; in training with statistics over all processes, which update the running ones."""
         if not self.training:
             return super().forward(x)
         x = x.to(self.running_mean.dtype)  # bfloat16 cannot count the rows
