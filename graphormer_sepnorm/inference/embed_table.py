@@ -1,8 +1,8 @@
-"""Embeddings of whole tables into a file: NumPy's .npz, Parquet or CSV.
+"""Writes the embeddings of whole tables: NumPy's .npz, Parquet or CSV.
 
-Every format holds, for each row of the input in order, why it could not be read, if so (``error``), and its embedding,
-NaN or empty in that case. CSV and Parquet keep all columns of the input and are written in bounded memory; .npz holds
-the SMILES alone and needs room for all at its end.
+For each row of the input, in order, every format holds the reason why it could not be read (``error``) and its
+embedding, which is NaN or empty in that case. CSV and Parquet keep all columns of the input and are written in bounded
+memory; .npz holds only the SMILES and needs memory for everything at the end.
 """
 
 import io
@@ -46,7 +46,7 @@ class EmbeddingLines:
 class EmbeddingArrays:
     """An .npz: arrays ``embeddings`` float32 [M, D], ``row`` int64 [M] from 0, ``smiles`` and ``error`` text [M].
 
-    It grows as parts in NumPy's .npy format, one after another: embeddings, SMILES and errors of some rows.
+    The partial file is a sequence of parts in NumPy's .npy format: embeddings, SMILES and errors of some rows.
     """
 
     def __init__(self, width: int, columns: list[str]):
@@ -76,7 +76,7 @@ def as_npy(values: np.ndarray, *texts: list[str]) -> bytes:
 
 
 def npy_arrays(path: Path) -> Iterator[np.ndarray]:
-    """The arrays in a file, to its end."""
+    """All arrays in a file."""
     with open(path, "rb") as file:
         end = path.stat().st_size
         while file.tell() < end:
@@ -86,7 +86,7 @@ def npy_arrays(path: Path) -> Iterator[np.ndarray]:
 class EmbeddingParquet:
     """The columns of the input as text, ``error``, and ``embedding``, a list of D float32.
 
-    It grows as an Arrow stream: a schema and a batch for some rows at a time.
+    The partial file is an Arrow stream: a schema, then one batch for some rows at a time.
     """
 
     def __init__(self, width: int, columns: list[str]):
@@ -97,7 +97,7 @@ class EmbeddingParquet:
             raise InputError("Parquet needs pyarrow: pip install pyarrow, or write .npz or .csv") from None
         if twice := [name for name, count in Counter(columns).items() if count > 1]:
             raise InputError(
-                f"the input has several columns {twice[0]!r}, and Parquet needs a name for each: rename them, or write "
+                f"the input has several columns {twice[0]!r}, and Parquet needs unique names: rename them, or write "
                 ".npz or .csv"
             )
         self.pyarrow = pyarrow
@@ -134,7 +134,7 @@ LAYOUTS: dict[str, Callable[[int, list[str]], Layout[Embeddings]]] = {
 
 
 def find_embedder(name: str) -> Embedder | MiniMol:
-    """The model that ``load_embedder`` loads, or one of ``TEACHERS``; raises InputError as these do."""
+    """A model loaded by ``load_embedder``, or one of ``TEACHERS``; raises InputError as these do."""
     if name in TEACHERS and not Path(name).exists():
         return TEACHERS[name]()
     return load_embedder(name)
@@ -151,8 +151,8 @@ def embed_table(
     """Writes the embeddings of the molecules of a table.
 
     Args:
-        embedder: the source of the embeddings.
-        out: file to write; its suffix, one of ``LAYOUTS``, says how.
+        embedder: the model that computes the embeddings.
+        out: file to write; its suffix, one of ``LAYOUTS``, selects the format.
         source, smiles_column, delimiter, resume: as ``write_table``.
 
     Returns, Raises: as ``write_table``, and ``width``; InputError also for another suffix.

@@ -1,4 +1,4 @@
-"""Reading the partitions of a library: Parquet, or any table that ``open_table`` reads, ``CHUNK`` rows at a time."""
+"""Reads the partitions of a library: Parquet, or any table that ``open_table`` reads, ``CHUNK`` rows at a time."""
 
 import contextlib
 from collections import Counter
@@ -33,7 +33,7 @@ class Batch:
     Attributes:
         columns: those to keep, one row per SMILES.
         smiles: the molecules.
-        errors: why a row cannot be used; "" if nothing is known against it.
+        errors: why a row cannot be used, or "".
     """
 
     columns: pa.Table
@@ -43,7 +43,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Partition:
-    """An open partition: the schema of the columns to keep, and its rows, read as they are asked for."""
+    """An open partition: the schema of the columns to keep, and its rows, read lazily."""
 
     schema: pa.Schema
     batches: Iterator[Batch]
@@ -56,13 +56,13 @@ def open_partition(
     """Opens a partition.
 
     Args:
-        path: ``.parquet``, whose columns keep their types, or a file as ``open_table``, whose columns are text.
-        columns: names of those to keep; None for all.
+        path: ``.parquet``, whose columns keep their types, or a file as for ``open_table``, whose columns are text.
+        columns: names of the columns to keep; None: all.
         smiles_column, delimiter: as ``open_table``.
 
     Raises:
-        InputError: as ``open_table``, a Parquet file that is damaged or whose SMILES are not text, or columns that are
-            not there or not one each; also while rows are read.
+        InputError: as ``open_table``; a Parquet file is damaged or its SMILES are not text; or a column is missing or
+            not unique. Also raised while rows are read.
     """
     if kind_of(path) == PARQUET:
         with readable(path):
@@ -76,7 +76,7 @@ def open_partition(
 
 @contextlib.contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Within it, what pyarrow raises is an InputError that names the file."""
+    """Context manager: errors of pyarrow become InputError with the name of the file."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -104,7 +104,7 @@ def parquet_partition(
 
 
 def every(items: Iterator[Read], path: str) -> Iterator[Read]:
-    """The items of an iterator of pyarrow; raises InputError as ``readable``."""
+    """The items of a pyarrow iterator; raises InputError as ``readable``."""
     while True:
         with readable(path):
             try:
@@ -134,12 +134,12 @@ def text_partition(table: Table, path: str, columns: tuple[str, ...] | None) -> 
 
 
 def as_utf8(text: str) -> str:
-    """The text with a question mark for each byte that is not UTF-8."""
+    """The text with a question mark in place of each byte that is not UTF-8."""
     return text.encode(errors="replace").decode()
 
 
 def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:
-    """The columns to keep, by default all; raises InputError unless there is one of each name."""
+    """The columns to keep, by default all; raises InputError unless each name exists exactly once."""
     kept = list(names if wanted is None else dict.fromkeys(wanted))
     counts = Counter(names)
     for name in kept:

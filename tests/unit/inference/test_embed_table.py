@@ -45,7 +45,7 @@ def test_columns_of_one_name_are_not_written_as_parquet_that_nothing_reads(tmp_p
     pytest.importorskip("pyarrow")
     (tmp_path / "in.csv").write_text("smiles,y,y\nCCO,1,2\n")
     embedder = Embedder(*tiny_model())
-    with pytest.raises(InputError, match=r"several columns 'y', and Parquet needs a name for each"):
+    with pytest.raises(InputError, match=r"several columns 'y', and Parquet needs unique names"):
         embed_table(embedder, str(tmp_path / "in.csv"), tmp_path / "out.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
     assert embed_table(embedder, str(tmp_path / "in.csv"), tmp_path / "out.csv")["rows"] == 1
