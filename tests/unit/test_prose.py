@@ -42,9 +42,13 @@ LATER = {
 PAGES = [
     "docs/api.md",
     "docs/commands.md",
+    "docs/design.md",
+    "docs/extending.md",
     "docs/explain.md",
+    "docs/fidelity.md",
     "docs/fine-tune.md",
     "docs/getting-started.md",
+    "docs/gpu.md",
     "docs/huge-files.md",
     "docs/index.md",
     "docs/own-table.md",
@@ -52,6 +56,7 @@ PAGES = [
     "docs/predict.md",
     "docs/python.md",
     "docs/scikit-learn.md",
+    "docs/several-gpus.md",
     "docs/tune.md",
 ]
 # "Alone" for "only" ("left alone" is fine, and so is an argument "alone:"), "anew" for "again", "beside" for "next to".
