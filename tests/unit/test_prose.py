@@ -40,9 +40,12 @@ LATER = {
     "graphormer_sepnorm/training": {"baseline", "finishing", "own_table", "table_report", "trusting"},
 }
 PAGES = [
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "data/README.md",
+    "data/ogbg-molhiv/README.md",
     "data/sample/README.md",
+    "data/zinc/EXPERIMENTS.md",
     "data/zinc/README.md",
     "docs/api.md",
     "docs/commands.md",
@@ -55,6 +58,8 @@ PAGES = [
     "docs/gpu.md",
     "docs/huge-files.md",
     "docs/index.md",
+    "docs/lab/foundation.md",
+    "docs/lab/tables.md",
     "docs/other-transformers.md",
     "docs/own-table.md",
     "docs/page.md",
