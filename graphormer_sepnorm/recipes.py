@@ -98,7 +98,7 @@ foundation_base = variant(best, encodings=walk_and_ring_encodings(), width=192, 
 foundation_small = variant(
     foundation_base, layers=8, width=128, ffn_width=128, attention_layers=3, norm="sepnorm-batchnorm"
 )
-foundation_mini = variant(foundation_base, layers=4, width=64, ffn_width=64)
+foundation_mini = variant(foundation_small, layers=6, width=80, ffn_width=80)
 # The small one with more dropout, for fine-tuning on small tables.
 fine_tuned = variant(foundation_small, dropout=0.1)
 
