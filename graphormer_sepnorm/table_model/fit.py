@@ -11,7 +11,8 @@ import numpy as np
 from graphormer_sepnorm.chem.features import FOR_TABLES
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.trust import Trust, fit_calibration, fit_domain, fit_intervals
+from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.inference.trust import MAX_REFERENCES, Trust, evenly, fit_calibration, fit_domain, fit_intervals
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty, of_other_folds
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
@@ -116,7 +117,15 @@ def put_together(
         difficulty = fit_difficulty(labels.y - values, spread, similarity, numbers)
         model, spread = replace(model, difficulty=difficulty), difficulty(spread, similarity)
     out_of_fold = Stacked(by_member, values, spread)
-    return replace(model, trust=fit_trust(model, molecules, labels, out_of_fold, folds.predicted)), out_of_fold
+    trust = replace(fit_trust(model, molecules, labels, out_of_fold, folds.predicted), rows=training_rows(labels))
+    return replace(model, trust=trust), out_of_fold
+
+
+def training_rows(labels: Labels) -> TrainingRows:
+    """The rows of the molecules that ``fit_domain`` keeps."""
+    kept = labels.take(evenly(len(labels), MAX_REFERENCES))
+    rows = TrainingRows.of(kept.y)
+    return rows if kept.names is None else rows.named(kept.names.tolist())
 
 
 def fit_trust(

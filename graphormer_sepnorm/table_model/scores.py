@@ -13,6 +13,7 @@ from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.metrics import Metric
 
 RESAMPLES = 1_000
+MOST_DRAWN = 10_000  # labels; the interval of more is narrower than anybody needs
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
 MEAN = "mean"
 STACK = "stack"
@@ -53,7 +54,7 @@ def scores_by_target(predicted: Predicted) -> dict[str, dict]:
         by target ``n``, the number of labels; ``scores``, the reported metrics of each prediction; ``interval``, the
         95 % bootstrap interval of the task's metric for each prediction; ``against_forest``, by how much the metric of
         the whole differs from the forest's, with its interval, where there is a forest; and ``warning``, where a number
-        says nothing. What is undefined is None.
+        says nothing. What is undefined is None; intervals are of 2 to ``MOST_DRAWN`` labels.
     """
     kind, task = TASKS[predicted.task.kind], predicted.task
     if kind.adds_up:
@@ -71,9 +72,9 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     if len(y) < 2:
         found["warning"] = f"{len(y)} test molecule has a label: its error is no score" if len(y) else "no test labels"
     found["scores"] = {name: kind.scores(y, each) for name, each in by_name.items()}
-    if len(y) < 2:
+    if not 2 <= len(y) <= MOST_DRAWN:
         return found
-    drawn = resampled(metric, y, list(by_name.values()))
+    drawn = resampled(predicted.task.metric, y, list(by_name.values()))
     found["interval"] = {name: interval(values) for name, values in zip(by_name, drawn.T, strict=True)}
     if "forest" in by_name:
         names = list(by_name)
@@ -83,14 +84,28 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     return found
 
 
-def resampled(metric: Metric, y: np.ndarray, predictions: list[np.ndarray]) -> np.ndarray:
-    """The metric of each prediction [M, C] for molecules that are drawn with replacement: [RESAMPLES, P].
+def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.ndarray:
+    """A metric of each prediction [M, C] for molecules that are drawn with replacement: [RESAMPLES, P].
 
     All predictions are scored on the same draws, so that their differences are paired; NaN where one is undefined.
     """
-    random = np.random.default_rng(0)
-    draws = random.integers(len(y), size=(RESAMPLES, len(y)))
-    return np.array([[score(metric, y[rows], each[rows]) for each in predictions] for rows in draws])
+    draws = np.random.default_rng(0).integers(len(y), size=(RESAMPLES, len(y)))
+    if name == "rocauc" and y.shape[1] == 1:
+        return np.stack([roc_auc_of_ranks(y[draws, 0], each[draws, 0]) for each in predictions], axis=1)
+    return np.array([[score(METRICS[name], y[rows], each[rows]) for each in predictions] for rows in draws])
+
+
+def roc_auc_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """The area under the ROC curve for each row of [draws, M], NaN where all labels of a row are alike: [draws].
+
+    From the sum of the ranks of class 1, many times as fast as a call of scikit-learn for each draw.
+    """
+    from scipy.stats import rankdata  # its import takes a while
+
+    ones = y.sum(axis=1)
+    above = (rankdata(prediction, axis=1) * y).sum(axis=1) - ones * (ones + 1) / 2
+    pairs = ones * (y.shape[1] - ones)
+    return np.where(pairs > 0, above / np.maximum(pairs, 1), np.nan)
 
 
 def score(metric: Metric, y: np.ndarray, prediction: np.ndarray) -> float:

@@ -26,7 +26,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
-from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference, landmarks
+from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference, landmarks, shipped_body
 
 KERNEL = "kernel.safetensors"
 BODY_FILE = "body.safetensors"
@@ -52,11 +52,11 @@ class KernelMember:
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
         """As ``Member.fit``, with networks that read what the body reads; of many molecules compares some with all."""
-        numbers = landmarks(len(molecules))
-        reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules)
-        own, theirs = reference.body.embedder.featurizer, setting.config.featurizer
+        own, theirs = shipped_body().embedder.featurizer, setting.config.featurizer
         if without_salts(own) != without_salts(theirs):
             raise CannotLearn(f"the body of the kernel reads {own!r} features, the networks read {theirs!r} features")
+        numbers = landmarks(len(molecules))
+        reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules)
         compared = Compared(molecules.of(reference.similarities), numbers)
         decisions = np.full_like(labels.y, np.nan)
         for learnt, predicted in folds.parts():

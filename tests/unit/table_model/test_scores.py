@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import bootstrap
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, scores_by_target
+from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, roc_auc_of_ranks, scores_by_target
 from graphormer_sepnorm.tasks import METRICS
 
 TWO = TaskConfig("regression", "mae", ("a", "b"))
@@ -59,9 +59,8 @@ def test_intervals_are_those_of_scipy():
 def test_a_difference_is_paired():
     """Both are wrong by the same errors: each is uncertain, their difference is not."""
     y = np.random.default_rng(0).normal(size=(50, 1))
-    found = scores_by_target(
-        Predicted(TaskConfig("regression", "mae", ("a",)), y, {STACK: 0 * y, "forest": 0 * y}, y[0])
-    )
+    task, zeros = TaskConfig("regression", "mae", ("a",)), np.zeros_like(y)
+    found = scores_by_target(Predicted(task, y, {STACK: zeros, "forest": zeros}, y[0]))
     assert found["a"]["interval"][STACK][1] - found["a"]["interval"][STACK][0] > 0.1
     assert found["a"]["against_forest"] == {"difference": 0, "interval": [0, 0]}
 
@@ -73,6 +72,14 @@ def test_draws_of_a_single_class_do_not_count():
     assert found["interval"] == {STACK: [1, 1], MEAN: [0.5, 0.5]} and "against_forest" not in found
     alike = Predicted(predicted.task, 0 * y, {STACK: y}, np.zeros(1))
     assert scores_by_target(alike)["a"]["interval"][STACK] is None
+
+
+def test_the_quick_roc_auc_is_that_of_scikit_learn():
+    random = np.random.default_rng(3)
+    y, prediction = (random.random((5, 200)) > 0.3).astype(float), random.integers(0, 20, (5, 200)) / 20
+    expected = [METRICS["rocauc"].score(*rows) for rows in zip(y, prediction, strict=True)]
+    np.testing.assert_allclose(roc_auc_of_ranks(y, prediction), expected, rtol=1e-12)
+    assert np.isnan(roc_auc_of_ranks(np.array([[1.0, 1], [0, 0]]), np.zeros((2, 2)))).all()
 
 
 def test_the_classes_of_one_column_are_one_target():
