@@ -106,7 +106,7 @@ def put_together(
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("neither the kernel nor networks can learn from this table")
     by_member = np.stack([each.out_of_fold for each in fitted.values()])
-    weights = stacking_weights(labels, by_member)
+    weights = stacking_weights(labels, by_member, np.array([each.member.share for each in fitted.values()]))
     values = combined(labels.task, by_member, weights)
     spread = disagreement(by_member, weights, values)
     kept = {name: each.member for name, each in fitted.items()}

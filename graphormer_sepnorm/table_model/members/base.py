@@ -6,7 +6,7 @@ Axis letters: M molecules, T targets.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -18,7 +18,13 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 
 
 class Member(Protocol):
-    """A model of a table that takes part in a table model."""
+    """A model of a table that takes part in a table model.
+
+    Attributes:
+        share: in proportion to which members are expected to weigh, before anything is known of a table.
+    """
+
+    share: ClassVar[float]
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":

@@ -6,7 +6,7 @@ Axis letters: M molecules, T targets.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -34,6 +34,8 @@ def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
 @dataclass(frozen=True)
 class ForestMember:
     """Forests, one per target. They learn exact labels only."""
+
+    share: ClassVar = 0.15
 
     forest: Forest
 

@@ -9,6 +9,7 @@ Axis letters: M molecules, N training molecules, T targets.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -41,6 +42,8 @@ class KernelMember:
         machines: that predict from similarities to these.
         calibration: from decisions to probabilities, of a classification.
     """
+
+    share: ClassVar = 0.55
 
     reference: Reference
     machines: Machines

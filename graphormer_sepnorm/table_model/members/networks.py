@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -53,6 +54,8 @@ class NetworksMember:
     Attributes:
         networks: R of them in evaluation mode, each with the config and the facts of its training.
     """
+
+    share: ClassVar = 0.3
 
     networks: list[tuple[Network, Config, dict]]
 
