@@ -59,6 +59,8 @@ class Predictions:
         warnings: one text per SMILES, what no training molecule has; "" where there is nothing to warn of, or where
             nothing is known of the training molecules.
         nearness: to the training molecules, if it was asked for.
+        alerts: M texts, the structural alerts of each molecule, if they were asked for.
+        properties: float64 [M, P] of the molecules, if they were asked for.
     """
 
     values: np.ndarray
@@ -66,6 +68,8 @@ class Predictions:
     errors: list[str]
     warnings: list[str]
     nearness: "Nearness | None" = None
+    alerts: list[str] | None = None
+    properties: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -76,12 +80,15 @@ class Nearness:
         similarity: float64 [M], the largest Tanimoto similarity.
         molecule: SMILES of the training molecule that has it; "" where the SMILES could not be read, or where the
             training molecules were not kept.
-        distance: float64 [M], the smallest distance between embeddings of the CLS by the first model.
+        distance: float64 [M], the smallest distance between embeddings of the CLS by the first model; NaN where those
+            of the training molecules were not kept.
+        row: int64 [M], the number of that training molecule, -1 where the SMILES could not be read; None: not known.
     """
 
     similarity: np.ndarray
     molecule: list[str]
     distance: np.ndarray
+    row: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -240,11 +247,11 @@ class Comparer:
     """A predictor that also says how near molecules are to those that it was trained on.
 
     Raises:
-        InputError: that is not known of them.
+        InputError: nothing is known of them.
     """
 
     def __init__(self, predictor: PredictingModel):
-        if predictor.trust is None or not len(predictor.trust.domain.embeddings):
+        if predictor.trust is None:
             raise InputError(f"--domain: {NO_TRUST}")
         self.predictor = predictor
         self.domain = predictor.trust.domain
@@ -252,9 +259,12 @@ class Comparer:
         self.models, self.featurizer, self.device = predictor.models, predictor.featurizer, predictor.device
 
     def compute(self, molecules: Molecules) -> Predictions:
-        embeddings, *predictions = computed(molecules, [self.embedder.output, *self.predictor.outputs])
-        nearness = Nearness(*self.domain.nearest(molecules.mols), self.domain.distance(embeddings))
-        return replace(self.predictor.predictions(molecules, predictions), nearness=nearness)
+        embedded = [self.embedder.output] if len(self.domain.embeddings) else []
+        outputs = computed(molecules, [*self.predictor.outputs, *embedded])
+        distance = self.domain.distance(outputs.pop()) if embedded else np.full(len(molecules.errors), np.nan)
+        similarity, rows = self.domain.nearest_rows(molecules.mols)
+        nearness = Nearness(similarity, self.domain.smiles_of(rows), distance, rows)
+        return replace(self.predictor.predictions(molecules, outputs), nearness=nearness)
 
 
 class Embedder:

@@ -1,8 +1,8 @@
-"""What a model is: its architecture, what it was trained on, how well it does, what molecules it knows."""
+"""Facts about a model: architecture, training data, performance and supported molecules."""
 
 from pathlib import Path
 
-from graphormer_sepnorm.chem.features import ZINC_ATOM_TYPES, without_salts
+from graphormer_sepnorm.chem.features import ZINC_ATOM_TYPES, prepared
 from graphormer_sepnorm.chem.smiles import MAX_ATOMS
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.runs.checkpoint import load_model
@@ -14,14 +14,20 @@ AS_WRITTEN = {
     "ogb": "all elements, by OGB's nine atom and three bond features",
     "mol": "all elements and bonds, with charges, hydrogens, rings and CIP labels, however a SMILES is written",
 }
+PREPARED = {
+    "without-salts": "of several parts of a SMILES the largest organic one",
+    "standardized": "of each molecule its neutral parent",
+    "tautomer": "of each molecule its neutral parent in one canonical tautomer",
+}
 VOCABULARIES = AS_WRITTEN | {
-    without_salts(name): f"{words}; of several parts of a SMILES the largest organic one"
+    prepared(name, preparation): f"{words}; {what}"
     for name, words in AS_WRITTEN.items()
+    for preparation, what in PREPARED.items()
 }
 
 
 def describe_model(path: Path) -> dict:
-    """Facts about a model for people and programs, all of them JSON.
+    """Facts about a model, JSON-serializable.
 
     Args:
         path: run folder or weights file.
@@ -66,7 +72,7 @@ def training_words(config: Config) -> str:
 
 
 def as_text(facts: dict) -> str:
-    """The facts that are known, one a line."""
+    """The known facts, one per line."""
     lines = []
     for name, value in facts.items():
         if value is not None:

@@ -29,12 +29,14 @@ class Labels:
         bounds: float64 [M, T, 2], the least and the largest value that a label may have; None: nothing but ``y`` is
             known.
         weight: float64 [M], how much a molecule counts; None: all the same.
+        names: texts [M], what the molecules are called; None: nobody knows.
     """
 
     task: TaskConfig
     y: np.ndarray
     bounds: np.ndarray | None = None
     weight: np.ndarray | None = None
+    names: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -45,8 +47,8 @@ class Labels:
 
     def take(self, rows: np.ndarray) -> "Labels":
         """The labels of the molecules with these numbers."""
-        bounds, weight = (None if part is None else part[rows] for part in (self.bounds, self.weight))
-        return Labels(self.task, self.y[rows], bounds, weight)
+        kept = (None if part is None else part[rows] for part in (self.bounds, self.weight, self.names))
+        return Labels(self.task, self.y[rows], *kept)
 
     def target(self, place: int) -> "Target":
         """The column of one target."""

@@ -19,7 +19,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_together
+from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_together, remarks
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
@@ -35,7 +35,7 @@ from graphormer_sepnorm.tables.labels import (
     read_labelled,
 )
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
@@ -208,21 +208,19 @@ def fit_steps(
             model.save(whole.path)
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
-    return FittedTable(model, out_of_fold, left_out)
+    return FittedTable(model, out_of_fold, left_out, remarks(fitted))
 
 
 def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
     """All rows that are not for test, and their structures."""
     places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
-    known = labelled.structures
-    parts = ([whole[place] for place in places] for whole in (known.smiles, known.scaffolds, known.keys))
-    return [labelled.rows[place] for place in places], Structures(*parts)
+    return [labelled.rows[place] for place in places], labelled.structures.take(places)
 
 
 def labels_of(rows: Sequence[LabelledRow], task: TaskConfig) -> Labels:
     """The labels of rows and what bounds them, with the scale of the task."""
     y, bounds = label_arrays(rows)
-    return Labels(make_task(task).fitted(y), y, bounds)
+    return Labels(make_task(task).fitted(y), y, bounds, names=np.array([str(row.number) for row in rows]))
 
 
 def folds_of(

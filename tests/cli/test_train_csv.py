@@ -511,7 +511,7 @@ def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command,
     code, counts, messages = command("predict", tmp_path / "run", tmp_path / "mols.csv", *options)
     assert code == 0 and counts["rows"] == 60, messages
     found = pd.read_csv(tmp_path / "out.csv").set_index("smiles")
-    added = ["a_predicted", "a_std", "a_low", "a_high", "similarity", "cls_distance", "nearest", "warning", "error"]
+    added = ["a_predicted", "a_low", "a_high", "a_std", "nearest", "similarity", "cls_distance", "warning", "error"]
     assert list(found)[-len(added) :] == added
     assert ((found.a_low < found.a_predicted) & (found.a_predicted < found.a_high)).all()
     kept = pd.read_csv(tmp_path / "run" / "predictions.csv").set_index("smiles")

@@ -97,7 +97,7 @@ def test_intervals_are_those_of_the_validation_errors(regression, predicted):
     errors = np.abs(val[f"target {HOSTILE}"].to_numpy() - found[HOSTILE])
     quantile = np.sort(errors)[math.ceil((len(val) + 1) * 0.8) - 1]
     out, _ = predicted(regression, test.smiles.tolist(), "--interval", 0.8)
-    assert list(out)[1:] == [HOSTILE, f"{HOSTILE}_std", f"{HOSTILE}_low", f"{HOSTILE}_high", "error"]
+    assert list(out)[1:] == [HOSTILE, f"{HOSTILE}_low", f"{HOSTILE}_high", f"{HOSTILE}_std", "error"]
     np.testing.assert_allclose(out[f"{HOSTILE}_high"] - out[HOSTILE], quantile, rtol=1e-3)
     np.testing.assert_allclose(out[HOSTILE] - out[f"{HOSTILE}_low"], quantile, rtol=1e-3)
 
@@ -118,7 +118,7 @@ def test_the_domain_in_columns(regression, predicted):
     training = rows_of(regression, "learnt").smiles.tolist()
     asked = [training[3], "CCO", "C[C", *STRANGE]
     out, messages = predicted(regression, asked, "--domain")
-    assert list(out)[3:] == ["similarity", "cls_distance", "nearest", "warning", "error"]
+    assert list(out)[3:] == ["nearest", "similarity", "cls_distance", "warning", "error"]
     morgan = GetMorganGenerator(radius=2, fpSize=2048)
     bits = [morgan.GetFingerprint(Chem.MolFromSmiles(text)) for text in ["CCO", *training]]
     similarities = BulkTanimotoSimilarity(bits[0], bits[1:])

@@ -19,6 +19,7 @@ UNIT = Path(__file__).parent
 ROOMS = [
     "version",
     "errors",
+    "options",
     "resources",
     "graphs",
     "system",
@@ -67,6 +68,7 @@ ELSEWHERE = {
     "interfaces.commands.evaluate": "tests/cli/test_commands.py",
     "interfaces.commands.explain": "tests/cli/test_explain.py",
     "interfaces.commands.info": "tests/cli/test_predict.py",
+    "interfaces.commands.own_table": "tests/cli/test_train_csv.py",
     "interfaces.commands.predict": "tests/cli/test_predict.py",
     "interfaces.commands.pretrain": "tests/cli/test_pretrain.py",
     "interfaces.commands.serve": "tests/cli/test_serve.py",
@@ -78,10 +80,11 @@ ELSEWHERE = {
     "interfaces.web.pages": "tests/unit/interfaces/web/test_app.py",
     "training.trainer": "tests/integration/test_training.py",
 }
-# Of no module: the names of the package, its rooms, a registry as a whole, the generator in data/, and bfloat16 in
-# whole trainings.
+# Of no module: the names of the package, its prose, its rooms, a registry as a whole, the generator in data/, and
+# bfloat16 in whole trainings.
 OF_NO_MODULE = {
     "test_names.py",
+    "test_prose.py",
     "test_layout.py",
     "encodings/test_encodings.py",
     "datasets/test_sample.py",
