@@ -16,6 +16,7 @@ from graphormer_sepnorm.interfaces.web.jobs import ResultStore
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
+    ColumnFacts,
     ModelFacts,
     MoleculePrediction,
     TableRow,
@@ -24,6 +25,16 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 from graphormer_sepnorm.interfaces.web.server import PunctualProtocol
 from graphormer_sepnorm.interfaces.web.worker import Worker
+
+COLUMNS = {
+    "length": "predictions length value",
+    "length_low": "predictions length low",
+    "length_high": "predictions length high",
+    "nearest": "nearest",
+    "similarity": "similarity",
+    "warning": "warning",
+    "error": "error",
+}
 
 
 class PretendedService:
@@ -40,6 +51,7 @@ class PretendedService:
             models=1,
             confidence=0.9,
             knows_domain=True,
+            columns=[ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()],
             about={"architecture": "none"},
         )
 
@@ -108,10 +120,11 @@ def tiny_service(folder: Path) -> object:
     import torch
 
     from graphormer_sepnorm.datasets.benchmarks import sample_table
-    from graphormer_sepnorm.inference.predict import Predictor, load_predictor
+    from graphormer_sepnorm.inference.predict import load_predictor
     from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
     from graphormer_sepnorm.interfaces.web.service import PredictionService
     from graphormer_sepnorm.system.device import Compute
+    from graphormer_sepnorm.table_model.earlier import EarlierModel
     from tests.tiny import save_tiny
 
     torch.set_num_threads(1)
@@ -119,7 +132,7 @@ def tiny_service(folder: Path) -> object:
         save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed)
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(sample_table().smiles[:200].tolist()), fit_intervals(errors, zeros, zeros + 0.1))
-    predictor = Predictor(load_predictor([str(folder)]).models, trust=trust)
+    predictor = EarlierModel(load_predictor([str(folder)]).models, trust=trust)
     return PredictionService(predictor, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
 
 

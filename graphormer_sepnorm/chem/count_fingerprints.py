@@ -1,4 +1,4 @@
-"""Counts of what occurs in molecules, by eight of RDKit's fingerprints.
+"""Counts of what occurs in molecules, by seven of RDKit's fingerprints.
 
 Axis letters: M and N molecules, Z entries that are not 0.
 """
@@ -23,7 +23,6 @@ KINDS = (
     "chiral-atom-pairs",
     "feature-atom-pairs",
     "torsions",
-    "avalon",
     "erg",
 )
 PARTS_OF_ONE = 10  # ErG counts tenths
@@ -44,19 +43,8 @@ def counters() -> tuple[Counter, ...]:
         lambda mol, features: chiral_pairs.GetCountFingerprintAsNumPy(mol),
         lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol, customAtomInvariants=features),
         lambda mol, features: torsions.GetCountFingerprintAsNumPy(mol),
-        avalon,
         reduced_graph,
     )
-
-
-def avalon(mol: Chem.Mol, features: list[int]) -> np.ndarray:
-    """The counts of the Avalon fingerprint: uint32 [SIZE]."""
-    from rdkit.Avalon.pyAvalonTools import GetAvalonCountFP  # its import takes a while
-
-    found = np.zeros(SIZE, np.uint32)
-    entries = GetAvalonCountFP(mol, SIZE).GetNonzeroElements()
-    found[list(entries)] = list(entries.values())
-    return found
 
 
 def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:

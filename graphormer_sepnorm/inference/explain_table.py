@@ -9,7 +9,7 @@ from graphormer_sepnorm.inference.contributions import write_contributions
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import MOST_PICTURES, check_output, write_pictures
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.tables.formats import TABLE_KINDS, Row, kind_of, open_table, smiles_of_rows
+from graphormer_sepnorm.tables.formats import Row, is_table_name, open_table, smiles_of_rows
 
 CSV = ".csv"
 
@@ -36,7 +36,7 @@ def explain_table(
         InputError: a SMILES or table that cannot be read, more molecules than can be drawn, an output that is no
             picture, or as ``explain``; nothing is written then.
     """
-    is_table = Path(molecules).is_file() or kind_of(molecules) in TABLE_KINDS
+    is_table = Path(molecules).is_file() or is_table_name(molecules)
     if is_table and out.exists() and out.samefile(molecules):
         raise InputError(f"{out} is the table that is read: give another name to what is written")
     rows = first_rows(molecules, smiles_column, delimiter) if is_table else [Row([molecules], molecules)]

@@ -20,12 +20,14 @@ from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import STRICT
-from graphormer_sepnorm.inference.predict import PredictingModel, Predictions, read_and_compute
+from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel, Predictions, read_and_compute
 from graphormer_sepnorm.inference.resumable_writer import refuse_errors
 from graphormer_sepnorm.library.partitions import Batch, open_partition
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
-from graphormer_sepnorm.tables.formats import with_free_names
+from graphormer_sepnorm.tables.formats import free_name
+from graphormer_sepnorm.tables.writers import arrow_array, arrow_fields
 
 GROUP = 65_536
 FOOTER = b"graphormer_sepnorm"
@@ -63,6 +65,7 @@ class Options:
         smiles_column, delimiter: as ``open_table``.
         strict: a row that cannot be read makes its partition one that cannot.
         precision: of matrix products, as ``device.choose``.
+        interval, domain, alerts, properties: as ``PredictionColumns``.
     """
 
     selection: Selection
@@ -71,6 +74,10 @@ class Options:
     delimiter: str | None = None
     strict: bool = False
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    interval: float | None = None
+    domain: bool = False
+    alerts: bool = False
+    properties: bool = False
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -135,12 +142,15 @@ def write_part(predictor: PredictingModel, compute: Compute, options: Options, a
         OSError: the part cannot be written; nothing is left then.
     """
     tally = Tally()
+    columns = PredictionColumns(predictor, options.interval, options.domain, options.alerts, options.properties)
     opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter)
     with opened as partition, replacing(Path(assignment.part)) as file:
-        layout = PartColumns(predictor, partition.schema, options.selection)
+        layout = PartColumns(columns, partition.schema, options.selection)
         scored = (
             layout.table(batch, predictions, errors, first)
-            for batch, predictions, errors, first in score(predictor, compute, partition.batches, options.strict, tally)
+            for batch, predictions, errors, first in score(
+                columns.reader, compute, partition.batches, options.strict, tally
+            )
         )
         with pq.ParquetWriter(file, layout.schema, compression="zstd", write_page_checksum=True) as writer:
             kept = 0
@@ -183,11 +193,11 @@ class Tally:
 
 
 def score(
-    predictor: PredictingModel, compute: Compute, batches: Iterable[Batch], strict: bool, tally: Tally
+    reader: MoleculeModel[Predictions], compute: Compute, batches: Iterable[Batch], strict: bool, tally: Tally
 ) -> Iterator[tuple[Batch, Predictions, list[str], int]]:
     """Batches with their predictions, why rows could not be read, and the number of their first row, from 0."""
     for batch in batches:
-        predictions = read_and_compute(predictor, compute, batch.smiles)
+        predictions = read_and_compute(reader, compute, batch.smiles)
         errors = [known or found for known, found in zip(batch.errors, predictions.errors, strict=True)]
         if strict:
             refuse_errors(errors, tally.rows)
@@ -197,28 +207,30 @@ def score(
 
 
 class PartColumns:
-    """The columns of a part: those kept of the input, targets, their spread over several models, and the last one.
+    """The columns of a part: those kept of the input, those of the predictions, and the last one.
 
     That is ``error`` where all rows are kept, as in ``predict_table``; of a selection it is ``row``, the number of the
     row in its partition, from 0.
     """
 
-    def __init__(self, predictor: PredictingModel, kept: pa.Schema, selection: Selection):
+    def __init__(self, columns: PredictionColumns, kept: pa.Schema, selection: Selection):
         self.selection = selection
-        self.with_spread = predictor.gives_spread
-        targets = list(predictor.targets)
-        added = targets + [f"{target}_std" for target in targets if self.with_spread]
-        *numbers, last = with_free_names([*added, "error" if selection.keeps_all else "row"], kept.names)
-        self.compared = numbers[targets.index(selection.by)]
-        last_kind = pa.string() if selection.keeps_all else pa.int64()
-        self.schema = pa.schema([*kept, *((name, pa.float32()) for name in numbers), (last, last_kind)])
+        self.columns = columns
+        *fields, error = arrow_fields(columns.columns(), kept.names)
+        places = [column.name for column in columns.all].index(selection.by)
+        self.compared = fields[places].name
+        if not selection.keeps_all:
+            error = pa.field(
+                free_name("row", [*kept.names, *(field.name for field in fields)], "_predicted"), pa.int64()
+            )
+        self.schema = pa.schema([*kept, *fields, error])
 
     def table(self, batch: Batch, predictions: Predictions, errors: list[str], first: int) -> pa.Table:
         """A row for each of the batch; ``first`` is the number of the first one."""
-        values = np.hstack([predictions.values, predictions.spread]) if self.with_spread else predictions.values
-        numbers = [pa.array(column, from_pandas=True) for column in values.T]
-        last = errors if self.selection.keeps_all else np.arange(first, first + len(errors))
-        return pa.Table.from_arrays([*batch.columns.columns, *numbers, pa.array(last)], schema=self.schema)
+        *added, last = map(arrow_array, self.columns.cells(predictions, errors))
+        if not self.selection.keeps_all:
+            last = pa.array(np.arange(first, first + len(errors)))
+        return pa.Table.from_arrays([*batch.columns.columns, *added, last], schema=self.schema)
 
     def selected(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """The rows to keep in groups, the best ones first if only so many are kept."""

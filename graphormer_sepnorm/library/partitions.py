@@ -4,7 +4,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,9 +20,8 @@ from graphormer_sepnorm.tables.formats import (
     open_table,
     smiles_of_rows,
 )
-
-READ_BUFFER = 1 << 20
-Read = TypeVar("Read")
+from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
+from graphormer_sepnorm.tables.writers import as_utf8
 
 
 @dataclass(frozen=True)
@@ -65,23 +63,11 @@ def open_partition(
             not there or not one each; also while rows are read.
     """
     if kind_of(path) == PARQUET:
-        with readable(path):
-            file = pq.ParquetFile(path, buffer_size=READ_BUFFER, page_checksum_verification=True)
-        with file:
+        with open_parquet(path) as file:
             yield parquet_partition(file, path, columns, smiles_column)
     else:
         with open_table(path, smiles_column, delimiter) as table:
             yield text_partition(table, path, columns)
-
-
-@contextlib.contextmanager
-def readable(path: str) -> Iterator[None]:
-    """Within it, what pyarrow raises is an InputError that names the file."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).strip().partition("\n")[0]
-        raise InputError(f"cannot read {path}: {reason}") from None
 
 
 def parquet_partition(
@@ -95,23 +81,12 @@ def parquet_partition(
     kept = kept_columns(schema.names, columns, path)
 
     def batches() -> Iterator[Batch]:
-        for batch in every(file.iter_batches(CHUNK, columns=list(dict.fromkeys([smiles, *kept]))), path):
+        for batch in batches_of(file, path, CHUNK, list(dict.fromkeys([smiles, *kept]))):
             texts = [text or "" for text in batch.column(smiles).to_pylist()]
             table = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
             yield Batch(table, texts, [""] * len(texts))
 
     return Partition(pa.schema([schema.field(name) for name in kept]), batches())
-
-
-def every(items: Iterator[Read], path: str) -> Iterator[Read]:
-    """The items of an iterator of pyarrow; raises InputError as ``readable``."""
-    while True:
-        with readable(path):
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-        yield item
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -131,11 +106,6 @@ def text_partition(table: Table, path: str, columns: tuple[str, ...] | None) -> 
         return Batch(pa.Table.from_arrays(texts, schema=schema), smiles_of_rows(rows), [row.error for row in rows])
 
     return Partition(schema, map(batch, table.chunks(CHUNK)))
-
-
-def as_utf8(text: str) -> str:
-    """The text with a question mark for each byte that is not UTF-8."""
-    return text.encode(errors="replace").decode()
 
 
 def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:

@@ -121,7 +121,9 @@ def predict_library(
     files = find_partitions(source)
     check_folder(out)
     with locked(out / LOCK, f"another process is writing to {out}: wait for it, or choose another folder"):
-        manifest = Manifest(__version__, job_digest(predictor, (), predictor.digest), options, digests(files))
+        manifest = Manifest(
+            __version__, job_digest(predictor, (), predictor.featurizer, predictor.digest), options, digests(files)
+        )
         adopt(manifest, out / MANIFEST)
         assignments = assign(files, out / PARTS, manifest)
         reports = finished(assignments)

@@ -1,6 +1,8 @@
 """Chunks of SMILES shared out among processes, one thread each, so that results do not depend on their number."""
 
 import contextlib
+import ctypes
+import multiprocessing
 import os
 import signal
 import sys
@@ -9,15 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from types import FrameType
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from graphormer_sepnorm.system.torchrun import num_processes
+
 CHUNK = 1000
 CHUNKS_ALONE = 2
+PR_SET_PDEATHSIG = 1  # of Linux: the signal that the death of its parent sends to a process
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
+Part = TypeVar("Part")
 Smiles = Sequence[str | None]
 
 
@@ -29,29 +35,33 @@ def in_chunks(smiles: Iterable[str | None], size: int = CHUNK) -> Iterator[Smile
 
 
 def map_chunks(
-    work: Callable[[Smiles], Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
+    work: Callable[[Part], Result],
+    chunks: Iterable[Chunk],
+    part_of: Callable[[Chunk], Part],
+    alone: int = CHUNKS_ALONE,
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Each chunk with what ``work`` makes of its SMILES, in order; a few chunks in this process, many in others.
+    """Each chunk with what ``work`` makes of a part of it, in order; a few chunks in this process, many in others.
 
     Args:
         work: runs on one thread; what it gives travels between processes.
-        chunks: anything that has SMILES; taken from as needed, a few ahead of the caller.
-        smiles_of: a chunk's SMILES.
+        chunks: taken from as needed, a few ahead of the caller.
+        part_of: what of a chunk is worked on, such as its SMILES.
+        alone: so many chunks this process works on by itself.
     """
     chunks = iter(chunks)
-    first = list(islice(chunks, CHUNKS_ALONE + 1))
-    if len(first) <= CHUNKS_ALONE:
+    first = list(islice(chunks, alone + 1))
+    if len(first) <= alone:
         for chunk in first:
             with one_thread():
-                result = work(smiles_of(chunk))
+                result = work(part_of(chunk))
             yield chunk, result
         return
     taken: deque[Chunk] = deque()
 
-    def take() -> Iterator[Smiles]:
+    def take() -> Iterator[Part]:
         for chunk in chain(first, chunks):
             taken.append(chunk)
-            yield smiles_of(chunk)
+            yield part_of(chunk)
 
     loader = DataLoader(
         ChunkDataset(work),
@@ -64,6 +74,23 @@ def map_chunks(
     )
     for result in loader:
         yield taken.popleft(), result
+
+
+def in_processes(work: Callable[[int], Result], count: int) -> list[Result]:
+    """What ``work`` makes of the numbers below ``count``, in processes of one thread each; they end if this one has to.
+
+    Of one number this process computes all, as it does where there is a GPU, which copies of a process cannot use, and
+    where several processes of torchrun do the same together.
+    """
+    if count == 1 or num_processes() > 1 or torch.accelerator.is_available():
+        return [work(number) for number in range(count)]
+    others = set(multiprocessing.active_children())
+    try:
+        return [found for _, found in map_chunks(work, range(count), int, alone=1)]
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
 
 
 def way_to_start() -> str | None:
@@ -82,16 +109,21 @@ def available_cores() -> int:
 class ChunkDataset(Dataset):
     """A function as a dataset, which PyTorch's loader shares out among its processes."""
 
-    function: Callable[[Smiles], object]
+    function: Callable[[Any], object]
 
-    def __getitem__(self, smiles: Smiles) -> object:
-        return self.function(smiles)
+    def __getitem__(self, part: object) -> object:
+        return self.function(part)
 
 
 def leave_interrupts_to_parent(worker: int) -> None:
-    """Lets a process that is ended together with its parent, as ``timeout`` and job schedulers do, end in silence."""
+    """Lets a process end in silence with its parent.
+
+    As ``timeout`` and job schedulers end both; and where the parent is killed, no orphan goes on holding files.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end_in_silence)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:

@@ -56,11 +56,13 @@ class RunWriter:
         trainer: at the beginning, or brought to where the run in the folder stands by ``resume``.
         run: the folder.
         verbose: whether to print a line per epoch.
+        label: before each of these lines.
     """
 
     trainer: Trainer
     run: RunFolder
     verbose: bool = True
+    label: str = ""
     unsaved: Unsaved | None = field(default=None, init=False)
     saved_at: float | None = field(default=None, init=False)
 
@@ -88,7 +90,7 @@ class RunWriter:
                 if distributed.rank() == 0:
                     self.record(epoch)
                     if self.verbose:
-                        print(words(epoch, self.trainer.config), flush=True)
+                        print(f"{self.label}{words(epoch, self.trainer.config)}", flush=True)
                 yield epoch
         finally:
             if self.unsaved is not None:

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import pictures
-from graphormer_sepnorm.inference.forest import forest_features, save_forest
 from graphormer_sepnorm.interfaces import commands
-from graphormer_sepnorm.training.baseline import fit_forest
+from graphormer_sepnorm.table_model.forest import forest_features, save_forest
+from graphormer_sepnorm.table_model.growing import fit_forest
 from tests.unit.inference.test_explain import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "explain"]

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
+from graphormer_sepnorm.interfaces.commands.expanding import ListCommand
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.version import __version__
 
@@ -33,7 +34,7 @@ def alone(name: str) -> typer.Typer:
     with leaving_at_once():
         module = importlib.import_module(f"{__name__}.{name}")
     program = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    program.command(name)(getattr(module, name))
+    program.command(name, cls=ListCommand)(getattr(module, name))
     return program
 
 

@@ -9,11 +9,9 @@ import rdkit
 from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference import forest as forests
-from graphormer_sepnorm.inference.forest import blended, forest_features, load_forest, save_forest
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
-from graphormer_sepnorm.training.baseline import fit_forest
-from tests.forests import TREES
+from graphormer_sepnorm.table_model import forest as forests
+from graphormer_sepnorm.table_model.forest import forest_features, load_forest, save_forest
 
 
 def test_features_by_hand():
@@ -33,11 +31,9 @@ def test_values_that_a_descriptor_does_not_have_count_as_zero():
     assert np.isfinite(forest_features(["C[Pt]C", "[Na+]", "[H][H]"])).all()
 
 
-def test_what_cannot_be_read_has_no_prediction_and_is_not_learnt_from(features, logp, forest):
+def test_what_cannot_be_read_has_no_prediction(features, forest):
     broken = np.full((1, features.shape[1]), np.nan, np.float32)
-    with_it = np.concatenate([broken, features[:100]])
-    other = fit_forest(with_it, np.concatenate([[[9.0, 9]], logp[:100]]), "regression", 0, TREES)
-    found = other.predict(np.concatenate([features[100:], broken]))
+    found = forest.predict(np.concatenate([features[100:], broken]))
     np.testing.assert_array_equal(found[:-1], forest.predict(features[100:]))
     assert np.isnan(found[-1]).all()
 
@@ -108,14 +104,6 @@ def test_facts_that_do_not_fit_are_refused(forest, tmp_path, facts):
     save_arrays(path, arrays, {**known, **facts})
     with pytest.raises(InputError):
         load_forest(path)
-
-
-def test_a_blend_is_the_weighted_mean_where_the_forest_has_a_prediction():
-    ours = np.array([[5, 5], [5, 1], [np.nan, 1]], np.float32)
-    forest = np.array([[9, 1], [np.nan, np.nan], [9, 3]], np.float32)
-    found = blended(ours, forest, 0.25)
-    assert found.dtype == np.float32 and found[:2].tolist() == [[6, 4], [5, 1]]
-    assert np.isnan(found[2, 0]) and found[2, 1] == 1.5
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, "1", None, float("nan")])
