@@ -1,4 +1,4 @@
-"""Chunks of SMILES shared out among processes, one thread each, so that results do not depend on their number."""
+"""Distributes chunks of SMILES among single-threaded processes, so results do not depend on their number."""
 
 import contextlib
 import ctypes
@@ -28,7 +28,7 @@ Smiles = Sequence[str | None]
 
 
 def in_chunks(smiles: Iterable[str | None], size: int = CHUNK) -> Iterator[Smiles]:
-    """Lists of ``size`` SMILES, the last one shorter."""
+    """Lists of ``size`` SMILES; the last one may be shorter."""
     smiles = iter(smiles)
     while chunk := list(islice(smiles, size)):
         yield chunk
@@ -94,20 +94,20 @@ def in_processes(work: Callable[[int], Result], count: int) -> list[Result]:
 
 
 def way_to_start() -> str | None:
-    """How processes start: as copies, the fastest way, where nothing forbids that; a GPU in use cannot be copied."""
+    """The start method of processes: fork, the fastest, unless something rules it out, such as a GPU in use."""
     if sys.platform != "linux":
         return None
     return "forkserver" if torch.cuda.is_initialized() else "fork"
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
 class ChunkDataset(Dataset):
-    """A function as a dataset, which PyTorch's loader shares out among its processes."""
+    """A function as a dataset, for PyTorch's DataLoader to distribute among its workers."""
 
     function: Callable[[Any], object]
 
@@ -127,7 +127,7 @@ def leave_interrupts_to_parent(worker: int) -> None:
 
 
 def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
-    os._exit(0)  # PyTorch's loader complains of any other end, also while it is being taken down
+    os._exit(0)  # PyTorch's loader reports any other exit as an error, even during shutdown
 
 
 def as_it_is(result: object) -> object:
@@ -136,7 +136,7 @@ def as_it_is(result: object) -> object:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch computes on one thread."""
+    """Limits PyTorch to one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, vstack
 
 from graphormer_sepnorm.chem.count_fingerprints import count_fingerprints
 from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
-from graphormer_sepnorm.chem.features import FEATURIZERS, WITHOUT_SALTS, MoleculeGraph
+from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph, as_written
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.trust import Look, look_at
@@ -76,14 +76,14 @@ class MoleculeFeatures:
 
 @dataclass(frozen=True)
 class GraphsOf:
-    """The graphs of molecules, as a featurizer sees them that strips nothing."""
+    """The graphs of molecules, as a featurizer sees them that prepares nothing."""
 
     featurizer: str
 
     @classmethod
     def named(cls, featurizer: str) -> "GraphsOf":
-        """The graphs of a featurizer; salts are stripped already if it strips them."""
-        return cls(featurizer.removesuffix(WITHOUT_SALTS))
+        """The graphs of a featurizer; the molecules are prepared already if it prepares them."""
+        return cls(as_written(featurizer))
 
     def __call__(self, molecules: MoleculeFeatures) -> Graphs:
         return self.packed([graph_of(self.featurizer, molecule) for molecule in molecules.molecules])
