@@ -151,9 +151,8 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         options: dict = {"kind": "classification", "targets": target_names(y, labels.shape[1])}
         if self.binarizer_.y_type_ == "multiclass":
             options = {"kind": "multiclass", "targets": target_names(y, 1), "classes": tuple(map(str, self.classes_))}
-        self.learn(
-            X, [LabelledRow(number, "", row.tolist()) for number, row in enumerate(labels)], options, sample_weight
-        )
+        rows = [LabelledRow(number, "", row.tolist()) for number, row in enumerate(labels, 1)]
+        self.learn(X, rows, options, sample_weight)
         return self
 
     def binary_labels(self, y) -> np.ndarray:
