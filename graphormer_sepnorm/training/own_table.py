@@ -2,6 +2,7 @@
 
 import csv
 import statistics
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_folds, read_labelled
 from graphormer_sepnorm.tables.prepared_table import write_labelled
+from graphormer_sepnorm.tables.remarks import remarks, repeatability
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.training.baseline import blend_weight, fit_forest, table_features
 from graphormer_sepnorm.training.experiment import score_runs, train_run
@@ -76,7 +78,9 @@ def train_table(
     check_beginning(config, [RunFolder(out)], plan)
     labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
-    return (train or train_labelled)(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
+    say(remarks(options, labelled))
+    result = (train or train_labelled)(labelled, options, config, RunFolder(out), plan)
+    return result | numbers_of_rows(options, labelled)
 
 
 def train_folds(
@@ -107,6 +111,7 @@ def train_folds(
     tables = read_folds(options, config.featurizer, content)
     for labelled in tables:
         check_splits(options, config.task, labelled)
+    say(remarks(options, tables[0]))
     if distributed.rank() == 0:
         whole.begin_parts(parts)
     results = [
@@ -121,7 +126,7 @@ def train_folds(
             result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
         whole.write_predictions(predictions_out_of_fold(whole, options.folds))
         whole.write_test(result)
-    return result | numbers_of_rows(tables[0])
+    return result | numbers_of_rows(options, tables[0])
 
 
 def check_beginning(config: Config, outs: list[RunFolder], plan: Plan) -> None:
@@ -218,10 +223,20 @@ def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
     return [header, *sorted(found, key=lambda line: int(line[0]))]
 
 
-def numbers_of_rows(labelled: LabelledTable) -> dict[str, int]:
-    return {
-        "rows": len(labelled.rows),
+def say(sentences: list[str]) -> None:
+    """Prints sentences for people, each on a line of standard error; of several processes the first does."""
+    if distributed.rank() == 0:
+        for sentence in sentences:
+            print(sentence, file=sys.stderr)
+
+
+def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:
+    """Numbers of rows, and how far repeated measurements deviate, by target, if there are any."""
+    found: dict = {
+        "rows": len(labelled.usable),
         "skipped": len(labelled.skipped),
         "duplicates": len(labelled.duplicates),
         "conflicting": sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates),
     }
+    deviations = repeatability(options, labelled)
+    return found | {"repeatability": deviations} if deviations else found

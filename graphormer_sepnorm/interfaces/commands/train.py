@@ -167,7 +167,7 @@ def started_from(config: Config, run: RunOptions) -> Config:
 def train_on_table(
     config: Config, run: RunOptions, options: TableOptions, asked: EnsembleOptions, content: WholeTable | None
 ) -> dict:
-    """Trains on a table, and says what became of its rows; arguments and result as ``train_table``."""
+    """Trains on a table; arguments and result as ``train_table``."""
     options = replace(options, seed=config.train.seed)
     reads_tables = as_written(config.featurizer) == FOR_TABLES
     stacked = run.found_recipe == "foundation" and asked.ensemble != 1 and reads_tables
@@ -178,16 +178,7 @@ def train_on_table(
     plan = Plan(asked.ensemble or (NETWORKS if stacked else 1), asked.baseline, asked.blend, run.resume)
     train_one = partial(train_stack, quick=asked.quick) if stacked else None
     train_all = train_folds if options.folds else train_table
-    result = train_all(options, config, run.folder(config), plan, content, train_one)
-    if result["skipped"]:
-        print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
-    if result["duplicates"]:
-        print(
-            f"{result['duplicates']} molecules stand in several rows, {result['conflicting']} of them with "
-            "labels that contradict each other: duplicates.csv in the run folder names them",
-            file=sys.stderr,
-        )
-    return result
+    return train_all(options, config, run.folder(config), plan, content, train_one)
 
 
 def left_out_lines(result: dict) -> Iterator[str]:
