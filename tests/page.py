@@ -16,6 +16,7 @@ from graphormer_sepnorm.interfaces.web.jobs import ResultStore
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
+    ColumnFacts,
     ModelFacts,
     MoleculePrediction,
     TableRow,
@@ -24,6 +25,16 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 from graphormer_sepnorm.interfaces.web.server import PunctualProtocol
 from graphormer_sepnorm.interfaces.web.worker import Worker
+
+COLUMNS = {
+    "length": "predictions length value",
+    "length_low": "predictions length low",
+    "length_high": "predictions length high",
+    "nearest": "nearest",
+    "similarity": "similarity",
+    "warning": "warning",
+    "error": "error",
+}
 
 
 class PretendedService:
@@ -38,9 +49,9 @@ class PretendedService:
             targets=["length"],
             is_probability=False,
             models=1,
-            is_combined=False,
             confidence=0.9,
             knows_domain=True,
+            columns=[ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()],
             about={"architecture": "none"},
         )
 
@@ -78,7 +89,15 @@ class PretendedService:
         if target != "length":
             raise InputError(f"the model has no target {target!r}")
         atoms = [Atom(symbol=letter, contribution=1) for letter in smiles]
-        return AtomContributions(caption="length", meaning="ones", baseline=0, atoms=atoms, picture="<svg></svg>")
+        return AtomContributions(
+            caption="length",
+            meaning="ones",
+            baseline=0,
+            start="nothing",
+            atoms=atoms,
+            fragments=[],
+            picture="<svg></svg>",
+        )
 
 
 class InThisProcess:
@@ -101,20 +120,20 @@ def tiny_service(folder: Path) -> object:
     import torch
 
     from graphormer_sepnorm.datasets.benchmarks import sample_table
-    from graphormer_sepnorm.inference.predict import Predictor, load_predictor
-    from graphormer_sepnorm.inference.pretrained import Graphormer
+    from graphormer_sepnorm.inference.predict import load_predictor
     from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
     from graphormer_sepnorm.interfaces.web.service import PredictionService
     from graphormer_sepnorm.system.device import Compute
+    from graphormer_sepnorm.table_model.earlier import EarlierModel
     from tests.tiny import save_tiny
 
     torch.set_num_threads(1)
-    paths = [save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed) for seed in range(2)]
+    for seed in range(2):
+        save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed)
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(sample_table().smiles[:200].tolist()), fit_intervals(errors, zeros, zeros + 0.1))
-    predictor = Predictor(load_predictor([str(folder)]).models, trust=trust)
-    explained = Graphormer.from_pretrained(paths[0])
-    return PredictionService(predictor, explained, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
+    predictor = EarlierModel(load_predictor([str(folder)]).models, trust=trust)
+    return PredictionService(predictor, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
 
 
 def uncompiled_service(folder: Path) -> object:

@@ -1,68 +1,174 @@
-"""The columns that predictions add to a table: declared once, for files and for Python.
+"""The columns of predictions, declared once: for files, libraries, the page and Python.
+
+Per target its value, its interval and its spread; then how a molecule compares with the training molecules; then the
+error. A new column is a ``PredictedColumn`` in one of the functions below.
 
 Axis letters: M molecules.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
+from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import NO_TRUST, PredictingModel, Predictions
+from graphormer_sepnorm.inference.describing import Describer
+from graphormer_sepnorm.inference.predict import (
+    NO_TRUST,
+    Comparer,
+    MoleculeModel,
+    PredictingModel,
+    Predictions,
+)
 from graphormer_sepnorm.inference.trust import Intervals
-from graphormer_sepnorm.tables.formats.table import with_free_names
+from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
 
-DOMAIN = ("similarity", "cls_distance", "nearest", "warning")
+ERROR = "error"
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Which columns there are: per target its value, its spread and its interval, then the domain, then the error.
+class PredictedColumn(AddedColumn):
+    """A column of predictions.
+
+    Attributes:
+        cells: its numbers [M] or its M texts.
+        place: names that lead to its cell in what the page's JSON says of a molecule.
+    """
+
+    cells: Callable[[Predictions], Cells] = lambda found: found.errors
+    place: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PredictionColumns:
+    """Which columns there are.
 
     Attributes:
         model: that predicts.
         interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
-        domain: whether the training molecules are compared with.
+        domain: whether molecules are compared with the training molecules.
+        alerts, properties: whether their structural alerts and basic properties are named.
 
     Raises:
-        InputError: intervals that the model cannot give.
+        InputError: intervals or a comparison that the model cannot give.
     """
 
     model: PredictingModel
     interval: float | None = None
     domain: bool = False
+    alerts: bool = False
+    properties: bool = False
 
     def __post_init__(self) -> None:
         if self.interval is not None:
             known_intervals(self.model).half_widths(self.interval, np.zeros((1, len(self.model.targets))))
 
-    def names(self, taken: list[str]) -> list[str]:
-        """The names; one that is ``taken`` is made another."""
-        targets = self.model.targets
-        found = [*targets]
-        if self.model.gives_spread:
-            found += [f"{target}_std" for target in targets]
-        if self.interval is not None:
-            found += [f"{target}_{end}" for end in ("low", "high") for target in targets]
-        return with_free_names([*found, *(DOMAIN if self.domain else ()), "error"], taken)
+    @cached_property
+    def reader(self) -> MoleculeModel[Predictions]:
+        """Computes what the columns are made of."""
+        reader = Comparer(self.model) if self.domain else self.model
+        return Describer(reader, self.alerts, self.properties) if self.alerts or self.properties else reader
 
-    def numbers(self, predictions: Predictions) -> np.ndarray:
-        """The columns of numbers, which come first: [M, columns]."""
-        columns = [predictions.values]
-        if self.model.gives_spread:
-            columns.append(predictions.spread)
-        if self.interval is not None:
-            half_widths = known_intervals(self.model).half_widths(self.interval, predictions.spread)
-            columns += [predictions.values - half_widths, predictions.values + half_widths]
-        if predictions.nearness is not None:
-            columns += [predictions.nearness.similarity[:, None], predictions.nearness.distance[:, None]]
-        return np.hstack(columns)
+    @cached_property
+    def all(self) -> list[PredictedColumn]:
+        """The columns in order."""
+        found = [
+            column for number, target in enumerate(self.model.targets) for column in self.of_target(number, target)
+        ]
+        if self.domain:
+            found += domain_columns(self.model)
+        if self.alerts:
+            found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts), place=("alerts",)))
+        if self.properties:
+            found += map(property_column, range(len(PROPERTIES)), PROPERTIES)
+        return [*found, PredictedColumn(ERROR, "text", place=(ERROR,))]
 
-    def texts(self, predictions: Predictions) -> list[Sequence[str]]:
-        """The columns of text between the numbers and the error: M texts each."""
-        return [predictions.nearness.molecule, predictions.warnings] if predictions.nearness else []
+    def of_target(self, number: int, target: str) -> Iterator[PredictedColumn]:
+        """The columns of a target, the ``number``-th."""
+
+        def of(name: str, part: str, cells: Callable[[Predictions], np.ndarray]) -> PredictedColumn:
+            return PredictedColumn(name, cells=cells, place=("predictions", target, part))
+
+        yield of(target, "value", lambda found: found.values[:, number])
+        if self.interval is not None:
+            widths = partial(known_intervals(self.model).half_widths, self.interval)
+            yield of(f"{target}_low", "low", lambda found: (found.values - widths(found.spread))[:, number])
+            yield of(f"{target}_high", "high", lambda found: (found.values + widths(found.spread))[:, number])
+        if self.model.gives_spread:
+            yield of(f"{target}_std", "spread", lambda found: found.spread[:, number])
+        rows = self.model.trust.rows if self.domain and self.model.trust else None
+        if rows is not None and not TASKS[self.model.kind].predicts_probabilities:
+            yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])
+
+    def columns(self) -> list[AddedColumn]:
+        """As ``Additions``."""
+        return list(self.all)
+
+    def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
+        """As ``Additions``."""
+        found = replace(found, errors=errors)
+        return [column.cells(found) for column in self.all]
+
+
+def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
+    """How a molecule compares with the training molecules of a model.
+
+    The SMILES of the nearest one, what it is called and what was measured of it, its Tanimoto similarity, the smallest
+    distance in the model's own space, and a warning; those that are known.
+
+    Raises:
+        InputError: nothing is known of the training molecules.
+    """
+    if model.trust is None:
+        raise InputError(f"--domain: {NO_TRUST}")
+    rows = model.trust.rows
+    found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule, place=("nearest",))]
+    if rows is not None and len(rows.text):
+        found.append(name_of_nearest(rows.names))
+    if rows is not None:
+        found += [label_of_nearest(target, rows.labels[:, number]) for number, target in enumerate(model.targets)]
+    found.append(
+        PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity, place=("similarity",))
+    )
+    if len(model.trust.domain.embeddings):
+        distance = PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance)
+        found.append(replace(distance, place=("cls_distance",)))
+    return [*found, PredictedColumn("warning", "text", cells=lambda found: found.warnings, place=("warning",))]
+
+
+def property_column(number: int, name: str) -> PredictedColumn:
+    """The ``number``-th of the ``PROPERTIES``."""
+    return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], place=("properties", name))
+
+
+def name_of_nearest(names: list[str]) -> PredictedColumn:
+    """What the nearest training molecule is called, of N ``names``."""
+
+    def cells(found: Predictions) -> list[str]:
+        return ["" if row < 0 else names[row] for row in given(given(found.nearness).row).tolist()]
+
+    return PredictedColumn("nearest_id", "text", cells=cells, place=("nearest_id",))
+
+
+def label_of_nearest(target: str, labels: np.ndarray) -> PredictedColumn:
+    """What was measured of the nearest training molecule, of labels [N]."""
+
+    def cells(found: Predictions) -> np.ndarray:
+        rows = given(given(found.nearness).row)
+        return np.where(rows < 0, np.nan, labels[rows])
+
+    return PredictedColumn(f"nearest_{target}", cells=cells, place=("predictions", target, "nearest"))
+
+
+def given(found: Found | None) -> Found:
+    """What the ``reader`` of the columns computed because it was asked for."""
+    assert found is not None
+    return found
 
 
 def known_intervals(model: PredictingModel) -> Intervals:

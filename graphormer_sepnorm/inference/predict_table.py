@@ -2,19 +2,18 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import Columns
-from graphormer_sepnorm.inference.predict import Comparer, PredictingModel, Predictions
-from graphormer_sepnorm.inference.resumable_writer import as_csv, is_standard_output, write_table
+from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
+from graphormer_sepnorm.inference.resumable_writer import write_table
 from graphormer_sepnorm.runs.zoo import shipped_models
-from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
-
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+from graphormer_sepnorm.tables.formats import STANDARD_INPUT, is_table_name
+from graphormer_sepnorm.tables.writers import Cells
 
 
 def predict_table(
@@ -27,34 +26,46 @@ def predict_table(
     resume: bool = False,
     interval: float | None = None,
     domain: bool = False,
+    alerts: bool = False,
+    properties: bool = False,
 ) -> dict:
     """Writes a table with all columns of the input, one per target and ``error``; with a spread if there are models.
 
     Args:
         predictor: the models.
-        out: CSV to write, named ``.csv``, or ``.tsv`` for tabs; "-" for CSV on standard output.
+        out: file to write, named by one of ``WRITERS``; "-" for CSV on standard output.
         source, smiles_column, delimiter, strict, resume: as ``write_table``.
         interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
-        domain: whether ``similarity``, ``cls_distance``, ``nearest`` and ``warning`` compare a row with the
-            training molecules.
+        domain: whether rows are compared with the training molecules, in the columns of ``domain_columns``.
+        alerts, properties: whether the structural alerts and the ``PROPERTIES`` of molecules are named.
 
     Returns:
         as ``write_table``, and ``unfamiliar``, the number of readable rows of this call with what no training molecule
         has; None if nothing is known of the training molecules.
 
     Raises:
-        InputError: as ``write_table``; another suffix; intervals or a domain that the predictor cannot give.
+        InputError: as ``write_table``; intervals or a domain that the predictor cannot give.
     """
-    suffix = ".csv" if is_standard_output(out) else out.suffix.lower()
-    if suffix not in DELIMITERS:
-        raise InputError(f"predictions are written as {' or '.join(DELIMITERS)}, not as {out.suffix or out.name!r}")
-    columns = Columns(predictor, interval, domain)
-    reader = Comparer(predictor) if domain else predictor
-    unfamiliar: Counter[str] = Counter()
-    layout = partial(PredictionLines, columns, unfamiliar, DELIMITERS[suffix])
-    options = (str(interval), str(domain), predictor.digest)
-    result = write_table(reader, layout, source, out, smiles_column, delimiter, strict, resume, options)
-    return {**result, "unfamiliar": unfamiliar.total() if predictor.trust else None}
+    columns = CountedColumns(predictor, interval, domain, alerts, properties)
+    options = (str(interval), predictor.digest)
+    result = write_table(columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options)
+    return {**result, "unfamiliar": columns.unfamiliar["rows"] if predictor.trust else None}
+
+
+@dataclass(frozen=True)
+class CountedColumns(PredictionColumns):
+    """The columns of predictions, and how many rows of them have a warning.
+
+    Attributes:
+        unfamiliar: the number of these "rows".
+    """
+
+    unfamiliar: Counter[str] = field(default_factory=Counter)
+
+    def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
+        warned = (bool(text and not error) for text, error in zip(found.warnings, errors, strict=True))
+        self.unfamiliar["rows"] += sum(warned)
+        return super().cells(found, errors)
 
 
 def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[str]]:
@@ -86,37 +97,3 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
 def is_model(name: str) -> bool:
     """Whether a name means a model without a doubt."""
     return Path(name).exists() or name in shipped_models()
-
-
-class PredictionLines:
-    """The columns of the input, and those of the predictions.
-
-    Args:
-        added: the columns of the predictions.
-        unfamiliar: counts the warnings.
-        columns: of the input.
-    """
-
-    def __init__(self, added: Columns, unfamiliar: Counter[str], delimiter: str, columns: list[str]):
-        self.added = added
-        self.unfamiliar = unfamiliar
-        self.delimiter = delimiter
-        self.columns = columns
-
-    def header(self) -> bytes:
-        return as_csv([[*self.columns, *self.added.names(self.columns)]], self.delimiter)
-
-    def encode(self, rows: list[Row], errors: list[str], predictions: Predictions) -> bytes:
-        """One line per row; empty predictions where there is an error."""
-        numbers = self.added.numbers(predictions).tolist()
-        texts = list(zip(*self.added.texts(predictions), strict=True)) or [()] * len(rows)
-        lines = []
-        for row, error, values, said in zip(rows, errors, numbers, texts, strict=True):
-            found = ["" if error else f"{value:.7g}" for value in values]
-            lines.append([*row.fields, *found, *("" if error else text for text in said), error])
-        warned = (bool(text and not error) for text, error in zip(predictions.warnings, errors, strict=True))
-        self.unfamiliar["rows"] += sum(warned)
-        return as_csv(lines, self.delimiter)
-
-    def complete(self, grown: Path) -> Path:
-        return grown

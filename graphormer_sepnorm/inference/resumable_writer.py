@@ -5,14 +5,12 @@ moment, the same command with ``resume`` gives the same bytes.
 """
 
 import contextlib
-import csv
 import hashlib
-import io
 import json
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -37,24 +35,22 @@ from graphormer_sepnorm.system.files import (
 )
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import CHUNK
-from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, smiles_of_rows, table_of_smiles
+from graphormer_sepnorm.tables.formats import Table, is_file, open_table, smiles_of_rows, table_of_smiles
+from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
 
 STANDARD_OUTPUT = "-"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Result = TypeVar("Result", bound=Results, contravariant=True)
 
 
-class Layout(Protocol[Result]):
-    """How the rows of a table with their results become a file; made from the columns of the input."""
+class Additions(Protocol[Result]):
+    """The columns that results become in a table."""
 
-    def header(self) -> bytes:
-        """What the growing file begins with; one byte or more."""
+    def columns(self) -> list[AddedColumn]:
+        """Which columns there are."""
 
-    def encode(self, rows: list[Row], errors: list[str], result: Result) -> bytes:
-        """What is appended for some rows; ``errors`` has a text for each, "" where there is a result."""
-
-    def complete(self, grown: Path) -> Path:
-        """The output, made of the file that has grown; that file itself where nothing is to be done."""
+    def cells(self, result: Result, errors: list[str]) -> list[Cells]:
+        """The cells of each column; ``errors`` has a text for each row, "" where there is a result."""
 
 
 @dataclass(config=STRICT)
@@ -180,7 +176,7 @@ class PartialFile:
 
 def write_table(
     reader: MoleculeModel[Result],
-    layout: Callable[[list[str]], Layout[Result]],
+    added: Additions[Result],
     source: str | Sequence[str],
     out: Path,
     smiles_column: str | None = None,
@@ -188,26 +184,33 @@ def write_table(
     strict: bool = False,
     resume: bool = False,
     options: tuple[str, ...] = (),
+    writers: Mapping[str, Callable[[list[str], list[AddedColumn]], TableWriter]] = WRITERS,
 ) -> dict:
     """Writes what a reader makes of every row of a table.
 
     Args:
         reader: the models.
-        layout: from the columns of the input.
+        added: the columns that its results become, beside those of the input.
         source: as ``open_table``, or some SMILES.
         smiles_column, delimiter: as ``open_table``.
-        out: file to write; behind a symbolic link, the file that it points at; "-" for standard output.
+        out: file to write, whose suffix says how; behind a symbolic link, the file that it points at; "-" for CSV on
+            standard output.
         strict: stop at the first row that cannot be read.
         resume: go on with what an interrupted call left.
         options: whatever else the output depends on.
+        writers: by suffix, how tables are written.
 
     Returns:
         ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
 
     Raises:
-        InputError: an unusable table or an unreadable row if ``strict``, nothing is left then; an output that cannot be
+        InputError: another suffix; an unusable table, one of more rows than a sheet has, or an unreadable row if
+            ``strict``, nothing is left then; an output that cannot be
             written, what is done is kept then; one that another process is writing; or nothing that fits to resume.
     """
+    suffix = ".csv" if is_standard_output(out) else out.suffix.lower()
+    if suffix not in writers:
+        raise InputError(f"a table is written as {', '.join(writers)}, not as {out.suffix or out.name!r}")
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
     if resume and not (isinstance(source, str) and is_file(source)):
@@ -215,26 +218,19 @@ def write_table(
     if isinstance(source, str):
         check_output(out, source)
     with opened(source, smiles_column, delimiter) as table:
-        laid_out = layout(table.columns)
-        settings = (
-            type(laid_out).__name__,
-            smiles_column,
-            delimiter,
-            out.suffix,
-            current().precision,
-            reader.featurizer,
-            *options,
-        )
+        writer = writers[suffix](table.columns, added.columns())
+        names = [column.name for column in added.columns()]
+        settings = (smiles_column, delimiter, suffix, current().precision, reader.featurizer, *names, *options)
         try:
             if is_standard_output(out):
                 output = StandardOutput()
-                errors = fill(output, reader, laid_out, table, strict)
+                errors = fill(output, reader, added, writer, table, strict)
                 return outcome(output.progress, out, errors)
             with output_locked(out):
                 partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
                 with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):
-                    errors = Counter() if partial.is_named else fill(partial, reader, laid_out, table, strict)
-                    partial.finish(laid_out.complete)
+                    errors = Counter() if partial.is_named else fill(partial, reader, added, writer, table, strict)
+                    partial.finish(writer.complete)
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror}") from None
     return outcome(partial.progress, out, errors)
@@ -291,7 +287,8 @@ def model_content(reader: MoleculeModel) -> Iterator[bytes]:
 def fill(
     partial: PartialFile | StandardOutput,
     reader: MoleculeModel[Result],
-    layout: Layout[Result],
+    added: Additions[Result],
+    writer: TableWriter,
     table: Table,
     strict: bool,
 ) -> Counter[str]:
@@ -299,14 +296,17 @@ def fill(
     errors: Counter[str] = Counter()
     try:
         if partial.progress.bytes == 0:
-            partial.append(layout.header())
+            partial.append(writer.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
         with tqdm(initial=partial.progress.rows, unit=" molecules", disable=None) as bar:
             for rows, result in compute_chunks(reader, table.chunks(CHUNK), smiles_of_rows):
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
                     refuse_errors(reasons, partial.progress.rows)
-                partial.append(layout.encode(rows, reasons, result), len(rows), sum(map(bool, reasons)))
+                if partial.progress.rows + len(rows) > writer.most_rows:
+                    raise InputError(f"a sheet has at most {writer.most_rows:,} rows: write .csv or .parquet")
+                content = writer.encode(rows, added.cells(result, reasons))
+                partial.append(content, len(rows), sum(map(bool, reasons)))
                 errors.update(filter(None, reasons))
                 bar.update(len(rows))
     except InputError:
@@ -320,10 +320,3 @@ def refuse_errors(reasons: list[str], rows_before: int) -> None:
     for row, reason in enumerate(reasons, rows_before + 1):
         if reason:
             raise InputError(f"row {row} (counted from 1) cannot be read: {reason}")
-
-
-def as_csv(rows: Iterable[list[str]], delimiter: str = ",") -> bytes:
-    """Lines of fields; bytes of the input that are not UTF-8 become what they were."""
-    text = io.StringIO(newline="")
-    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode(errors="surrogateescape")

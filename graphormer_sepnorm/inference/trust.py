@@ -6,10 +6,11 @@ kept as arrays in the run folder.
 Axis letters: M molecules, K molecules of calibration, N training molecules, T targets, D width.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.training_rows import TrainingRows, read_training_rows
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 
 FORMAT = 1
@@ -83,14 +85,15 @@ def unit(spread: np.ndarray, offset: np.ndarray) -> np.ndarray:
     return np.where(offset > 0, spread + offset, 1 + 0 * spread)
 
 
-def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray) -> Intervals:
+def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray, share: float = 1.0) -> Intervals:
     """Calibrates intervals.
 
     Args:
         y: [K, T] labels of molecules that the model was not fitted to, NaN where missing.
         prediction: [K, T] for them.
-        spread: [K, T], the standard deviation over the models; 0 for one model.  Its mean becomes the offset, so that
-            models that agree by chance do not make an interval of nothing.
+        spread: [K, T], the standard deviation that is expected of the error; 0 where nothing is.
+        share: of the mean spread; it becomes the offset, so that a small spread by chance does not make an interval of
+            nothing.
 
     Raises:
         InputError: a target without labels.
@@ -98,7 +101,7 @@ def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray) -> 
     y, prediction, spread = (np.asarray(values, np.float64) for values in (y, prediction, spread))
     if np.isnan(y).all(axis=0).any():
         raise InputError("a target has no labels in the calibration split")
-    offset = spread.mean(axis=0)
+    offset = share * spread.mean(axis=0)
     return Intervals(np.sort(np.abs(y - prediction) / unit(spread, offset), axis=0), offset)
 
 
@@ -231,18 +234,26 @@ class Domain:
 
         NaN and "" for what cannot be read; of equally similar ones the first.
         """
-        similarity, nearest = [], []
-        for molecule in molecules:
-            try:
-                compared = BulkTanimotoSimilarity(morgan_bits(molecule_of(molecule)), self.references)
-            except InputError:
-                similarity.append(np.nan)
-                nearest.append("")
-                continue
-            best = int(np.argmax(compared))
-            similarity.append(compared[best])
-            nearest.append(self.smiles[best])
-        return np.array(similarity, np.float64), nearest
+        similarity, rows = self.nearest_rows(molecules)
+        return similarity, self.smiles_of(rows)
+
+    def smiles_of(self, rows: np.ndarray) -> list[str]:
+        """The training molecules with these numbers in ``bits`` [M]; "" for -1."""
+        return ["" if row < 0 else self.smiles[row] for row in rows.tolist()]
+
+    def nearest_rows(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, np.ndarray]:
+        """As ``nearest``, with the number of the training molecule in ``bits``: int64 [M], -1 for none."""
+        found = [self.nearest_row(molecule) for molecule in molecules]
+        return np.array([similarity for similarity, _ in found]), np.array([row for _, row in found], np.int64)
+
+    def nearest_row(self, molecule: Molecule) -> tuple[float, int]:
+        """As ``nearest_rows``, of one molecule."""
+        try:
+            compared = BulkTanimotoSimilarity(morgan_bits(molecule_of(molecule)), self.references)
+        except InputError:
+            return np.nan, -1
+        best = int(np.argmax(compared))
+        return compared[best], best
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """What no training molecule has, as M texts; "" where there is nothing to warn of, or nothing can be read."""
@@ -307,31 +318,44 @@ def evenly(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def fit_domain(smiles: list[str], embeddings: np.ndarray | None = None) -> Domain:
+class Look(NamedTuple):
+    """What is remembered of a molecule that is learnt from: packed fingerprint, ``atom_kinds``, heavy atoms, charge."""
+
+    bits: np.ndarray
+    kinds: frozenset[tuple[int, int]]
+    atoms: int
+    charge: int
+
+
+def look_at(mol: Chem.Mol) -> Look:
+    """Looks at a molecule; raises InputError if RDKit fails on it."""
+    with one_molecule():
+        bits = packed(morgan_bits(mol))
+        return Look(bits, frozenset(atom_kinds(mol)), mol.GetNumHeavyAtoms(), Chem.GetFormalCharge(mol))
+
+
+def fit_domain(
+    smiles: list[str], embeddings: np.ndarray | None = None, looks: Sequence[Look] | np.ndarray | None = None
+) -> Domain:
     """Looks at the training molecules.
 
     Args:
         smiles: N of them, all readable.
         embeddings: [N, D] of them, for distances.
+        looks: N of them, if they are known.
 
     Raises:
         InputError: no molecules, or one that cannot be read.
     """
     if not smiles:
         raise InputError("there are no training molecules to compare others with")
-    kinds: set[tuple[int, int]] = set()
-    atoms, charges = [], []
+    if looks is None:
+        looks = [look_at(read_smiles(text)) for text in smiles]
     kept = evenly(len(smiles), MAX_REFERENCES)
-    bits = np.empty((len(smiles), SIZE // 8), np.uint8)
-    for row, text in zip(bits, smiles, strict=True):
-        mol = read_smiles(text)
-        with one_molecule(text):
-            row[:] = packed(morgan_bits(mol))
-            kinds |= atom_kinds(mol)
-            atoms.append(mol.GetNumHeavyAtoms())
-            charges.append(Chem.GetFormalCharge(mol))
+    kinds = frozenset[tuple[int, int]]().union(*(look.kinds for look in looks))
+    atoms, charges = [look.atoms for look in looks], [look.charge for look in looks]
     return Domain(
-        bits[kept],
+        np.stack([looks[row].bits for row in kept]),
         np.array(sorted(kinds), np.int64),
         np.array([min(atoms), max(atoms)], np.int64),
         np.array([min(charges), max(charges)], np.int64),
@@ -344,23 +368,34 @@ def fit_domain(smiles: list[str], embeddings: np.ndarray | None = None) -> Domai
 
 @dataclass(frozen=True)
 class Trust:
-    """What is kept beside a model: the domain, and intervals of a regression or the calibration of a classification."""
+    """What is kept beside a model: the domain, and intervals of a regression or the calibration of a classification.
+
+    Attributes:
+        rows: of the training molecules; None in files written before they were kept.
+    """
 
     domain: Domain
     intervals: Intervals | None = None
     calibration: Calibration | None = None
+    rows: TrainingRows | None = None
 
     def fits(self, num_tasks: int, width: int) -> bool:
         """Whether it can be that of models of so many targets, the first of which has embeddings of this width."""
         of_targets = [self.intervals.offset] if self.intervals else []
         of_targets += [self.calibration.slope] if self.calibration else []
+        of_targets += [self.rows.labels.T] if self.rows else []
         embeddings = self.domain.embeddings
         return all(len(array) == num_tasks for array in of_targets) and embeddings.shape[1] in (0, width)
 
 
 def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:
     """All that is kept, by name."""
-    parts = {"domain": trust.domain, "intervals": trust.intervals, "calibration": trust.calibration}
+    parts = {
+        "domain": trust.domain,
+        "intervals": trust.intervals,
+        "calibration": trust.calibration,
+        "rows": trust.rows,
+    }
     return {
         f"{part}.{field.name}": getattr(kept, field.name)
         for part, kept in parts.items()
@@ -402,7 +437,7 @@ def load_trust(path: Path) -> Trust:
         calibration = Calibration(
             read("calibration.slope", np.float64, 1), read("calibration.intercept", np.float64, 1)
         )
-    trust = Trust(domain, intervals, calibration)
+    trust = Trust(domain, intervals, calibration, read_training_rows(arrays, path))
     if not fits_together(trust):
         raise InputError(f"{path} is damaged: its arrays do not fit together")
     return trust
@@ -418,6 +453,7 @@ def fits_together(trust: Trust) -> bool:
         and domain.atoms.shape == domain.charges.shape == (2,)
         and len(domain.embeddings) in (0, len(domain.bits))
         and len(domain.smiles) == len(domain.bits)
+        and (trust.rows is None or trust.rows.fits(len(domain.bits)))
         and (intervals is None or (len(intervals.scores) and intervals.scores.shape[1:] == intervals.offset.shape))
         and (calibration is None or calibration.slope.shape == calibration.intercept.shape)
     )

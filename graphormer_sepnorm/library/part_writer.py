@@ -1,6 +1,6 @@
-"""One partition of a library in, one Parquet part out: what a worker does, in bounded memory.
+"""Work of a Dask worker: reads one partition of a library and writes one Parquet part, in bounded memory.
 
-A part grows by groups of ``GROUP`` rows under a temporary name, and its footer says what it was made of.
+A part is written in groups of ``GROUP`` rows under a temporary name. Its footer records its inputs.
 
 Axis letters: M SMILES of a batch.
 """
@@ -20,12 +20,14 @@ from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import STRICT
-from graphormer_sepnorm.inference.predict import PredictingModel, Predictions, read_and_compute
+from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel, Predictions, read_and_compute
 from graphormer_sepnorm.inference.resumable_writer import refuse_errors
 from graphormer_sepnorm.library.partitions import Batch, open_partition
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.system.files import replacing
-from graphormer_sepnorm.tables.formats import with_free_names
+from graphormer_sepnorm.tables.formats import free_name
+from graphormer_sepnorm.tables.writers import arrow_array, arrow_fields
 
 GROUP = 65_536
 FOOTER = b"graphormer_sepnorm"
@@ -34,13 +36,13 @@ Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True, config=STRICT)
 class Selection:
-    """Which rows of a library are kept.
+    """The rows of a library to keep.
 
     Attributes:
         by: the target that rows are compared by.
-        keep_top: number of rows to keep, the best ones; None for all.
-        threshold: the least that a row must reach; None for nothing.
-        lowest: the lower, the better; ``threshold`` is the most that a row may reach.
+        keep_top: number of best rows to keep; None: all.
+        threshold: minimum value of a row; None: no minimum.
+        lowest: whether lower values are better; then ``threshold`` is a maximum.
     """
 
     by: str
@@ -55,14 +57,15 @@ class Selection:
 
 @dataclass(frozen=True, config=STRICT)
 class Options:
-    """What is asked of every partition.
+    """The options of every partition.
 
     Attributes:
         selection: the rows to keep.
-        columns: those of the input to keep; None for all.
+        columns: columns of the input to keep; None: all.
         smiles_column, delimiter: as ``open_table``.
-        strict: a row that cannot be read makes its partition one that cannot.
+        strict: whether an unreadable row makes its whole partition fail.
         precision: of matrix products, as ``device.choose``.
+        interval, domain, alerts, properties: as ``PredictionColumns``.
     """
 
     selection: Selection
@@ -71,16 +74,20 @@ class Options:
     delimiter: str | None = None
     strict: bool = False
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    interval: float | None = None
+    domain: bool = False
+    alerts: bool = False
+    properties: bool = False
 
 
 @dataclass(frozen=True, config=STRICT)
 class Assignment:
-    """A partition and what is to become of it.
+    """A partition and the part to write.
 
     Attributes:
         source, part: files to read and to write.
         job: digest of models, version and options.
-        content: digest of ``source``; "" where it cannot be read.
+        content: digest of ``source``; "" if it cannot be read.
     """
 
     source: str
@@ -91,17 +98,17 @@ class Assignment:
 
 @dataclass(frozen=True, config=STRICT)
 class Report:
-    """What the footer of a part says.
+    """The content of the footer of a part.
 
     Attributes:
         job, content: as in its ``Assignment``.
-        rows: of the partition.
-        unreadable: those of them that could not be read.
-        kept: rows of the part.
-        compared: the column of the predictions that rows are compared by.
-        seconds: how long it took.
-        cpu_seconds: of the processor, by the whole process meanwhile.
-        memory_mib: the most that the process had in memory at the end of any batch.
+        rows: number of rows of the partition.
+        unreadable: number of rows that could not be read.
+        kept: number of rows of the part.
+        compared: column of the predictions that rows are compared by.
+        seconds: elapsed time.
+        cpu_seconds: processor time of the whole process.
+        memory_mib: maximum memory of the process at the end of a batch.
     """
 
     job: str
@@ -116,7 +123,7 @@ class Report:
 
 
 def read_report(part: Path) -> Report | None:
-    """What a part says of itself; None where there is none, or none that is whole."""
+    """The report in the footer of a part; None if the part is missing or incomplete."""
     try:
         footer = (pq.read_metadata(part).metadata or {}).get(FOOTER, b"")
         return TypeAdapter(Report).validate_json(footer)
@@ -131,16 +138,19 @@ def write_part(predictor: PredictingModel, compute: Compute, options: Options, a
         predictor: the models, on the device of ``compute``.
 
     Raises:
-        InputError: the partition cannot be read, or a row of it if ``options.strict``; nothing is left then.
-        OSError: the part cannot be written; nothing is left then.
+        InputError: the partition cannot be read, or, if ``options.strict``, one of its rows; no file is left behind.
+        OSError: the part cannot be written; no file is left behind.
     """
     tally = Tally()
+    columns = PredictionColumns(predictor, options.interval, options.domain, options.alerts, options.properties)
     opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter)
     with opened as partition, replacing(Path(assignment.part)) as file:
-        layout = PartColumns(predictor, partition.schema, options.selection)
+        layout = PartColumns(columns, partition.schema, options.selection)
         scored = (
             layout.table(batch, predictions, errors, first)
-            for batch, predictions, errors, first in score(predictor, compute, partition.batches, options.strict, tally)
+            for batch, predictions, errors, first in score(
+                columns.reader, compute, partition.batches, options.strict, tally
+            )
         )
         with pq.ParquetWriter(file, layout.schema, compression="zstd", write_page_checksum=True) as writer:
             kept = 0
@@ -153,7 +163,7 @@ def write_part(predictor: PredictingModel, compute: Compute, options: Options, a
 
 
 class Tally:
-    """What has happened to a partition so far."""
+    """Counts for a partition so far."""
 
     def __init__(self) -> None:
         self.started = time.monotonic()
@@ -183,11 +193,11 @@ class Tally:
 
 
 def score(
-    predictor: PredictingModel, compute: Compute, batches: Iterable[Batch], strict: bool, tally: Tally
+    reader: MoleculeModel[Predictions], compute: Compute, batches: Iterable[Batch], strict: bool, tally: Tally
 ) -> Iterator[tuple[Batch, Predictions, list[str], int]]:
-    """Batches with their predictions, why rows could not be read, and the number of their first row, from 0."""
+    """Batches with their predictions, the errors of unreadable rows, and the number of their first row, from 0."""
     for batch in batches:
-        predictions = read_and_compute(predictor, compute, batch.smiles)
+        predictions = read_and_compute(reader, compute, batch.smiles)
         errors = [known or found for known, found in zip(batch.errors, predictions.errors, strict=True)]
         if strict:
             refuse_errors(errors, tally.rows)
@@ -197,31 +207,33 @@ def score(
 
 
 class PartColumns:
-    """The columns of a part: those kept of the input, targets, their spread over several models, and the last one.
+    """The columns of a part: those kept of the input, those of the predictions, and the last one.
 
-    That is ``error`` where all rows are kept, as in ``predict_table``; of a selection it is ``row``, the number of the
-    row in its partition, from 0.
+    The last one is ``error`` if all rows are kept, as in ``predict_table``; for a selection it is ``row``, the number
+    of the row in its partition, from 0.
     """
 
-    def __init__(self, predictor: PredictingModel, kept: pa.Schema, selection: Selection):
+    def __init__(self, columns: PredictionColumns, kept: pa.Schema, selection: Selection):
         self.selection = selection
-        self.with_spread = predictor.gives_spread
-        targets = list(predictor.targets)
-        added = targets + [f"{target}_std" for target in targets if self.with_spread]
-        *numbers, last = with_free_names([*added, "error" if selection.keeps_all else "row"], kept.names)
-        self.compared = numbers[targets.index(selection.by)]
-        last_kind = pa.string() if selection.keeps_all else pa.int64()
-        self.schema = pa.schema([*kept, *((name, pa.float32()) for name in numbers), (last, last_kind)])
+        self.columns = columns
+        *fields, error = arrow_fields(columns.columns(), kept.names)
+        places = [column.name for column in columns.all].index(selection.by)
+        self.compared = fields[places].name
+        if not selection.keeps_all:
+            error = pa.field(
+                free_name("row", [*kept.names, *(field.name for field in fields)], "_predicted"), pa.int64()
+            )
+        self.schema = pa.schema([*kept, *fields, error])
 
     def table(self, batch: Batch, predictions: Predictions, errors: list[str], first: int) -> pa.Table:
         """A row for each of the batch; ``first`` is the number of the first one."""
-        values = np.hstack([predictions.values, predictions.spread]) if self.with_spread else predictions.values
-        numbers = [pa.array(column, from_pandas=True) for column in values.T]
-        last = errors if self.selection.keeps_all else np.arange(first, first + len(errors))
-        return pa.Table.from_arrays([*batch.columns.columns, *numbers, pa.array(last)], schema=self.schema)
+        *added, last = map(arrow_array, self.columns.cells(predictions, errors))
+        if not self.selection.keeps_all:
+            last = pa.array(np.arange(first, first + len(errors)))
+        return pa.Table.from_arrays([*batch.columns.columns, *added, last], schema=self.schema)
 
     def selected(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """The rows to keep in groups, the best ones first if only so many are kept."""
+        """The rows to keep, in groups; if their number is limited, the best ones first."""
         if self.selection.threshold is not None:
             tables = (reaching(table, self.compared, self.selection) for table in tables)
         if self.selection.keep_top is None:
@@ -237,7 +249,7 @@ def reaching(table: pa.Table, column: str, selection: Selection) -> pa.Table:
 
 
 def in_groups(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The rows of tables, joined into tables of ``rows`` or somewhat more, the last one of fewer."""
+    """The rows of the tables, joined into tables of at least ``rows`` rows; the last one may be smaller."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
@@ -249,11 +261,11 @@ def in_groups(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def best_rows(tables: Iterable[pa.Table], column: str, count: int, lowest: bool, schema: pa.Schema) -> pa.Table:
-    """The best rows, best first and of equal ones the first; those without a value are none.
+    """The best rows, best first, ties in input order; rows without a value are left out.
 
     Args:
         tables: any number; at most ``2 * max(count, GROUP)`` of their rows are in memory at once.
-        column: what is compared.
+        column: the column to compare.
         schema: of the tables.
     """
     best = schema.empty_table()

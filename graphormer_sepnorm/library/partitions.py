@@ -1,10 +1,9 @@
-"""Reading the partitions of a library: Parquet, or any table that ``open_table`` reads, ``CHUNK`` rows at a time."""
+"""Reads the partitions of a library: Parquet, or any table that ``open_table`` reads, ``CHUNK`` rows at a time."""
 
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,9 +20,8 @@ from graphormer_sepnorm.tables.formats import (
     open_table,
     smiles_of_rows,
 )
-
-READ_BUFFER = 1 << 20
-Read = TypeVar("Read")
+from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
+from graphormer_sepnorm.tables.writers import as_utf8
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Batch:
     Attributes:
         columns: those to keep, one row per SMILES.
         smiles: the molecules.
-        errors: why a row cannot be used; "" if nothing is known against it.
+        errors: why a row cannot be used, or "".
     """
 
     columns: pa.Table
@@ -43,7 +41,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Partition:
-    """An open partition: the schema of the columns to keep, and its rows, read as they are asked for."""
+    """An open partition: the schema of the columns to keep, and its rows, read lazily."""
 
     schema: pa.Schema
     batches: Iterator[Batch]
@@ -56,32 +54,20 @@ def open_partition(
     """Opens a partition.
 
     Args:
-        path: ``.parquet``, whose columns keep their types, or a file as ``open_table``, whose columns are text.
-        columns: names of those to keep; None for all.
+        path: ``.parquet``, whose columns keep their types, or a file as for ``open_table``, whose columns are text.
+        columns: names of the columns to keep; None: all.
         smiles_column, delimiter: as ``open_table``.
 
     Raises:
-        InputError: as ``open_table``, a Parquet file that is damaged or whose SMILES are not text, or columns that are
-            not there or not one each; also while rows are read.
+        InputError: as ``open_table``; a Parquet file is damaged or its SMILES are not text; or a column is missing or
+            not unique. Also raised while rows are read.
     """
     if kind_of(path) == PARQUET:
-        with readable(path):
-            file = pq.ParquetFile(path, buffer_size=READ_BUFFER, page_checksum_verification=True)
-        with file:
+        with open_parquet(path) as file:
             yield parquet_partition(file, path, columns, smiles_column)
     else:
         with open_table(path, smiles_column, delimiter) as table:
             yield text_partition(table, path, columns)
-
-
-@contextlib.contextmanager
-def readable(path: str) -> Iterator[None]:
-    """Within it, what pyarrow raises is an InputError that names the file."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).strip().partition("\n")[0]
-        raise InputError(f"cannot read {path}: {reason}") from None
 
 
 def parquet_partition(
@@ -95,23 +81,12 @@ def parquet_partition(
     kept = kept_columns(schema.names, columns, path)
 
     def batches() -> Iterator[Batch]:
-        for batch in every(file.iter_batches(CHUNK, columns=list(dict.fromkeys([smiles, *kept]))), path):
+        for batch in batches_of(file, path, CHUNK, list(dict.fromkeys([smiles, *kept]))):
             texts = [text or "" for text in batch.column(smiles).to_pylist()]
             table = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
             yield Batch(table, texts, [""] * len(texts))
 
     return Partition(pa.schema([schema.field(name) for name in kept]), batches())
-
-
-def every(items: Iterator[Read], path: str) -> Iterator[Read]:
-    """The items of an iterator of pyarrow; raises InputError as ``readable``."""
-    while True:
-        with readable(path):
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-        yield item
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -133,13 +108,8 @@ def text_partition(table: Table, path: str, columns: tuple[str, ...] | None) -> 
     return Partition(schema, map(batch, table.chunks(CHUNK)))
 
 
-def as_utf8(text: str) -> str:
-    """The text with a question mark for each byte that is not UTF-8."""
-    return text.encode(errors="replace").decode()
-
-
 def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:
-    """The columns to keep, by default all; raises InputError unless there is one of each name."""
+    """The columns to keep, by default all; raises InputError unless each name exists exactly once."""
     kept = list(names if wanted is None else dict.fromkeys(wanted))
     counts = Counter(names)
     for name in kept:

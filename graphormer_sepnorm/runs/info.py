@@ -1,4 +1,4 @@
-"""What a model is: its architecture, what it was trained on, how well it does, what molecules it knows."""
+"""Facts about a model: architecture, training data, performance and supported molecules."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ VOCABULARIES = AS_WRITTEN | {
 
 
 def describe_model(path: Path) -> dict:
-    """Facts about a model for people and programs, all of them JSON.
+    """Facts about a model, JSON-serializable.
 
     Args:
         path: run folder or weights file.
@@ -54,9 +54,14 @@ def describe_model(path: Path) -> dict:
         "validation": facts.get("val_metric"),
         "test": facts.get("test", RunFolder(path).saved_score()),
         "featurizer": config.featurizer,
-        "vocabulary": f"{VOCABULARIES[config.featurizer]}; up to {MAX_ATOMS:,} atoms",
+        "vocabulary": vocabulary_words(config.featurizer),
         "licence": facts.get("licence", "not stated in the file: that of its training data applies"),
     }
+
+
+def vocabulary_words(featurizer: str) -> str:
+    """Which molecules a featurizer reads."""
+    return f"{VOCABULARIES[featurizer]}; up to {MAX_ATOMS:,} atoms"
 
 
 def training_words(config: Config) -> str:
@@ -67,7 +72,7 @@ def training_words(config: Config) -> str:
 
 
 def as_text(facts: dict) -> str:
-    """The facts that are known, one a line."""
+    """The known facts, one per line."""
     lines = []
     for name, value in facts.items():
         if value is not None:

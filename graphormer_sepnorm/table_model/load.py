@@ -12,33 +12,40 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import Columns
-from graphormer_sepnorm.inference.predict import Comparer, PredictingModel, compute_chunks, load_predictor
+from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import in_chunks
-from graphormer_sepnorm.tables.formats.table import find_column
+from graphormer_sepnorm.table_model.earlier import load_earlier
+from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
+from graphormer_sepnorm.tables.writers import Cells
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from graphormer_sepnorm.inference.explain import Explanation
 
 
 def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     """Loads the table model of a run folder, or networks as ``load_predictor``, onto the device of ``device.current``.
 
+    A single run folder that an earlier version wrote comes with what lies beside its networks, as ``load_earlier``.
+
     Raises:
-        InputError: as ``load_predictor`` and ``TableModel.load``, or a table model that is to be averaged with others.
+        InputError: as ``load_predictor``, ``load_earlier`` and ``TableModel.load``, or a table model that is to be
+            averaged with others.
     """
     places = [resolve_model(name) for name in names]
     tables = [place for place in places if RunFolder(place).stack.exists()]
     if tables and len(places) > 1:
         raise InputError(f"{tables[0]} is a table model, which predicts on its own: name it without other models")
-    if not tables:
-        return load_predictor(list(names))
-    from graphormer_sepnorm.table_model.model import TableModel  # scipy and training, which networks do not need
+    if tables:
+        from graphormer_sepnorm.table_model.model import TableModel  # SciPy and training, which networks do not need
 
-    return TableModel.load(tables[0])
+        return TableModel.load(tables[0])
+    return load_earlier(places[0]) if len(places) == 1 else load_predictor(list(names))
 
 
 def load_model(
@@ -77,6 +84,8 @@ class LoadedModel:
         molecules: "DataFrame | Iterable[str | Chem.Mol | None]",
         interval: float | None = None,
         domain: bool = False,
+        alerts: bool = False,
+        properties: bool = False,
         smiles_column: str | None = None,
     ) -> "DataFrame":
         """Predicts a table of M rows, with the columns and values of the command.
@@ -84,8 +93,8 @@ class LoadedModel:
         Args:
             molecules: SMILES or molecules of RDKit, or a DataFrame, whose columns are kept.
             interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
-            domain: whether ``similarity``, ``cls_distance``, ``nearest`` and ``warning`` compare a row with the
-                training molecules.
+            domain: whether rows are compared with the training molecules, in the columns of ``domain_columns``.
+            alerts, properties: whether the structural alerts and the ``PROPERTIES`` of molecules are named.
             smiles_column: of a DataFrame; by default the one named smiles.
 
         Returns:
@@ -100,18 +109,37 @@ class LoadedModel:
         names = [str(name) for name in table.columns]
         place = find_column(names, smiles_column, "the table")
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
-        columns = Columns(self.model, interval, domain)
-        reader = Comparer(self.model) if domain else self.model
+        columns = PredictionColumns(self.model, interval, domain, alerts, properties)
         with computing(self.compute):
-            parts = [part for _, part in compute_chunks(reader, list(in_chunks(smiles)) or [[]], list)]
-        added = zip(*([*columns.numbers(part).T, *columns.texts(part), part.errors] for part in parts), strict=True)
-        joined = (np.concatenate([np.asarray(part, part_type(part)) for part in column]) for column in added)
-        found = pd.DataFrame(dict(zip(columns.names(names), joined, strict=True)), index=table.index)
+            parts = [part for _, part in compute_chunks(columns.reader, list(in_chunks(smiles)) or [[]], list)]
+        cells = zip(*(columns.cells(part, part.errors) for part in parts), strict=True)
+        joined = (np.concatenate([np.asarray(part, part_type(part)) for part in column]) for column in cells)
+        added = with_free_names((column.name for column in columns.all), names)
+        found = pd.DataFrame(dict(zip(added, joined, strict=True)), index=table.index)
         table.isetitem(place, smiles)
         return pd.concat([table, found], axis=1)
 
+    def explain(self, molecules: Iterable[str | Chem.Mol], target: str | None = None) -> "list[Explanation]":
+        """Explains which atoms and fragments the predictions rest on, as the command ``explain`` does.
 
-def part_type(part: "np.ndarray | Sequence[str]") -> type:
+        Args:
+            molecules: SMILES or molecules of RDKit.
+            target: name of the target; None: the first one.
+
+        Raises:
+            InputError: a molecule that cannot be read, or there is no such target.
+        """
+        from graphormer_sepnorm.table_model.explain import explain_rows  # its import takes a while
+
+        with computing(self.compute), self.compute.arithmetic():
+            found = explain_rows(self.model, [as_smiles(molecule) or "" for molecule in molecules], target=target)
+        for row, each in found.items():
+            if isinstance(each, InputError):
+                raise InputError(f"row {row} (counted from 0): {each}")
+        return [each for each in found.values() if not isinstance(each, InputError)]
+
+
+def part_type(part: Cells) -> type:
     return float if isinstance(part, np.ndarray) else object
 
 

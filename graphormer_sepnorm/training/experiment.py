@@ -1,7 +1,6 @@
-"""Whole runs: from a config and a data folder to a run folder, and from a run folder to a score."""
+"""Trains a run from a config, and scores runs."""
 
 import os
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -12,30 +11,22 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.datasets.load import find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forest import Forest
 from graphormer_sepnorm.inference.forward import predict_together
-from graphormer_sepnorm.inference.predict import combined, load_beside
-from graphormer_sepnorm.inference.trust import Trust, spread_of_models
+from graphormer_sepnorm.inference.trust import spread_of_models
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.tables.prepared_table import TABLE, names_of_split, read_rows, rows_of_split
+from graphormer_sepnorm.tables.prepared_table import TABLE, names_of_split, rows_of_split
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 
-def train_run(
-    config: Config,
-    out: Path,
-    root: str | os.PathLike | None = None,
-    resume: bool = False,
-    alone: AbstractContextManager | None = None,
-) -> dict:
+def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, resume: bool = False) -> dict:
     """Trains on a named dataset, or on the table in the run folder, and scores the best checkpoint on the test split.
 
     Args:
@@ -43,10 +34,9 @@ def train_run(
         out: run folder; must be new unless ``resume``.
         root: folder of the downloaded datasets.
         resume: go on from the last saved epoch of ``out``.
-        alone: keeps other runs out of the folder while training writes there; None: ``training_alone``.
 
     Returns:
-        the result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
+        The result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
 
     Raises:
         InputError: bad input of any kind; nothing is written then.
@@ -65,7 +55,7 @@ def train_run(
         make_task(config.task).check_scorable(test.y, "test")
         distributed.wait_for_all()
         recorder = RunWriter(Trainer(config, train, val, verbose=True), run)
-        with alone or training_alone(run, resume):
+        with training_alone(run, resume):
             if resume:
                 recorder.resume()
             recorder.train()
@@ -77,15 +67,15 @@ def train_run(
 
 @dataclass(frozen=True)
 class Scores:
-    """How well one run does on a split, or the mean prediction of several.
+    """Scores of a run on a split, or of the mean prediction of several runs.
 
     Attributes:
-        result: what ``evaluate_run`` returns.
-        task: of the first run.
+        result: as returned by ``evaluate_run``.
+        task: task of the first run.
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
-        by_network: [models, M, tasks], what each of the networks predicts.
-        table: that the molecules stand in, of a run on a table of one's own.
+        by_network: [models, M, tasks] predictions of each network.
+        table: the table that contains the molecules, for a run on a user's table.
     """
 
     result: dict
@@ -97,7 +87,7 @@ class Scores:
 
     @property
     def spread(self) -> np.ndarray:
-        """[M, tasks], what the width of an interval follows: the standard deviation over the networks."""
+        """[M, tasks] standard deviation over the networks, which scales the intervals."""
         return spread_of_models(self.by_network)
 
     def of(self, prediction: np.ndarray) -> Self:
@@ -109,15 +99,15 @@ class Scores:
         return replace(self, result={**self.result, **scores}, prediction=prediction)
 
     def write(self, run: RunFolder) -> None:
-        """Writes ``test.json``, and the predictions as a table and as a picture."""
+        """Writes ``test.json``, and the predictions as a table and a plot."""
         run.write_test(self.result)
         run.write_predictions(self.lines())
         plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind))
 
     def lines(self) -> list[list]:
-        """A header, and for each molecule its row, SMILES and split, and the label and prediction of each target.
+        """A header, then one line per molecule: row, SMILES and split, and the label and prediction of each target.
 
-        Of a named dataset the rows are counted from 1 within the split, and SMILES are not known.
+        For a named dataset, rows are numbered from 1 within the split, and SMILES are unknown.
         """
         split, targets = self.result["split"], self.task.targets
         names: list[str] = []
@@ -137,14 +127,8 @@ class Scores:
         return [[*header, "name"], *([*line, name] for line, name in zip(lines, names, strict=True))]
 
 
-def score_runs(
-    runs: list[Path],
-    split: str,
-    root: str | os.PathLike | None = None,
-    forest: Forest | None = None,
-    trust: Trust | None = None,
-) -> Scores:
-    """Scores the best checkpoints of runs on one dataset by their mean prediction, as ``combined`` with what is given.
+def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
+    """Scores the best checkpoints of runs on one dataset by their mean prediction.
 
     Raises:
         InputError: as ``evaluate_run``.
@@ -161,11 +145,8 @@ def score_runs(
         with autocast(config.train.precision, model.cls.device):
             predictions.append(predict_together(model, data, make_task(config.task, model.cls.device)))
         parameters += sum(p.numel() for p in model.parameters())
-    smiles: list[str] = []
-    if forest is not None:
-        smiles, _ = read_rows(RunFolder.around(runs[0]).path / TABLE, config.task, split)
     by_network = np.stack(predictions)
-    prediction = combined(by_network, smiles, forest, trust)
+    prediction = by_network.mean(axis=0)
     evaluate = find_dataset(dataset).evaluate or METRICS[config.task.metric]
     result = {
         "dataset": config.dataset,
@@ -189,33 +170,31 @@ def score_runs(
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
     """Scores a run's best checkpoint, or an ensemble, on a split of its dataset.
 
-    What ``predict`` predicts is scored: of a folder with a forest, its blend; with a calibration, that.
-
     Returns:
-        ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` has all the metrics that are
-        usual for the task, and seed and epoch are those of the last model of an ensemble. ``left_out`` has the targets
-        that have no score, with the reason, and ``censored`` how many labels of each target bound it and do not count
-        in scores; each is there if there are such.
+        ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` contains all metrics that are
+        usual for the task, and seed and epoch are those of the last model of an ensemble. If there are any,
+        ``left_out`` contains the targets without a score and the reason, and ``censored`` the number of censored labels
+        per target, which are not scored.
 
     Raises:
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
     """
-    return score_runs(member_paths(run), split, root, *load_beside(run)).result
+    return score_runs(member_paths(run), split, root).result
 
 
 def evaluate_together(runs: list[Path], split: str = "test", root: str | os.PathLike | None = None) -> dict:
     """Scores the mean prediction of several runs on one named dataset.
 
     Returns:
-        as ``evaluate_run`` of an ensemble of them.
+        As ``evaluate_run`` for an ensemble of them.
 
     Raises:
-        InputError: as ``evaluate_run``, or runs on different datasets or on tables of one's own.
+        InputError: as ``evaluate_run``, or runs on different datasets or on users' tables.
     """
     datasets = [checkpoint.load_tensors(weights_file(run))[1].dataset for run in runs]
     for run, dataset in zip(runs, datasets, strict=True):
         if dataset == TABLE:
-            raise InputError(f"{run} was trained on a table of its own: score it alone")
+            raise InputError(f"{run} was trained on a table of its own: score it separately")
         if dataset != datasets[0]:
-            raise InputError(f"{run} was trained on {dataset}, {runs[0]} on {datasets[0]}: score them alone")
+            raise InputError(f"{run} was trained on {dataset}, {runs[0]} on {datasets[0]}: score them separately")
     return score_runs(runs, split, root).result

@@ -106,6 +106,21 @@ def test_kinds_of_files_give_the_same_predictions(command, model, tmp_path, monk
         np.testing.assert_allclose(values, predictions["a.csv"], rtol=1e-3, err_msg=name)
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
+def test_parquet_and_workbooks_are_read_and_written(command, model, tmp_path, suffix):
+    table = pd.DataFrame({"smiles": ["CCO", "C[C"], "y": [1.5, 2.5]})
+    source, out = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    table.to_parquet(source) if suffix == ".parquet" else table.to_excel(source, index=False)
+    code, result, _ = command("predict", model, source, "-o", out)
+    assert code == 0 and (result["rows"], result["unreadable"]) == (2, 1)
+    found = pd.read_parquet(out) if suffix == ".parquet" else pd.read_excel(out)
+    assert list(found) == ["smiles", "y", "logp", "error"] and found.y.astype(float).tolist() == [1.5, 2.5]
+    command("predict", model, source, "-o", tmp_path / "out.csv")
+    expected = pd.read_csv(tmp_path / "out.csv").logp
+    np.testing.assert_allclose(found.logp, expected, rtol=1e-6)
+    assert command("embed", model, source, "-o", tmp_path / f"embedded{suffix}")[0] == 0
+
+
 @pytest.mark.slow
 def test_several_models_give_mean_and_spread(command, model, tmp_path):
     ensemble = tmp_path / "ensemble"
@@ -165,8 +180,8 @@ def test_the_input_is_not_overwritten(command, model, tmp_path, name):
     [
         ("typo.csv", "there.csv", "No such file"),
         ("in.csv", "folder.csv", "is a folder"),
-        ("in.csv", "out.csv.gz", "written as .csv or .tsv"),
-        ("in.csv", "out.parquet", "written as .csv or .tsv"),
+        ("in.csv", "out.csv.gz", "a table is written as .csv, .tsv, .parquet, .xlsx, not as '.gz'"),
+        ("in.csv", "out.npz", "not as '.npz'"),
     ],
 )
 def test_places_that_cannot_be_are_named_before_anything_is_computed(command, model, tmp_path, source, out, message):
@@ -383,7 +398,7 @@ def test_an_output_behind_a_symbolic_link_is_written_there(command, model, tmp_p
 
 def test_embed_refuses_other_formats(command, model, tmp_path):
     code, _, messages = command("embed", model, DRUGS, "-o", tmp_path / "out.pkl")
-    assert code == 2 and ".npz, .parquet, .csv" in messages
+    assert code == 2 and "as .npz, .csv, .tsv, .parquet, .xlsx, not as '.pkl'" in messages
 
 
 def test_info(command, model):

@@ -14,8 +14,8 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 @in_first_process
 def embed(
     model: Annotated[str, typer.Argument(help="Run folder, weights file, name of shipped weights, or minimol.")],
-    source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .gz of these, or -.")],
-    out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet or .csv.")],
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .xlsx, .parquet, or -.")],
+    out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet, .csv, .tsv or .xlsx.")],
     smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
     strip_salts: StripSalts = False,

@@ -28,7 +28,9 @@ class AnswerOptions:
     interval: Annotated[
         float | None, Option("Confidence, such as 0.9, of intervals in columns NAME_low and NAME_high.")
     ] = None
-    domain: Annotated[bool, Option("Compare each row with the training molecules, in four columns.")] = False
+    domain: Annotated[bool, Option("Compare each row with the training molecules, in more columns.")] = False
+    alerts: Annotated[bool, Option("Name the structural alerts (PAINS, Brenk) of each molecule.")] = False
+    properties: Annotated[bool, Option("Add molecular weight, logP and other properties of each molecule.")] = False
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,13 @@ def predict(
         list[str],
         typer.Argument(
             metavar="MODEL... INPUT",
-            help="Models to average, then a table (CSV, .smi, SDF, .xlsx, .gz, or -) or SMILES.",
+            help="Models to average, then a table (CSV, .smi, SDF, .xlsx, .parquet, .gz, or -) or SMILES.",
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="File to write: .csv, .tsv for tabs, - for standard output; of a library, a folder."
+            "--output", "-o", help="File to write: .csv, .tsv, .parquet, .xlsx, or - to print; of a library, a folder."
         ),
     ] = None,
     answers: AnswerOptions,
@@ -80,14 +82,13 @@ def predict(
     MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. The output has
     the rows and columns of the input, a column per target and "error", which says why a row could not be read; several
     models give their mean, and their standard deviation in columns that end in "_std". A run folder of train --csv
-    also holds a forest that takes part, and what intervals and domain need. --domain adds "similarity", the largest
-    Tanimoto similarity to a training molecule, "cls_distance", the smallest distance in the model's own space,
-    "nearest", the training molecule of that similarity, and "warning", which names elements, charges and sizes that no
-    training molecule has.
+    also holds what intervals and domain need. --domain adds "nearest", the most similar training molecule,
+    "similarity", its Tanimoto similarity, "cls_distance", the smallest distance in the model's own space, and
+    "warning", which names elements, charges and sizes that no training molecule has.
 
-    A library is a folder, or a pattern in quotes such as "library/*.parquet": each of its files, Parquet or a table,
-    becomes a Parquet file in the folder -o, on all cores or on a Dask cluster; the same command goes on where it was
-    stopped.
+    A library is a folder, or a pattern in quotes such as "library/*.parquet": each of its files becomes a Parquet file
+    in the folder -o, on all cores or on a Dask cluster; the same command goes on where it was stopped. One Parquet file
+    is a library where -o is a folder, and a table where -o is a file.
 
     Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
     """
@@ -97,7 +98,7 @@ def predict(
 
     models, source = models_and_source(model_and_input)
     started = time.perf_counter()
-    if isinstance(source, str) and is_library(source):
+    if isinstance(source, str) and is_library(source, out):
         result = library_predictions(models, source, out, answers, strip_salts, library, device, precision)
     else:
         if library != LibraryOptions():
@@ -125,14 +126,15 @@ def library_predictions(
     if out is None or str(out) == "-":
         raise InputError("name the folder to write: -o SCORES")
     refuse_tables(models)
-    if answers.interval is not None or answers.domain or strip_salts:
-        raise InputError("--interval, --domain and --strip-salts are for one table, not for a library")
+    if answers.alerts or answers.properties or strip_salts:
+        raise InputError("--alerts, --properties and --strip-salts are for one table, not for a library")
     with computing(choose("cpu")):
         predictor = load_predicting_model(models)
     library = import_library()
     selection = library.choose_rows(predictor, asked.by, asked.keep_top, asked.threshold, asked.lowest)
     columns = tuple(asked.columns) or None
-    options = library.Options(selection, columns, answers.smiles_column, answers.delimiter, answers.strict, precision)
+    reading = (answers.smiles_column, answers.delimiter, answers.strict)
+    options = library.Options(selection, columns, *reading, precision, answers.interval, answers.domain)
     return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
 
 
@@ -182,5 +184,5 @@ def refuse_tables(models: list[str]) -> None:
     """Raises InputError if a table stands where a model should: a pattern without quotes becomes all that it names."""
     from graphormer_sepnorm.tables.formats import is_table_name
 
-    if tables := [model for model in models if is_table_name(model)]:
+    if tables := [model for model in models if is_table_name(model) and not Path(model).is_dir()]:
         raise InputError(f'{tables[0]} is no model: put a pattern of files in quotes, such as "library/*.parquet"')

@@ -5,11 +5,9 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from graphormer_sepnorm.chem.features import FOR_TABLES, as_written
 from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
@@ -20,14 +18,13 @@ from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option, declared
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
-from graphormer_sepnorm.table_model.train import train_stack
+from graphormer_sepnorm.table_model.train import Plan, train_folds, train_table
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import starting_from
-from graphormer_sepnorm.training.own_table import Plan, train_folds, train_table
 from graphormer_sepnorm.training.settings import in_precision, with_settings
 
 NETWORKS = 5  # of a table model: one per fold
@@ -73,10 +70,10 @@ class EnsembleOptions:
 
     ensemble: Annotated[
         int | None,
-        Option(f"Networks to train on --csv; by default {NETWORKS} of the recipe foundation, one of others."),
+        Option(f"Networks to train on --csv, one per fold; by default {NETWORKS}."),
     ] = None
-    baseline: Annotated[bool, Option("Score a random forest on the same split of --csv too.")] = True
-    blend: Annotated[bool, Option("Let the forest take part in predictions, as far as validation says.")] = True
+    baseline: Annotated[bool, Option("Let a random forest take part in the model of --csv.")] = True
+    blend: Annotated[bool, Option("Let other members than networks take part in the model of --csv.")] = True
     quick: Annotated[bool, Option("Stop after the kernel machine of a table model: seconds, not minutes.")] = False
 
     def __post_init__(self) -> None:
@@ -169,20 +166,20 @@ def train_on_table(
 ) -> dict:
     """Trains on a table; arguments and result as ``train_table``."""
     options = replace(options, seed=config.train.seed)
-    reads_tables = as_written(config.featurizer) == FOR_TABLES
-    stacked = run.found_recipe == "foundation" and asked.ensemble != 1 and reads_tables
-    if asked.quick and not stacked:
-        raise InputError("--quick is for a table model: leave --recipe, --norm, --from and --ensemble out")
-    if stacked and config.train.patience:
-        raise InputError("--patience is for one network: those of a table model train to their last epoch")
-    plan = Plan(asked.ensemble or (NETWORKS if stacked else 1), asked.baseline, asked.blend, run.resume)
-    train_one = partial(train_stack, quick=asked.quick) if stacked else None
-    train_all = train_folds if options.folds else train_table
-    return train_all(options, config, run.folder(config), plan, content, train_one)
+    if config.train.patience:
+        raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
+    plan = Plan(asked.ensemble or NETWORKS, asked.baseline, asked.blend, asked.quick, run.resume)
+    return (train_folds if options.folds else train_table)(options, config, run.folder(config), plan, content)
 
 
 def left_out_lines(result: dict) -> Iterator[str]:
-    """Sentences on what the test scores do not count."""
+    """Sentences on what the predictions and the test scores do not count."""
+    for member, reason in result.get("left_out_members", {}).items():
+        yield f"the {member} takes no part in the model: {reason}"
+    yield from result.get("remarks", {}).values()
+    for target, facts in result.get("targets", {}).items():
+        if "warning" in facts:
+            yield f"{target}: {facts['warning']}"
     for target, reason in result.get("left_out", {}).items():
         yield f"{target} is left out of the test {result['metric']}: {reason}"
     censored = {target: count for target, count in result.get("censored", {}).items() if count}

@@ -8,11 +8,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import cast
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.schemas import JobState, ModelFacts, MoleculePrediction, TableRow
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.formats import with_free_names
+from graphormer_sepnorm.tables.writers import text_of_number
 
 DAYS_KEPT = 7
 NUMBER = re.compile(r"[0-9a-f]{32}")
@@ -129,38 +131,18 @@ def csv_lines(job: Job, facts: ModelFacts) -> Iterator[bytes]:
     Fields are quoted, and one that a spreadsheet would take for a formula begins with an apostrophe. Bytes of the input
     that are not UTF-8 become what they were.
     """
-    yield csv_line([*job.columns, *with_free_names(added_columns(facts), job.columns)])
+    yield csv_line([*job.columns, *with_free_names((column.name for column in facts.columns), job.columns)])
     for row, answer in zip(job.rows, list(job.answers), strict=False):
-        yield csv_line([*row.fields, *added_fields(answer, facts)])
+        found = answer.model_dump()
+        yield csv_line([*row.fields, *(text_at(found, column.place) for column in facts.columns)])
 
 
-def added_columns(facts: ModelFacts) -> list[str]:
-    names = list(facts.targets)
-    if facts.models > 1:
-        names += [f"{target}_std" for target in facts.targets]
-    if facts.confidence is not None:
-        names += [f"{target}_{end}" for target in facts.targets for end in ("low", "high")]
-    if facts.knows_domain:
-        names += ["similarity", "nearest", "warning"]
-    return [*names, "error"]
-
-
-def added_fields(answer: MoleculePrediction, facts: ModelFacts) -> list[str]:
-    """The fields of ``added_columns``."""
-    found = [answer.predictions.get(target) for target in facts.targets]
-    numbers = [one.value if one else None for one in found]
-    if facts.models > 1:
-        numbers += [one.spread if one else None for one in found]
-    if facts.confidence is not None:
-        numbers += [end for one in found for end in ((one.low, one.high) if one else (None, None))]
-    texts = [as_number(number) for number in numbers]
-    if facts.knows_domain:
-        texts += [as_number(answer.similarity), answer.nearest, answer.warning]
-    return [*texts, answer.error]
-
-
-def as_number(number: float | None) -> str:
-    return "" if number is None else f"{number:.7g}"
+def text_at(answer: dict, place: list[str]) -> str:
+    """The cell at a place of an answer, as in every table of predictions; "" where there is none."""
+    found: object = answer
+    for name in place:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else text_of_number(cast(float | None, found))
 
 
 def csv_line(fields: list[str]) -> bytes:

@@ -8,6 +8,13 @@ from pydantic import BaseModel, Field
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
 
 
+class ColumnFacts(BaseModel):
+    """A column of predictions."""
+
+    name: str = Field(description="in the CSV")
+    place: list[str] = Field(description="the names that lead to its cell in the JSON of a row")
+
+
 class ModelFacts(BaseModel):
     """What is known of the models before the first molecule."""
 
@@ -15,9 +22,9 @@ class ModelFacts(BaseModel):
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
     models: int = Field(description="how many models are averaged; a spread is given for more than one")
-    is_combined: bool = Field(description="whether atom pictures show one of several parts of the prediction alone")
     confidence: float | None = Field(description="of the intervals; null where the model has none")
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
+    columns: list[ColumnFacts] = Field(description="what is said of a molecule, in the order of the CSV")
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
 
@@ -28,6 +35,8 @@ class TargetPrediction(BaseModel):
     spread: float | None = Field(default=None, description="standard deviation over the models")
     low: float | None = Field(default=None, description="lower end of the interval")
     high: float | None = Field(default=None, description="upper end of the interval")
+    percentile: float | None = Field(default=None, description="how many of 100 measured values are lower")
+    nearest: float | None = Field(default=None, description="what was measured of the nearest training molecule")
 
 
 class MoleculePrediction(BaseModel):
@@ -35,9 +44,15 @@ class MoleculePrediction(BaseModel):
 
     error: str = Field(default="", description="why there is no prediction; empty where there is one")
     predictions: dict[str, TargetPrediction] = Field(default={}, description="by target")
-    similarity: float | None = Field(default=None, description="Tanimoto, to the nearest training molecule")
-    nearest: str = Field(default="", description="SMILES of that training molecule; empty if it was not kept")
+    nearest: str = Field(default="", description="SMILES of the nearest training molecule; empty if it was not kept")
+    nearest_id: str = Field(default="", description="what that molecule is called; empty if that is not known")
+    similarity: float | None = Field(default=None, description="Tanimoto, to that training molecule")
+    cls_distance: float | None = Field(
+        default=None, description="the smallest distance to a training molecule in the model's own space"
+    )
     warning: str = Field(default="", description="what the training molecules did not have")
+    alerts: str = Field(default="", description="parts that often disturb assays, react or are toxic")
+    properties: dict[str, float | None] = Field(default={}, description="basic properties, by RDKit's names")
 
 
 class Atom(BaseModel):
@@ -47,13 +62,23 @@ class Atom(BaseModel):
     contribution: float
 
 
+class Fragment(BaseModel):
+    """A part of a molecule."""
+
+    smiles: str
+    atoms: list[int] = Field(description="their numbers, from 0 on, in the order of the SMILES of the molecule")
+    contribution: float = Field(description="the sum of those of its atoms")
+
+
 class AtomContributions(BaseModel):
     """Which atoms a prediction rests on."""
 
     caption: str
     meaning: str = Field(description="what the contributions are")
     baseline: float | None = Field(description="what the contributions start from")
+    start: str = Field(description="what has the baseline as its prediction")
     atoms: list[Atom]
+    fragments: list[Fragment] = Field(description="the largest contribution of either sign first")
     picture: str = Field(description="SVG")
 
 

@@ -1,6 +1,7 @@
 """What the worker computes: tables, predictions, and pictures. Runs in a process of its own."""
 
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -12,27 +13,29 @@ from rdkit.Chem.Draw import rdMolDraw2D
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.explain import explain_rows
+from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.pictures import draw
-from graphormer_sepnorm.inference.predict import PredictingModel
-from graphormer_sepnorm.inference.pretrained import Graphormer
+from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
+    ColumnFacts,
+    Fragment,
     ModelFacts,
     MoleculePrediction,
     TableRow,
     TableRows,
-    TargetPrediction,
 )
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.info import describe_model, words
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
+from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
 
 WIDTH, HEIGHT = 200, 140
@@ -56,7 +59,6 @@ class PredictionService:
 
     Attributes:
         predictor: all of them.
-        explained: the one whose atom pictures are drawn; None for a model without networks.
         confidence: of the intervals.
         compute: where and how precisely to compute.
         name: what the page calls them.
@@ -64,7 +66,6 @@ class PredictionService:
     """
 
     predictor: PredictingModel
-    explained: Graphormer | None
     confidence: float
     compute: Compute
     name: str
@@ -75,15 +76,25 @@ class PredictionService:
         """What is known of the predictions' errors and of the training molecules."""
         return self.predictor.trust
 
+    @cached_property
+    def columns(self) -> PredictionColumns:
+        """What is said of each molecule: all that is known."""
+        return PredictionColumns(self.predictor, self.known_confidence, self.trust is not None, True, True)
+
+    @property
+    def known_confidence(self) -> float | None:
+        """The confidence of the intervals; None where the models have none."""
+        return self.confidence if self.trust and self.trust.intervals else None
+
     def facts(self) -> ModelFacts:
         return ModelFacts(
             model=self.name,
             targets=list(self.predictor.targets),
             is_probability=TASKS[self.predictor.kind].predicts_probabilities,
             models=len(self.predictor.models),
-            is_combined=self.predictor.is_combined,
-            confidence=self.confidence if self.trust and self.trust.intervals else None,
+            confidence=self.known_confidence,
             knows_domain=self.trust is not None,
+            columns=[ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns.all],
             about=self.about,
         )
 
@@ -114,39 +125,10 @@ class PredictionService:
         return TableRows(columns, rows)
 
     def predict(self, smiles: list[str]) -> list[MoleculePrediction]:
-        """An answer for each SMILES; one that cannot be read costs its own row alone."""
+        """An answer for each SMILES; one that cannot be read costs only its own row."""
         with computing(self.compute), one_thread():
-            molecules = read_molecules(self.predictor.featurizer, smiles)
-            found = self.predictor.compute(molecules)
-        rows = zip(found.errors, found.values, found.spread, found.warnings, strict=True)
-        answers = [
-            MoleculePrediction(error=error)
-            if error
-            else MoleculePrediction(predictions=self.by_target(values, spread), warning=warning)
-            for error, values, spread, warning in rows
-        ]
-        if self.trust and self.trust.intervals:
-            self.add_intervals(answers, found.spread)
-        if self.trust:
-            similarity, nearest = self.trust.domain.nearest(molecules.mols)
-            for answer, number, molecule in zip(answers, similarity.tolist(), nearest, strict=True):
-                if not answer.error:
-                    answer.similarity, answer.nearest = number, molecule
-        return answers
-
-    def by_target(self, values: np.ndarray, spread: np.ndarray) -> dict[str, TargetPrediction]:
-        several = self.predictor.gives_spread
-        return {
-            target: TargetPrediction(value=value, spread=deviation if several else None)
-            for target, value, deviation in zip(self.predictor.targets, values.tolist(), spread.tolist(), strict=True)
-        }
-
-    def add_intervals(self, answers: list[MoleculePrediction], spread: np.ndarray) -> None:
-        assert self.trust and self.trust.intervals
-        half_widths = self.trust.intervals.half_widths(self.confidence, spread)
-        for answer, widths in zip(answers, half_widths.tolist(), strict=True):
-            for prediction, half_width in zip(answer.predictions.values(), widths, strict=False):
-                prediction.low, prediction.high = prediction.value - half_width, prediction.value + half_width
+            found = self.columns.reader.compute(read_molecules(self.predictor.featurizer, smiles))
+        return as_answers(self.columns, found)
 
     def structure(self, smiles: str) -> str:
         """A small picture as SVG; raises InputError for what cannot be read or drawn."""
@@ -161,12 +143,10 @@ class PredictionService:
             return canvas.GetDrawingText()
 
     def atoms(self, smiles: str, target: str) -> AtomContributions:
-        """Contributions by integrated gradients, as ``inference.explain``; raises InputError as that."""
+        """Contributions to what is predicted; raises InputError as ``explain_rows``."""
         read_small(smiles)
-        if self.explained is None:
-            raise InputError("this model has no network yet, so there is no picture of what atoms contribute")
         with computing(self.compute), current().arithmetic():
-            explanation = explain_rows(self.explained, [smiles], target=target)[0]
+            explanation = explain_rows(self.predictor, [smiles], target=target)[0]
         if isinstance(explanation, InputError):
             raise explanation
         mol = read_small(explanation.smiles)
@@ -174,12 +154,36 @@ class PredictionService:
             caption=explanation.caption,
             meaning=explanation.meaning,
             baseline=explanation.baseline,
+            start=explanation.start,
             atoms=[
                 Atom(symbol=atom.GetSymbol(), contribution=value)
                 for atom, value in zip(mol.GetAtoms(), explanation.contributions.tolist(), strict=True)
             ],
+            fragments=[
+                Fragment(smiles=each.smiles, atoms=list(each.atoms), contribution=each.contribution)
+                for each in explanation.fragments
+            ],
             picture=draw([explanation], ".svg").decode(),
         )
+
+
+def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:
+    """The cells of each molecule at their places."""
+    cells = [as_values(each) for each in columns.cells(found, found.errors)]
+    answers = []
+    for error, *row in zip(found.errors, *cells, strict=True):
+        answer: dict = {}
+        for column, value in zip(columns.all, row, strict=True):
+            *outer, last = column.place
+            reduce(lambda inner, name: inner.setdefault(name, {}), outer, answer)[last] = value
+        answers.append(MoleculePrediction(error=error) if error else MoleculePrediction.model_validate(answer))
+    return answers
+
+
+def as_values(cells: Cells) -> list:
+    """Cells as JSON has them: numbers, None for NaN, or texts."""
+    values = cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
+    return [None if value != value else value for value in values]
 
 
 def read_small(smiles: str) -> Chem.Mol:
@@ -201,7 +205,7 @@ def load_service(
     """Loads the models.
 
     Args:
-        names: as ``load_predicting_model``; atom pictures are those of the first model.
+        names: as ``load_predicting_model``.
         confidence: of the intervals, where a model has them.
         device, precision: as ``choose``.
 
@@ -212,9 +216,6 @@ def load_service(
     first = member_paths(resolve_model(names[0]))[0]
     with computing(compute):
         predictor = load_predicting_model(names)
-        explained = Graphormer.from_pretrained(first).to(compute.device) if has_weights(first) else None
-    if predictor.trust and predictor.trust.intervals:
-        predictor.trust.intervals.half_widths(confidence, np.zeros((1, len(predictor.targets))))
     described = describe_model(first) if has_weights(first) else {"architecture": "kernel machine"}
     about = {
         name.replace("_", " "): words(name, described[name])
@@ -222,6 +223,6 @@ def load_service(
         if described.get(name) is not None
     }
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    models = PredictionService(predictor, explained, confidence, compute, name, about)
+    models = PredictionService(predictor, confidence, compute, name, about)
     models.predict(["C"])  # what is compiled at the first molecule is not to count against a user's time
     return models

@@ -1,4 +1,4 @@
-"""Tables of molecules: CSV, TSV, .smi, SDF and .xlsx, also compressed, and standard input, streamed row by row.
+"""Tables of molecules: CSV, TSV, .smi, SDF, .xlsx and Parquet, and standard input, streamed row by row.
 
 Every record of the input becomes one ``Row``, in order, readable or not, and its fields stay the text that they were:
 bytes that are not UTF-8 pass through as they came. Only a table whose rows cannot be told apart raises ``InputError``.

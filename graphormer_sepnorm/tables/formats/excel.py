@@ -4,10 +4,10 @@ import contextlib
 import warnings
 import zipfile
 from collections.abc import Iterator
-from datetime import datetime
 from typing import IO, TYPE_CHECKING
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats.table import cell_text
 
 if TYPE_CHECKING:
     from openpyxl import Workbook
@@ -45,19 +45,10 @@ def sheet_records(file: IO[bytes], source: str) -> Iterator[list[str]]:
 def records(book: "Workbook", source: str) -> Iterator[list[str]]:
     with explained(source):
         for cells in book.worksheets[0].iter_rows(values_only=True):
-            texts = [as_text(cell) for cell in cells]
+            texts = [cell_text(cell) for cell in cells]
             while texts and not texts[-1]:
                 texts.pop()
             yield texts
-
-
-def as_text(cell: object) -> str:
-    """A cell as it would stand in a CSV; a day without hours as 2024-05-31."""
-    if cell is None:
-        return ""
-    if isinstance(cell, datetime):
-        return cell.isoformat(" ").removesuffix(" 00:00:00")
-    return str(cell)
 
 
 @contextlib.contextmanager

@@ -3,22 +3,29 @@
 import contextlib
 import glob
 import io
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats.csv_text import read_csv
 from graphormer_sepnorm.tables.formats.excel import MAX_UNPACKED, SPREADSHEET_KINDS, sheet_records
+from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records
 from graphormer_sepnorm.tables.formats.sdf import read_sdf
 from graphormer_sepnorm.tables.formats.smi import read_smi
 from graphormer_sepnorm.tables.formats.table import Table, table_of_records
-from graphormer_sepnorm.tables.formats.text import compression_of, is_file, open_binary, readable, text_lines
+from graphormer_sepnorm.tables.formats.text import (
+    STANDARD_INPUT,
+    compression_of,
+    is_file,
+    open_binary,
+    readable,
+    text_lines,
+)
 
+# Without Parquet, which the page does not take: a small file of it can unpack to any size.
 TABLE_KINDS = (".csv", ".tsv", ".txt", ".smi", ".sdf", *SPREADSHEET_KINDS)
-PARQUET = ".parquet"
 # Other files that people keep tables in, by their suffixes.
 NOT_READ = {
-    PARQUET: "Parquet",
     ".feather": "Feather",
     ".arrow": "Arrow",
     ".json": "JSON",
@@ -45,22 +52,23 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
     """Opens a table of molecules.
 
     Args:
-        path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (its first sheet) or else CSV, each
-            also with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; or "-" for CSV on standard input.
-        smiles_column: of a CSV or a sheet; by default the one named smiles, in capitals or not.
+        path: a file, whose suffix says what it is: ``.smi``, ``.sdf``, ``.xlsx`` (its first sheet), ``.parquet`` or
+            else CSV, all but Parquet also with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; "-": CSV on standard input.
+        smiles_column: of a CSV, a sheet or Parquet; by default the one named smiles, in capitals or not.
         delimiter: of a CSV; by default what a first line such as ``sep=;`` says, then tab for ``.tsv``, else the
             character that splits the header into most columns, among them that of the SMILES.
 
     Raises:
-        InputError: no such file, a closed standard input, a damaged compressed file or workbook, one without openpyxl,
-            a kind of file that is not read, what is no text, UTF-16, no header, no such column, a line of more than
-            ``MAX_RECORD`` characters, a record of more, or a quote that is not closed; also while rows are read.
+        InputError: no such file, a closed standard input, a damaged compressed file, workbook or Parquet file, one
+            without openpyxl or pyarrow, a kind of file that is not read, what is no text, UTF-16, no header, no such
+            column, a line of more than ``MAX_RECORD`` characters, a record of more, or a quote that is not closed;
+            also while rows are read.
     """
     kind = kind_of(path)
     if kind in NOT_READ and Path(path).exists():
         raise InputError(f"{path} is {NOT_READ[kind]}, which is not read here: save the table as CSV")
-    if kind in SPREADSHEET_KINDS:
-        with contextlib.closing(sheet_of(path)) as records:
+    if kind in RECORDS_OF:
+        with contextlib.closing(RECORDS_OF[kind](str(path))) as records:
             yield table_of_records(records, str(path), smiles_column)
         return
     with contextlib.closing(text_lines(path)) as lines:
@@ -83,13 +91,15 @@ def kind_of(path: str | Path) -> str:
     return (path.with_suffix("") if compression_of(path) else path).suffix.lower()
 
 
-def is_library(path: str | Path) -> bool:
-    """Whether a name means partitions: a folder, a Parquet file, or a pattern of files such as ``library/*.csv``.
+def is_library(path: str | Path, out: Path | None = None) -> bool:
+    """Whether a name means partitions: a folder, or a pattern of files such as ``library/*.csv``.
 
-    A pattern ends with the suffix of a table, which no SMILES does.
+    A pattern ends with the suffix of a table, which no SMILES does. A Parquet file is a table if ``out``, where results
+    go, is one or standard output, and a library else.
     """
-    is_pattern = glob.has_magic(str(path)) and is_table_name(path) and not Path(path).exists()
-    return Path(path).is_dir() or is_pattern or kind_of(path) == PARQUET
+    if Path(path).is_file():
+        return kind_of(path) == PARQUET and not (out and (is_table_name(out) or str(out) == STANDARD_INPUT))
+    return Path(path).is_dir() or (glob.has_magic(str(path)) and is_table_name(path))
 
 
 def is_table_name(path: str | Path) -> bool:
@@ -97,7 +107,14 @@ def is_table_name(path: str | Path) -> bool:
     return kind_of(path) in (PARQUET, *TABLE_KINDS)
 
 
-def sheet_of(path: str | Path) -> Generator[list[str], None, None]:
+def sheet_of(path: str) -> Generator[list[str], None, None]:
     """The records of a workbook; raises InputError as ``open_table`` says."""
     with readable(path), open_binary(path) as file:
-        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), str(path))
+        yield from sheet_records(io.BytesIO(file.read(MAX_UNPACKED)), path)
+
+
+# Files that have cells and no lines: from a path to the names of the columns and the rows.
+RECORDS_OF: dict[str, Callable[[str], Generator[list[str], None, None]]] = {
+    **dict.fromkeys(SPREADSHEET_KINDS, sheet_of),
+    PARQUET: parquet_records,
+}

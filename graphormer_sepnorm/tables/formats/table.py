@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from graphormer_sepnorm.errors import InputError
 
@@ -104,6 +105,15 @@ def as_row(record: list[str], num_columns: int, smiles_place: int) -> Row:
     else:
         return Row(record, record[smiles_place])
     return Row((record + [""] * num_columns)[:num_columns], "", error)
+
+
+def cell_text(cell: object) -> str:
+    """A cell as it would stand in a CSV: "" for none and for NaN; a day without hours as 2024-05-31."""
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, datetime):
+        return cell.isoformat(" ").removesuffix(" 00:00:00")
+    return str(cell)
 
 
 def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:

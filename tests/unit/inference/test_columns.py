@@ -3,29 +3,61 @@
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import DOMAIN, Columns
+from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
 from tests.tiny import tiny_model
 
 
-def test_names_follow_what_is_asked_for_and_do_not_stand_there_twice():
-    one, two = (Predictor([tiny_model(targets=("a", "b"), seed=seed) for seed in range(count)]) for count in (1, 2))
-    assert Columns(one).names(["smiles"]) == ["a", "b", "error"]
-    assert Columns(two).names(["a", "error"]) == ["a_predicted", "b", "a_std", "b_std", "error_predicted"]
-    assert Columns(one, domain=True).names([]) == ["a", "b", *DOMAIN, "error"]
+def two_models(trust: Trust | None = None) -> Predictor:
+    return Predictor([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)], trust=trust)
 
 
-def test_numbers_are_in_the_order_of_the_names():
-    model = Predictor([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)])
-    found = model.predict(["CCO", "C[C"])
-    numbers = Columns(model).numbers(found)
-    np.testing.assert_array_equal(numbers, np.hstack([found.values, found.spread]))
-    assert Columns(model).texts(found) == []
+@pytest.fixture(scope="module")
+def trusting() -> Predictor:
+    """With intervals of known widths: the spread plus one tenth, times 4.5 at confidence 0.9."""
+    errors, zeros = np.tile(np.arange(1, 10)[:, None] / 20, 2), np.zeros((9, 2))
+    return two_models(Trust(fit_domain(["CCO", "CCN"]), fit_intervals(errors, zeros, zeros + 0.1)))
 
 
-def test_intervals_that_the_model_cannot_give_are_refused():
-    with pytest.raises(InputError, match="nothing is known of the molecules"):
-        Columns(Predictor([tiny_model()]), 0.9)
+def names(columns: PredictionColumns) -> list[str]:
+    return [column.name for column in columns.columns()]
+
+
+def test_what_belongs_to_a_target_stands_together_then_the_domain_then_the_error(trusting):
+    assert names(PredictionColumns(Predictor([tiny_model(targets=("a", "b"))]))) == ["a", "b", "error"]
+    assert names(PredictionColumns(two_models())) == ["a", "a_std", "b", "b_std", "error"]
+    whole = PredictionColumns(trusting, 0.9, True)
+    of_targets = ["a", "a_low", "a_high", "a_std", "b", "b_low", "b_high", "b_std"]
+    assert names(whole) == [*of_targets, "nearest", "similarity", "warning", "error"]
+
+
+def test_cells_are_those_of_their_columns(trusting):
+    columns = PredictionColumns(trusting, 0.9, True)
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
+    cells = dict(zip(names(columns), columns.cells(found, ["", "mine"]), strict=True))
+    for place, target in enumerate("ab"):
+        np.testing.assert_array_equal(cells[target], found.values[:, place])
+        np.testing.assert_array_equal(cells[f"{target}_std"], found.spread[:, place])
+        width = 2 * 4.5 / 2 * (found.spread[0, place] + 0.1)
+        assert cells[f"{target}_high"][0] - cells[f"{target}_low"][0] == pytest.approx(2 * width / 2, rel=1e-5)
+        assert (cells[f"{target}_high"][0] + cells[f"{target}_low"][0]) / 2 == pytest.approx(cells[target][0], rel=1e-5)
+        assert np.isnan(cells[f"{target}_low"][1])
+    assert cells["nearest"] == ["CCO", ""] and cells["similarity"][0] == 1 and np.isnan(cells["similarity"][1])
+    assert cells["warning"] == ["", ""] and cells["error"] == ["", "mine"]
+
+
+def test_every_column_has_a_place_of_its_own(trusting):
+    places = [column.place for column in PredictionColumns(trusting, 0.9, True).all]
+    assert len(set(places)) == len(places) and ("predictions", "b", "low") in places and () not in places
+
+
+def test_what_the_model_cannot_give_is_refused():
+    with pytest.raises(InputError, match="--interval: nothing is known of the molecules"):
+        PredictionColumns(Predictor([tiny_model()]), 0.9)
     with pytest.raises(InputError, match="is for models of numbers"):
-        Columns(Predictor([tiny_model(kind="classification")]), 0.9)
+        PredictionColumns(Predictor([tiny_model(kind="classification")]), 0.9)
+    with pytest.raises(InputError, match="--domain: nothing is known of the molecules"):
+        PredictionColumns(Predictor([tiny_model()]), domain=True).columns()

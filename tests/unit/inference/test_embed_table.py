@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.embed_table import LAYOUTS, as_npy, embed_table, npy_arrays
+from graphormer_sepnorm.inference.embed_table import FORMATS, as_npy, embed_table, npy_arrays
 from graphormer_sepnorm.inference.predict import Embedder
 from tests.tiny import tiny_model
 
@@ -23,7 +23,7 @@ def test_arrays_one_after_another_are_read_to_the_end(tmp_path):
 
 def test_every_format_holds_the_same_numbers(table, tmp_path):
     embedder = Embedder(*tiny_model())
-    for suffix in LAYOUTS:
+    for suffix in FORMATS:
         result = embed_table(embedder, table, tmp_path / f"out{suffix}")
         assert (result["rows"], result["unreadable"], result["width"]) == (3, 1, 16)
     arrays = np.load(tmp_path / "out.npz")
@@ -37,15 +37,7 @@ def test_every_format_holds_the_same_numbers(table, tmp_path):
 
 
 def test_another_suffix_is_refused(table, tmp_path):
-    with pytest.raises(InputError, match=r"embeddings are written as \.npz, \.parquet, \.csv, not as '\.txt'"):
+    with pytest.raises(
+        InputError, match=r"a table is written as \.npz, \.csv, \.tsv, \.parquet, \.xlsx, not as '\.txt'"
+    ):
         embed_table(Embedder(*tiny_model()), table, tmp_path / "out.txt")
-
-
-def test_columns_of_one_name_are_not_written_as_parquet_that_nothing_reads(tmp_path):
-    pytest.importorskip("pyarrow")
-    (tmp_path / "in.csv").write_text("smiles,y,y\nCCO,1,2\n")
-    embedder = Embedder(*tiny_model())
-    with pytest.raises(InputError, match=r"several columns 'y', and Parquet needs a name for each"):
-        embed_table(embedder, str(tmp_path / "in.csv"), tmp_path / "out.parquet")
-    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
-    assert embed_table(embedder, str(tmp_path / "in.csv"), tmp_path / "out.csv")["rows"] == 1

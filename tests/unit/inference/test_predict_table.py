@@ -7,6 +7,8 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
+from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.tables.writers import WRITERS, ExcelWriter
 from tests.tiny import tiny_model
 
 
@@ -43,8 +45,8 @@ def test_several_models_give_mean_and_spread(table, tmp_path):
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):
-    with pytest.raises(InputError, match=r"predictions are written as \.csv or \.tsv, not as '\.xlsx'"):
-        predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.xlsx")
+    with pytest.raises(InputError, match=r"a table is written as \.csv, \.tsv, \.parquet, \.xlsx, not as '\.npz'"):
+        predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
@@ -94,3 +96,23 @@ def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
     assert (result["rows"], result["unreadable"], result["output"]) == (2, 1, "-")
     with pytest.raises(InputError, match="what goes to standard output cannot be resumed"):
         predict_table(predictor, str(table), Path("-"), resume=True)
+
+
+def test_every_format_holds_the_same(table, tmp_path):
+    predictor = Predictor([tiny_model()])
+    (expected,) = predictor.predict(["CCO"]).values[0].tolist()
+    for suffix in WRITERS:
+        out = tmp_path / f"out{suffix}"
+        assert predict_table(predictor, str(table), out)["rows"] == 2
+        with open_table(out) as found:
+            assert found.columns == ["error", "smiles", "logp", "error_predicted"]
+            first, second = (row.fields for row in found.rows)
+        assert first[:2] == ["mine", "CCO"] and float(first[2]) == pytest.approx(expected, rel=1e-6) and first[3] == ""
+        assert second[:3] == ["yours", "C(", ""] and "not a valid SMILES" in second[3]
+
+
+def test_more_rows_than_a_sheet_has_are_refused_and_leave_nothing(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(ExcelWriter, "most_rows", 1)
+    with pytest.raises(InputError, match="a sheet has at most 1 rows"):
+        predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.xlsx")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

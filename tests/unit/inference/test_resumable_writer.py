@@ -3,11 +3,7 @@ import json
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.resumable_writer import PartialFile, StandardOutput, as_csv, refuse_errors
-
-
-def test_lines_of_fields_by_hand():
-    assert as_csv([["a", 'b"c'], ["d\te", "\udcff"]], "\t") == b'a\t"b""c"\n"d\te"\t\xff\n'
+from graphormer_sepnorm.inference.resumable_writer import PartialFile, StandardOutput, refuse_errors
 
 
 def test_the_first_reason_is_named_with_its_row():

@@ -9,6 +9,8 @@ import torch
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor, read_and_compute
+from graphormer_sepnorm.inference.predict_table import predict_table
+from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
 from graphormer_sepnorm.library import part_writer
 from graphormer_sepnorm.library.part_writer import Assignment, Options, Selection, best_rows, read_report, write_part
 from graphormer_sepnorm.system.device import Compute
@@ -52,6 +54,17 @@ def test_several_models_have_a_spread(assignment):
     assert table.column_names == ["logp", "logp_std", "error"]
     both = read_and_compute(predictor, CPU, SMILES)
     np.testing.assert_array_equal(table["logp_std"].to_numpy(), both.spread[:, 0])
+
+
+def test_intervals_and_neighbours_are_those_of_a_table(assignment, tmp_path):
+    errors, zeros = np.arange(1, 10)[:, None] / 20, np.zeros((9, 1))
+    trust = Trust(fit_domain(["CCO", "CCN"]), fit_intervals(errors, zeros, zeros))
+    predictor = Predictor([tiny_model()], trust=trust)
+    write_part(predictor, CPU, Options(Selection("logp"), interval=0.5, domain=True), assignment)
+    part = pq.read_table(assignment.part)
+    predict_table(predictor, assignment.source, tmp_path / "table.parquet", interval=0.5, domain=True)
+    assert part.equals(pq.read_table(tmp_path / "table.parquet"))
+    assert part["nearest"].to_pylist()[::3] == ["CCO", "CCN"]
 
 
 @pytest.mark.parametrize("lowest", [False, True])

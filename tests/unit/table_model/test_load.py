@@ -6,13 +6,15 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import DOMAIN
 from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
+from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.tiny import save_tiny
 from tests.unit.table_model.conftest import Trained
+
+NEAREST = ["nearest", "nearest_id", "nearest_a", "similarity"]
 
 
 def test_a_folder_with_a_stack_is_a_table_model_and_everything_else_networks(trained: Trained, tmp_path):
@@ -42,7 +44,7 @@ def test_python_and_the_command_give_the_same_table(trained: Trained, tmp_path):
     written = pd.read_csv(tmp_path / "out.csv", keep_default_na=False, na_values={"a_predicted": [""]})
     found = load_model(trained.run.path).predict(table, interval=0.8, domain=True)
     assert list(found) == list(written)
-    numbers = ["a_predicted", "a_std", "a_low", "a_high", "similarity", "cls_distance"]
+    numbers = ["a_predicted", "a_low", "a_high", "a_std", "a_percentile", "nearest_a", "similarity", "cls_distance"]
     expected = written[numbers].replace("", np.nan).astype(float)
     np.testing.assert_allclose(found[numbers], expected, rtol=1e-5)
     for name in ("id", "Smiles", "a", "nearest", "error"):
@@ -56,7 +58,35 @@ def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):
     assert found.a[0] == pytest.approx(found.a[1], rel=1e-6) and np.isnan(found.a[2]) and found.error[2]
     indexed = model.predict(pd.DataFrame({"structure": ["CCO"]}, index=["x"]), smiles_column="structure")
     assert indexed.index.tolist() == ["x"] and indexed.a["x"] == pytest.approx(found.a[0], rel=1e-6)
-    assert list(model.predict([], domain=True)) == [*found.columns[:-1], *DOMAIN, "error"]
+    added = ["a_percentile", *NEAREST, "cls_distance", "warning", "error"]
+    assert list(model.predict([], domain=True)) == [*found.columns[:-1], *added]
+
+
+def test_the_nearest_training_molecule_comes_with_its_row_and_its_label(trained: Trained):
+    learnt = [row for row in trained.labelled.rows if row.split != "test"]
+    found = load_model(str(trained.run.path)).predict([learnt[7].smiles, "C[C"], domain=True)
+    assert found.nearest[0] == learnt[7].smiles and found.nearest_id.tolist() == [str(learnt[7].number), ""]
+    assert found.nearest_a[0] == learnt[7].labels[0] and np.isnan(found.nearest_a[1])
+    below = np.mean([row.labels[0] < found.a[0] for row in learnt])
+    assert found.a_percentile[0] == pytest.approx(100 * below)
+
+
+def test_python_explains_what_it_predicts(trained: Trained):
+    model = load_model(trained.run.path)
+    (found,) = model.explain([Chem.MolFromSmiles("Cc1ccccc1")])
+    assert found.prediction == pytest.approx(model.predict(["Cc1ccccc1"]).a[0], rel=1e-5)
+    assert {fragment.smiles for fragment in found.fragments} == {"C", "c1ccccc1"}
+    with pytest.raises(InputError, match=r"row 1 .*not a valid SMILES"):
+        model.explain(["C", "C(C"])
+    with pytest.raises(InputError, match="no target 'x'"):
+        model.explain(["C"], target="x")
+
+
+def test_a_network_does_not_stand_for_a_table_model(trained: Trained):
+    with pytest.raises(
+        InputError, match=r"with 2 networks, a kernel, a forest; .*load_model.*; for one network name .*model-0"
+    ):
+        Graphormer.from_pretrained(trained.run.path)
 
 
 def test_what_python_gets_wrong_is_said(trained: Trained):

@@ -89,9 +89,9 @@ def test_the_csv_by_hand():
     content = b"".join(csv_lines(table, models.facts()))
     assert b'"caf\xe9"' in content
     header, *rows = csv.reader(io.StringIO(content.decode("latin-1")))
-    added = ["length_predicted", "length_low", "length_high", "similarity", "nearest", "warning", "error"]
+    added = ["length_predicted", "length_low", "length_high", "nearest", "similarity", "warning", "error"]
     assert header == ["'=name", "smiles", "length", *added]
     assert rows == [
-        ["'=cmd()", "CXe", "-1", "3", "2", "4", "0.5", "C", "Xe was never seen", ""],
+        ["'=cmd()", "CXe", "-1", "3", "2", "4", "C", "0.5", "Xe was never seen", ""],
         ["caf\xe9", "X", 'a"b,c', "", "", "", "", "", "", "X cannot be read"],
     ]

@@ -5,7 +5,8 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import excel
-from graphormer_sepnorm.tables.formats.excel import as_text, sheet_records
+from graphormer_sepnorm.tables.formats.excel import sheet_records
+from graphormer_sepnorm.tables.formats.table import cell_text
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -29,8 +30,8 @@ def test_cells_are_texts_and_empty_ones_at_the_end_are_left_out(tmp_path):
 
 
 def test_days_are_written_as_in_a_csv():
-    assert as_text(datetime(2024, 5, 31)) == "2024-05-31"
-    assert as_text(datetime(2024, 5, 31, 12, 30)) == "2024-05-31 12:30:00"
+    assert cell_text(datetime(2024, 5, 31)) == "2024-05-31"
+    assert cell_text(datetime(2024, 5, 31, 12, 30)) == "2024-05-31 12:30:00"
 
 
 def test_damaged_workbooks_are_a_sentence(tmp_path):

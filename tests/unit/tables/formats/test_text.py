@@ -83,7 +83,6 @@ def test_packed_tables_are_read_and_damaged_ones_named(tmp_path, suffix, pack):
         ("a.feather", b"ARROW1\0\0\xff\x1b", "Feather, which is not read here"),
         ("a.json", b'[{"smiles": "C"}]', "JSON, which is not read here"),
         ("a.jsonl.gz", b'{"smiles": "C"}', "JSON, which is not read here"),
-        ("a.parquet", b"PAR1", "Parquet, which is not read here"),
         ("a.csv", b"ARROW1\0\0\xff", "Feather"),
         ("a.csv", gzip.compress(b"smiles\n", mtime=0), r"packed by gzip, so its name should end in \.gz"),
         ("a.csv", bz2.compress(b"smiles\n"), r"packed by bzip2, so its name should end in \.bz2"),

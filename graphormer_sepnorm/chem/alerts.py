@@ -1,0 +1,34 @@
+"""Structural alerts: parts of a molecule that often disturb an assay, react or are toxic."""
+
+from functools import cache
+
+from rdkit import Chem
+from rdkit.Chem.FilterCatalog import FilterCatalog, FilterCatalogParams
+
+from graphormer_sepnorm.chem.smiles import one_molecule
+
+CATALOGS = ("PAINS", "BRENK")
+
+
+@cache
+def alert_catalog() -> FilterCatalog:
+    """The alerts of ``CATALOGS``.
+
+    Sources: Baell and Holloway, "New substructure filters for removal of pan assay interference compounds (PAINS)",
+    J. Med. Chem. 2010; Brenk et al., "Lessons learnt from assembling screening libraries", ChemMedChem 2008.
+    """
+    chosen = FilterCatalogParams()
+    for name in CATALOGS:
+        chosen.AddCatalog(getattr(FilterCatalogParams.FilterCatalogs, name))
+    return FilterCatalog(chosen)
+
+
+def find_alerts(mol: Chem.Mol) -> list[str]:
+    """The alerts that a molecule has, each as its catalog and its name there, such as "PAINS_A: quinone_A(370)".
+
+    Raises:
+        InputError: RDKit fails on the molecule.
+    """
+    with one_molecule():
+        found = alert_catalog().GetMatches(mol)
+        return sorted({f"{entry.GetProp('FilterSet')}: {entry.GetDescription()}" for entry in found})

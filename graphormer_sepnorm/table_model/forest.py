@@ -1,0 +1,153 @@
+"""Random forests on Morgan counts and RDKit's descriptors, kept as arrays and followed without scikit-learn.
+
+The other ways to keep them are pickle, which runs what it reads, and skops, which is tied to the release of
+scikit-learn that wrote it and keeps far more of each node.
+
+Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
+from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_counts
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+
+FORMAT = 1
+NUM_FEATURES = SIZE + len(NAMES)
+STEPS_AT_ONCE = 4_000_000
+LEAF = -1
+
+
+def forest_features(molecules: Sequence[Molecule]) -> np.ndarray:
+    """Morgan counts, then descriptors, 0 where one has no finite value: float32 [M, F].
+
+    A row of NaN for what cannot be read.
+    """
+    return with_counts(molecules, descriptors(molecules))
+
+
+def with_counts(molecules: Sequence[Molecule], values: np.ndarray) -> np.ndarray:
+    """Morgan counts before the descriptors [M, D] of the same molecules."""
+    features = np.full((len(molecules), NUM_FEATURES), np.nan, np.float32)
+    for row, molecule, known in zip(features, molecules, values, strict=True):
+        if molecule is None or np.isnan(known).all():
+            continue
+        try:
+            row[:SIZE] = morgan_counts(molecule_of(molecule))
+        except InputError:
+            continue
+        row[SIZE:] = np.nan_to_num(known)
+    return features
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Random forests, one per target, all with the same number of trees.
+
+    The left child of an inner node is the next node.
+
+    Attributes:
+        feature: int16 [N], which feature an inner node looks at; ``LEAF`` for a leaf.
+        number: float32 [N], the largest value that goes left; of a leaf its prediction.
+        right: int32 [N], the right child of an inner node.
+        roots: int64 [R], the first node of each tree; the trees of the first target first.
+        targets: their number.
+        release: of RDKit, which the features depend on.
+        weight: from 0 to 1, its share in the predictions of a run folder that an earlier version wrote.
+    """
+
+    feature: np.ndarray
+    number: np.ndarray
+    right: np.ndarray
+    roots: np.ndarray
+    targets: int
+    release: str
+    weight: float = 0.0
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """Values, or probabilities of class 1: float32 [M, T]; NaN for a row with NaN.
+
+        Args:
+            features: [M, F], as ``forest_features``.
+        """
+        predictions = np.full((len(features), self.targets), np.nan, np.float32)
+        readable = np.flatnonzero(~np.isnan(features).any(axis=1))
+        at_once = max(1, STEPS_AT_ONCE // len(self.roots))
+        for start in range(0, len(readable), at_once):
+            rows = readable[start : start + at_once]
+            leaves = self.number[self.leaves(features[rows])].astype(np.float64)
+            predictions[rows] = leaves.reshape(len(rows), self.targets, -1).mean(axis=2)
+        return predictions
+
+    def leaves(self, features: np.ndarray) -> np.ndarray:
+        """The leaf of each tree that each molecule ends in: int64 [M, R]."""
+        node = np.tile(self.roots, len(features))
+        molecule = np.repeat(np.arange(len(features)), len(self.roots))
+        going = np.flatnonzero(self.feature[node] != LEAF)
+        while len(going):
+            here = node[going]
+            left = features[molecule[going], self.feature[here]] <= self.number[here]
+            node[going] = np.where(left, here + 1, self.right[here])
+            going = going[self.feature[node[going]] != LEAF]
+        return node.reshape(len(features), -1)
+
+
+def forest_arrays(forest: Forest) -> dict[str, np.ndarray]:
+    """What a forest is made of, by name."""
+    return {"feature": forest.feature, "number": forest.number, "right": forest.right, "roots": forest.roots}
+
+
+def save_forest(path: Path, forest: Forest) -> None:
+    """Writes a forest; raises InputError if it cannot be written."""
+    facts = {"format": FORMAT, "targets": forest.targets, "rdkit": forest.release, "weight": forest.weight}
+    save_arrays(path, forest_arrays(forest), facts)
+
+
+def load_forest(path: Path, width: int = NUM_FEATURES) -> Forest:
+    """Reads what ``save_forest`` wrote.
+
+    Args:
+        path: of the file.
+        width: number of the features that its trees may look at.
+
+    Raises:
+        InputError: no such file, damaged, of a newer format, or not trees.
+    """
+    arrays, facts = load_arrays(path)
+    if facts.get("format") != FORMAT:
+        raise InputError(f"{path} is a forest of format {facts.get('format')!r}; this release reads format {FORMAT}")
+    feature = checked_array(arrays, "feature", np.int16, 1, path)
+    number = checked_array(arrays, "number", np.float32, 1, path)
+    right = checked_array(arrays, "right", np.int32, 1, path)
+    roots = checked_array(arrays, "roots", np.int64, 1, path)
+    targets, weight = facts.get("targets"), facts.get("weight")
+    if not isinstance(weight, float | int) or not 0 <= weight <= 1:
+        raise InputError(f"{path} is damaged: the weight of its predictions is {weight!r}, not a number from 0 to 1")
+    if not (
+        isinstance(targets, int)
+        and 0 < targets <= len(roots)
+        and len(roots) % targets == 0
+        and len(feature) == len(number) == len(right)
+        and all(conditions_of_trees(feature, number, right, roots, width))
+    ):
+        raise InputError(f"{path} is damaged: its nodes are not those of trees")
+    return Forest(feature, number, right, roots, targets, str(facts.get("rdkit")), float(weight))
+
+
+def conditions_of_trees(
+    feature: np.ndarray, number: np.ndarray, right: np.ndarray, roots: np.ndarray, width: int
+) -> Iterator[np.bool_ | bool]:
+    """What must hold so that every walk from a root ends in a leaf of its tree; arrays as ``Forest``."""
+    nodes = len(feature)
+    inner = np.flatnonzero(feature != LEAF)
+    yield roots[0] == 0 and np.diff(roots).min(initial=1) > 0 and roots[-1] < nodes
+    yield feature.min() >= LEAF and feature.max() < width
+    yield np.isfinite(number).all()
+    ends = np.repeat([*roots[1:], nodes], np.diff([*roots, nodes]))
+    yield (right[inner] > inner + 1).all() and (right[inner] < ends[inner]).all()

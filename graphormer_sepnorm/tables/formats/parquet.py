@@ -1,0 +1,67 @@
+"""Parquet files, read a batch of rows at a time."""
+
+import contextlib
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats.table import cell_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+PARQUET = ".parquet"
+READ_BUFFER = 1 << 20
+ROWS_AT_ONCE = 1000
+
+
+@contextlib.contextmanager
+def open_parquet(path: str) -> Iterator["pq.ParquetFile"]:
+    """An open Parquet file; raises InputError where it cannot be read or pyarrow is not installed."""
+    try:
+        import pyarrow.parquet as pq  # an extra
+    except ImportError:
+        raise InputError(
+            f"{path} is Parquet, and reading it needs pyarrow: pip install pyarrow, or save it as CSV"
+        ) from None
+    with readable(path):
+        file = pq.ParquetFile(path, buffer_size=READ_BUFFER, page_checksum_verification=True)
+    with file:
+        yield file
+
+
+@contextlib.contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Within it, what pyarrow raises is an InputError that names the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).strip().partition("\n")[0]
+        raise InputError(f"cannot read {path}: {reason}") from None
+
+
+def batches_of(
+    file: "pq.ParquetFile", path: str, rows: int, columns: list[str] | None = None
+) -> Iterator["pa.RecordBatch"]:
+    """The rows of a file in batches; raises InputError as ``readable`` while they are read."""
+    found = file.iter_batches(rows, columns=columns)
+    while True:
+        with readable(path):
+            try:
+                batch = next(found)
+            except StopIteration:
+                return
+        yield batch
+
+
+def parquet_records(path: str) -> Generator[list[str], None, None]:
+    """The names of the columns and then the rows, as text; raises InputError as ``open_parquet`` and ``readable``."""
+    with open_parquet(path) as file:
+        yield list(file.schema_arrow.names)
+        for batch in batches_of(file, path, ROWS_AT_ONCE):
+            with readable(path):
+                columns = [[cell_text(cell) for cell in column.to_pylist()] for column in batch.columns]
+            yield from map(list, zip(*columns, strict=True))

@@ -1,0 +1,279 @@
+"""Tables into files that grow by parts: the columns of an input and those that are added to them, in every format.
+
+A new format is a ``TableWriter`` and a line in ``WRITERS``.
+
+Axis letters: M rows of a part, D numbers in a cell.
+"""
+
+import csv
+import io
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import Row, with_free_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COMPLETED = ".completed"
+ROWS_OF_SHEET = 1_048_575  # below the names of the columns
+COLUMNS_OF_SHEET = 16_384
+CHARACTERS_OF_CELL = 32_767
+DIGITS_OF_CELL = 15
+NO_CHARACTER_OF_SHEET = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+Cells = np.ndarray | Sequence[str]
+
+
+@dataclass(frozen=True)
+class AddedColumn:
+    """A column that is added to those of a table.
+
+    Attributes:
+        name: in the header, unless a column of the input has it.
+        kind: of its cells: M texts; numbers [M], NaN where there is none; or vectors of numbers [M, D].
+        flat: of a vector, its D names in formats whose cells are no lists.
+    """
+
+    name: str
+    kind: Literal["text", "number", "vector"] = "number"
+    flat: tuple[str, ...] = ()
+
+
+def flat_names(columns: list[str], added: list[AddedColumn]) -> list[str]:
+    """The header of a format whose cells are no lists."""
+    return [*columns, *with_free_names((name for each in added for name in each.flat or (each.name,)), columns)]
+
+
+class TableWriter(Protocol):
+    """How rows become a file; made from the columns of an input and those that are added to them.
+
+    Attributes:
+        most_rows: that the format has room for.
+    """
+
+    most_rows: float
+
+    def header(self) -> bytes:
+        """What the growing file begins with; one byte or more."""
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        """What is appended for some rows; ``added`` has the cells of each added column."""
+
+    def complete(self, grown: Path) -> Path:
+        """The output, made of the file that has grown; that file itself where nothing is to be done."""
+
+
+class DelimitedWriter:
+    """CSV, or another character between columns; numbers with seven digits, empty where there is none."""
+
+    most_rows: float = math.inf
+
+    def __init__(self, columns: list[str], added: list[AddedColumn], delimiter: str = ","):
+        self.names = flat_names(columns, added)
+        self.delimiter = delimiter
+
+    def header(self) -> bytes:
+        return as_csv([self.names], self.delimiter)
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        return as_csv(
+            (row.fields + texts for row, texts in zip(rows, texts_of_rows(added), strict=True)), self.delimiter
+        )
+
+    def complete(self, grown: Path) -> Path:
+        return grown
+
+
+def as_csv(rows: Iterable[list[str]], delimiter: str = ",") -> bytes:
+    """Lines of fields; bytes of the input that are not UTF-8 become what they were."""
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode(errors="surrogateescape")
+
+
+def texts_of_rows(added: list[Cells]) -> Iterator[list[str]]:
+    """The cells of added columns as texts, row by row."""
+    columns = [column if not isinstance(column, np.ndarray) else texts_of_numbers(column) for column in added]
+    for cells in zip(*columns, strict=True):
+        yield [text for cell in cells for text in (cell if isinstance(cell, list) else [cell])]
+
+
+def texts_of_numbers(numbers: np.ndarray) -> list:
+    """Numbers [M] or [M, D] as texts, in lists of them."""
+    if numbers.ndim == 2:
+        return [list(map(text_of_number, row)) for row in numbers.tolist()]
+    return list(map(text_of_number, numbers.tolist()))
+
+
+def text_of_number(number: float | None) -> str:
+    """Seven digits; "" where there is no number."""
+    return "" if number is None or math.isnan(number) else f"{number:.7g}"
+
+
+class ParquetWriter:
+    """Parquet: the columns of the input as text, and the added ones with their types.
+
+    It grows as an Arrow stream: a schema and a batch for some rows at a time.
+    """
+
+    most_rows: float = math.inf
+
+    def __init__(self, columns: list[str], added: list[AddedColumn]):
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise InputError("Parquet needs pyarrow: pip install pyarrow, or write .csv") from None
+        if twice := [name for name, count in Counter(columns).items() if count > 1]:
+            raise InputError(
+                f"the input has several columns {twice[0]!r}, and Parquet needs a name for each: rename them, or write "
+                ".csv"
+            )
+        self.pyarrow = pyarrow
+        self.schema = pyarrow.schema([(name, pyarrow.string()) for name in columns] + arrow_fields(added, columns))
+
+    def header(self) -> bytes:
+        return self.schema.serialize().to_pybytes()
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        fields = zip(*(row.fields for row in rows), strict=True)
+        texts = [self.pyarrow.array(list(map(as_utf8, column)), self.pyarrow.string()) for column in fields]
+        return (
+            self.pyarrow.record_batch([*texts, *map(arrow_array, added)], schema=self.schema).serialize().to_pybytes()
+        )
+
+    def complete(self, grown: Path) -> Path:
+        completed = grown.with_suffix(COMPLETED)
+        with (
+            self.pyarrow.ipc.open_stream(grown) as batches,
+            self.pyarrow.parquet.ParquetWriter(completed, self.schema) as writer,
+        ):
+            for batch in batches:
+                writer.write_batch(batch)
+        return completed
+
+
+def arrow_fields(added: list[AddedColumn], taken: list[str]) -> "list[pa.Field]":
+    """The added columns in Arrow's words; one whose name is taken gets another."""
+    import pyarrow as pa  # an extra
+
+    kinds = {"text": pa.string(), "number": pa.float32()}
+    names = with_free_names((column.name for column in added), taken)
+    return [
+        pa.field(name, kinds.get(column.kind) or pa.list_(pa.float32(), len(column.flat)))
+        for name, column in zip(names, added, strict=True)
+    ]
+
+
+def arrow_array(cells: Cells) -> "pa.Array":
+    """The cells of a column; numbers that are NaN are null, vectors stay as they are."""
+    import pyarrow as pa  # an extra
+
+    if not isinstance(cells, np.ndarray):
+        return pa.array(list(map(as_utf8, cells)), pa.string())
+    numbers = cells.astype(np.float32)
+    if numbers.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(numbers.reshape(-1), numbers.shape[1])
+    return pa.array(numbers, from_pandas=True)
+
+
+def as_utf8(text: str) -> str:
+    """The text with a question mark for each byte that is not UTF-8."""
+    return text.encode(errors="replace").decode()
+
+
+class ExcelWriter:
+    """A workbook of one sheet; texts that are numbers are numbers in it, and no text is a formula.
+
+    It grows as lines of JSON, one for each row.
+    """
+
+    most_rows: float = ROWS_OF_SHEET
+
+    def __init__(self, columns: list[str], added: list[AddedColumn]):
+        try:
+            import openpyxl  # noqa: F401
+        except ImportError:
+            raise InputError("a workbook needs openpyxl: pip install openpyxl, or write .csv") from None
+        self.names = flat_names(columns, added)
+        if len(self.names) > COLUMNS_OF_SHEET:
+            raise InputError(f"a sheet has at most {COLUMNS_OF_SHEET:,} columns, not {len(self.names):,}: write .csv")
+
+    def header(self) -> bytes:
+        return as_json_lines([self.names])
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        numbers = [isinstance(column, np.ndarray) for column in added for _ in range(width_of(column))]
+        return as_json_lines(
+            [
+                *map(cell_of_text, row.fields),
+                *(float(text) if is_number and text else text for is_number, text in zip(numbers, texts, strict=True)),
+            ]
+            for row, texts in zip(rows, texts_of_rows(added), strict=True)
+        )
+
+    def complete(self, grown: Path) -> Path:
+        from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
+
+        book = Workbook(write_only=True)
+        sheet: Any = book.create_sheet("molecules")
+
+        def cell(content: str | float) -> object:
+            if not isinstance(content, str):
+                return content
+            found = WriteOnlyCell(sheet, text_of_sheet(content))
+            found.data_type = "s"  # openpyxl would take "=..." for a formula
+            return found
+
+        with open(grown, "rb") as lines:
+            for line in lines:
+                sheet.append([None if content == "" else cell(content) for content in json.loads(line)])
+        completed = grown.with_suffix(COMPLETED)
+        book.save(completed)
+        return completed
+
+
+def width_of(cells: Cells) -> int:
+    return cells.shape[1] if isinstance(cells, np.ndarray) and cells.ndim == 2 else 1
+
+
+def as_json_lines(rows: Iterable[list]) -> bytes:
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def cell_of_text(text: str) -> str | float:
+    """A number where the text is how Python writes that number, else the text: 00123 stays what it is."""
+    if len(text) <= DIGITS_OF_CELL:
+        for read in (int, float):
+            try:
+                number = read(text)
+            except ValueError:
+                continue
+            if str(number) == text and math.isfinite(number):
+                return number
+    return text
+
+
+def text_of_sheet(text: str) -> str:
+    """What a cell can hold of a text: a question mark for each character that XML has not, and no more than it may."""
+    return NO_CHARACTER_OF_SHEET.sub("?", text)[:CHARACTERS_OF_CELL]
+
+
+# By suffix; a table on standard output is written as the first.
+WRITERS: dict[str, Callable[[list[str], list[AddedColumn]], TableWriter]] = {
+    ".csv": DelimitedWriter,
+    ".tsv": partial(DelimitedWriter, delimiter="\t"),
+    ".parquet": ParquetWriter,
+    ".xlsx": ExcelWriter,
+}

@@ -1,0 +1,36 @@
+"""What is known of the training molecules beside their structures."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.training_rows import TrainingRows, read_training_rows
+
+LABELS = np.array([[3.0, np.nan], [1, np.nan], [np.nan, np.nan], [2, np.nan], [2, np.nan]])
+
+
+def test_percentiles_by_hand():
+    """Of 1, 2, 2, 3: one label and half of two are below 2."""
+    values = np.array([[0.0, 1], [2, 1], [2.5, 1], [3, 1], [9, 1], [np.nan, 1]])
+    found = TrainingRows.of(LABELS).percentiles(values)
+    assert found[:5, 0].tolist() == [0, 50, 75, 87.5, 100] and np.isnan(found[5, 0])
+    assert np.isnan(found[:, 1]).all()
+
+
+def test_names_may_have_any_characters_but_end_with_their_line():
+    rows = TrainingRows.of(LABELS)
+    assert rows.names == [""] * 5
+    named = rows.named(["a\nb", "", "café", "\udce9", "5"])
+    assert named.names == ["a b", "", "café", "?", "5"]
+    assert named.fits(5) and not named.fits(4) and not rows.named(["a"]).fits(5)
+
+
+def test_rows_come_back_from_arrays():
+    arrays = {"rows.labels": LABELS, "rows.text": np.frombuffer(b"a\nb\nc\nd\ne", np.uint8)}
+    assert read_training_rows({}, Path("x")) is None
+    found = read_training_rows(arrays, Path("x"))
+    assert found is not None and found.names == list("abcde")
+    with pytest.raises(InputError, match="x is not what it should be"):
+        read_training_rows({"rows.labels": LABELS}, Path("x"))
