@@ -34,9 +34,11 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
 Kind = Literal["regression", "classification", "multiclass"]
+# How a number is learnt: as measured, by its logarithm, or as -log10 of a concentration in M that has this unit.
+Scale = Literal["", "log10", "-log10 M", "-log10 mM", "-log10 uM", "-log10 nM", "-log10 pM"]
 # Options that apply to each kind of task.
 OPTIONS: dict[Kind, tuple[str, ...]] = {
-    "regression": ("loss", "weights"),
+    "regression": ("loss", "weights", "scales"),
     "classification": ("balance", "weights"),
     "multiclass": (),
 }
@@ -211,6 +213,7 @@ class TaskConfig:
         pos_weight: per target, the weight of its positives computed by training if ``balance`` is set.
         loss: of a regression, "l1" or "mse", on scaled targets.
         weights: per target, the weight of its labels in the loss; empty: equal weights.
+        scales: per target, the scale on which it is learnt and predicted; empty: as measured.
     """
 
     kind: Kind
@@ -222,8 +225,11 @@ class TaskConfig:
     pos_weight: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
     loss: Literal["l1", "mse"] = "l1"
     weights: tuple[Rate, ...] = ()
+    scales: tuple[Scale, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.scales and ("scales" not in OPTIONS[self.kind] or len(self.scales) != len(self.targets)):
+            raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.scales)} scales")
         if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
             raise ValueError(f"loss {self.loss} is for regression; classification has its own")
         if self.weights and "weights" not in OPTIONS[self.kind]:
