@@ -70,6 +70,7 @@ ELSEWHERE = {
     "interfaces.commands.predict": "tests/cli/test_predict.py",
     "interfaces.commands.pretrain": "tests/cli/test_pretrain.py",
     "interfaces.commands.serve": "tests/cli/test_serve.py",
+    "interfaces.commands.suggest": "tests/cli/test_suggest.py",
     "interfaces.commands.sweep": "tests/cli/test_leaderboard.py",
     "interfaces.commands.train": "tests/cli/test_train_csv.py",
     "interfaces.commands.tune": "tests/cli/test_tune.py",

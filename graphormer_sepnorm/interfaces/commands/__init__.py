@@ -21,6 +21,7 @@ COMMANDS = {
     "tune": "Search for a recipe that suits your table, and say whether it is better than the one it started from.",
     "explain": "Draw which atoms a prediction rests on.",
     "predict": "Predict the targets of a model for every row of a table.",
+    "suggest": "Choose the molecules of a library to measure next: those that promise most and differ from each other.",
     "embed": "Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.",
     "serve": "Show a page in the browser that predicts drawn, pasted and uploaded molecules.",
     "info": "Say what a model is: architecture, training data, scores, vocabulary, licence.",
