@@ -27,6 +27,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.formats import config_of_format_1
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
+from graphormer_sepnorm.options import Option
 
 FORMAT_VERSION = 2
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -102,8 +103,8 @@ class ModelConfig:
     atom_values: bool = False
     bias_hidden: Annotated[int, Field(ge=0, le=100_000)] = 0
     readout: Annotated[str, AfterValidator(known_readout)] = "cls"
-    dropout: Probability = 0.0
-    attention_dropout: Probability = 0.0
+    dropout: Annotated[Probability, Option("Of each sublayer's output.")] = 0.0
+    attention_dropout: Annotated[Probability, Option("Of the attention weights.")] = 0.0
     embedding_std: Annotated[float, Field(gt=0, le=100)] = 0.02
 
     def __post_init__(self) -> None:
@@ -135,7 +136,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class TrainConfig:
-    """Optimisation of a run.
+    """Optimisation of a run.  Each field with an ``Option`` is an option of commands.
 
     Attributes:
         epochs: passes over the training split.
@@ -163,25 +164,29 @@ class TrainConfig:
         patience: epochs without a better validation metric after which training stops; 0: it never stops early.
     """
 
-    epochs: Count = 20
-    min_updates: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
-    batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
-    lr: Rate = 1e-3
-    warmup: Annotated[float, Field(ge=0, le=1)] = 0.1
-    schedule: Literal["cosine", "linear", "trapezoid"] = "cosine"
-    cooldown: Annotated[float, Field(gt=0, le=1)] = 0.1
-    dropout_until: Annotated[float, Field(ge=0, le=1)] = 1.0
-    optimizer: str = "adamw"
-    weight_decay: Annotated[float, Field(ge=0, le=10)] = 0.01
-    clip_norm: Rate = 5.0
-    averaging: Probability = 0.0
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    epochs: Annotated[Count, Option("Passes over the molecules.")] = 20
+    min_updates: Annotated[int, Field(ge=0, le=1_000_000_000), Option("Updates at least, of a small table.")] = 0
+    batch_size: Annotated[int, Field(ge=2, le=1_000_000), Option("Molecules per update.")] = 64
+    lr: Annotated[Rate, Option("Peak learning rate.")] = 1e-3
+    warmup: Annotated[float, Field(ge=0, le=1), Option("Fraction of all updates in which the rate rises.")] = 0.1
+    schedule: Annotated[
+        Literal["cosine", "linear", "trapezoid"], Option("How the rate falls to zero after the peak.")
+    ] = "cosine"
+    cooldown: Annotated[float, Field(gt=0, le=1), Option("Fraction of updates in which a trapezoid falls.")] = 0.1
+    dropout_until: Annotated[float, Field(ge=0, le=1), Option("Fraction of the epochs that have dropout.")] = 1.0
+    optimizer: Annotated[str, Option("Either adamw or muon.")] = "adamw"
+    weight_decay: Annotated[float, Field(ge=0, le=10), Option("Of weight matrices.")] = 0.01
+    clip_norm: Annotated[Rate, Option("Largest norm of the gradient.")] = 5.0
+    averaging: Annotated[Probability, Option("Decay per update of the mean of weights that is evaluated.")] = 0.0
+    seed: Annotated[int, Field(ge=0, lt=2**31), Option("Of initialisation, order, dropout and split.")] = 0
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
-    compile: bool = False
+    compile: Annotated[bool, Option("Compile the model with PyTorch, which takes minutes; for GPUs.")] = False
     start_from: str | None = None
     frozen_layers: Annotated[int, Field(ge=0, le=1000)] = 0
-    frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    patience: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000), Option("First epochs in which only the head learns.")] = 0
+    patience: Annotated[
+        int, Field(ge=0, le=1_000_000), Option("Epochs without improvement before the end; 0: never.")
+    ] = 0
 
     def __post_init__(self) -> None:
         if (self.frozen_layers or self.frozen_epochs) and self.start_from is None:

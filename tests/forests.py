@@ -6,8 +6,8 @@ import pytest
 from graphormer_sepnorm.chem.descriptors import NAMES
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.inference.forest import Forest, forest_features
-from graphormer_sepnorm.training.baseline import fit_forest
+from graphormer_sepnorm.table_model.forest import Forest, forest_features
+from graphormer_sepnorm.table_model.growing import fit_forest
 
 TREES = 20
 

@@ -1,7 +1,7 @@
 """Kinds of molecules that readers of SMILES stumble over, and what molecules are grouped by."""
 
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.structures import Structures
 
 ODDITIES = {
     "salt": "CC(=O)[O-].[Na+]",

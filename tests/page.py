@@ -113,18 +113,19 @@ def tiny_service(folder: Path) -> object:
     import torch
 
     from graphormer_sepnorm.datasets.benchmarks import sample_table
-    from graphormer_sepnorm.inference.predict import Predictor, load_predictor
+    from graphormer_sepnorm.inference.predict import load_predictor
     from graphormer_sepnorm.inference.pretrained import Graphormer
     from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
     from graphormer_sepnorm.interfaces.web.service import PredictionService
     from graphormer_sepnorm.system.device import Compute
+    from graphormer_sepnorm.table_model.earlier import EarlierModel
     from tests.tiny import save_tiny
 
     torch.set_num_threads(1)
     paths = [save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed) for seed in range(2)]
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(sample_table().smiles[:200].tolist()), fit_intervals(errors, zeros, zeros + 0.1))
-    predictor = Predictor(load_predictor([str(folder)]).models, trust=trust)
+    predictor = EarlierModel(load_predictor([str(folder)]).models, trust=trust)
     explained = Graphormer.from_pretrained(paths[0])
     return PredictionService(predictor, explained, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
 

@@ -9,8 +9,8 @@ from rdkit.Chem import QED, Crippen, Descriptors, rdMolDescriptors
 from graphormer_sepnorm.chem.smiles import one_molecule
 
 PROPERTIES: dict[str, Callable[[Chem.Mol], float]] = {
-    "MolWt": Descriptors.MolWt,
-    "MolLogP": Crippen.MolLogP,
+    "MolWt": Descriptors.MolWt,  # type: ignore[attr-defined]  # RDKit's stubs lack both
+    "MolLogP": Crippen.MolLogP,  # type: ignore[attr-defined]
     "TPSA": rdMolDescriptors.CalcTPSA,
     "NumHDonors": rdMolDescriptors.CalcNumHBD,
     "NumHAcceptors": rdMolDescriptors.CalcNumHBA,

@@ -13,7 +13,8 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
-from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule, read_smiles, shortened, strip_salts
+from graphormer_sepnorm.chem.smiles import is_smiles, one_molecule, read_smiles, shortened
+from graphormer_sepnorm.chem.standardize import PREPARATIONS
 from graphormer_sepnorm.chem.stereo import label, label_stereo
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
@@ -123,7 +124,7 @@ class Featurizer:
             the vocabulary.
         prepare: from a molecule and the SMILES that it was read from, "" if that is not known, to the form that
             features are read from; the molecule itself stays as it is.
-        strips_salts: whether only the ``largest_fragment`` of a SMILES is looked at.
+        preparation: name in ``PREPARATIONS`` of what is looked at in place of a molecule; "": the molecule itself.
     """
 
     atom_sizes: tuple[int, ...]
@@ -131,23 +132,35 @@ class Featurizer:
     atom_rows: FeatureRows
     bond_rows: FeatureRows
     prepare: Callable[[Chem.Mol, str], Chem.Mol] = as_read
-    strips_salts: bool = False
+    preparation: str = ""
 
-    def graph(self, smiles: str | None) -> MoleculeGraph:
+    def graph(self, smiles: Chem.Mol | str | None) -> MoleculeGraph:
         """Reads a SMILES.
 
         Raises:
             InputError: the SMILES cannot be read (see ``read_smiles``), has an atom or a bond outside the vocabulary,
                 or RDKit fails on it; the message says which.
         """
-        mol = self.molecule(smiles)
-        with one_molecule(smiles or ""):
-            return self.features(mol, smiles or "")
+        text, mol = self.read(smiles)
+        with one_molecule(text):
+            return self.features(mol, text)
 
-    def molecule(self, smiles: str | None) -> Chem.Mol:
-        """The molecule that is looked at; raises InputError as ``read_smiles``."""
+    def molecule(self, smiles: Chem.Mol | str | None) -> Chem.Mol:
+        """The molecule that is looked at; raises InputError as ``read``."""
+        return self.read(smiles)[1]
+
+    def read(self, smiles: Chem.Mol | str | None) -> tuple[str, Chem.Mol]:
+        """The SMILES of what is looked at, and its molecule; a SMILES that the preparation leaves alone stays as it is.
+
+        Raises:
+            InputError: as ``read_smiles``, or the preparation fails.
+        """
         mol = read_smiles(smiles)
-        return largest_fragment(mol) if self.strips_salts else mol
+        text = smiles if isinstance(smiles, str) and is_smiles(smiles) else Chem.MolToSmiles(mol)
+        ready = PREPARATIONS[self.preparation](mol) if self.preparation else mol
+        if ready is mol or (left := Chem.MolToSmiles(ready)) == Chem.MolToSmiles(Chem.Mol(mol)):
+            return text, mol
+        return left, read_smiles(left)
 
     def features(self, mol: Chem.Mol, written: str = "") -> MoleculeGraph:
         """The features of a molecule, its atoms in their order; ``written`` is what ``prepare`` takes, too."""
@@ -295,16 +308,28 @@ AS_WRITTEN = {
     "ogb": Featurizer(OGB_ATOM_SIZES, OGB_BOND_SIZES, OGB_ATOMS, OGB_BONDS),
     "mol": Featurizer(MOL_ATOM_SIZES, MOL_BOND_SIZES, MOL_ATOMS, MOL_BONDS, with_stereo_labels),
 }
-WITHOUT_SALTS = "-without-salts"
 FEATURIZERS = AS_WRITTEN | {
-    f"{name}{WITHOUT_SALTS}": replace(found, strips_salts=True) for name, found in AS_WRITTEN.items()
+    f"{name}-{preparation}": replace(found, preparation=preparation)
+    for name, found in AS_WRITTEN.items()
+    for preparation in PREPARATIONS
 }
 FOR_TABLES = "mol"  # tables of one's own spell molecules as they like
 
 
+def as_written(featurizer: str) -> str:
+    """The name of the featurizer that reads the same of a molecule without preparing it."""
+    preparation = FEATURIZERS[featurizer].preparation
+    return featurizer.removesuffix(f"-{preparation}") if preparation else featurizer
+
+
+def prepared(featurizer: str, preparation: str) -> str:
+    """The name of the featurizer that reads the same of a molecule, but prepares it so first; "": as it is."""
+    return f"{as_written(featurizer)}-{preparation}" if preparation else as_written(featurizer)
+
+
 def without_salts(featurizer: str) -> str:
-    """The name of the featurizer that reads the same of a molecule, but strips salts first."""
-    return featurizer if FEATURIZERS[featurizer].strips_salts else f"{featurizer}{WITHOUT_SALTS}"
+    """The name of the featurizer that reads the same of a molecule, but strips salts first, as all preparations do."""
+    return featurizer if FEATURIZERS[featurizer].preparation else prepared(featurizer, "without-salts")
 
 
 @dataclass(frozen=True)
@@ -315,7 +340,7 @@ class Molecules:
         graphs: the molecules that could be read.
         rows: int64 [len(graphs)], the number of each one's SMILES.
         errors: one text per SMILES, why it could not be read; "" where it could.
-        smiles: what was read, as ``looked_at`` gives it.
+        smiles: what was read, as ``Featurizer.read`` gives it.
         mols: one per SMILES, as ``read_smiles`` reads it and nobody changes it; None where there is an error.
     """
 
@@ -332,10 +357,17 @@ class Molecules:
 
 
 def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
-    """What everything about a model reads in place of SMILES: without salts if its featurizer strips them."""
-    if not FEATURIZERS[featurizer].strips_salts:
+    """What everything about a model reads in place of SMILES, as ``Featurizer.read``; what cannot be read as it is."""
+    if not FEATURIZERS[featurizer].preparation:
         return smiles
-    return [strip_salts(text) if isinstance(text, str) else text for text in smiles]
+    return [prepared_text(featurizer, text) if isinstance(text, str) else text for text in smiles]
+
+
+def prepared_text(featurizer: str, smiles: str) -> str:
+    try:
+        return FEATURIZERS[featurizer].read(smiles)[0]
+    except InputError:
+        return smiles
 
 
 def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 0) -> Graphs:
@@ -351,7 +383,7 @@ def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 
     """
     found = FEATURIZERS[featurizer]
     graphs = []
-    for row, text in enumerate(looked_at(featurizer, smiles), first_row):
+    for row, text in enumerate(smiles, first_row):
         try:
             graphs.append(found.graph(text))
         except InputError as error:
@@ -367,14 +399,13 @@ def read_molecules(featurizer: str, smiles: Sequence[str | None]) -> Molecules:
         smiles: what is no text cannot be read.
     """
     found = FEATURIZERS[featurizer]
-    texts = looked_at(featurizer, smiles)
-    graphs, rows, errors = [], [], [""] * len(texts)
-    mols: list[Chem.Mol | None] = [None] * len(texts)
-    for row, text in enumerate(texts):
+    graphs, rows, errors, texts = [], [], [""] * len(smiles), list(smiles)
+    mols: list[Chem.Mol | None] = [None] * len(smiles)
+    for row, molecule in enumerate(smiles):
         try:
-            mol = found.molecule(text)
-            with one_molecule(text or ""):
-                graphs.append(found.features(mol, text or ""))
+            texts[row], mol = found.read(molecule)
+            with one_molecule(texts[row] or ""):
+                graphs.append(found.features(mol, texts[row] or ""))
             mols[row] = mol
             rows.append(row)
         except InputError as error:

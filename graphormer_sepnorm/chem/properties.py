@@ -1,14 +1,17 @@
 """Properties of molecules that are computed here: penalized logP, the Murcko scaffold and a key of the molecule."""
 
+import re
+
 from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 from rdkit.Contrib.SA_Score import sascorer
 
-from graphormer_sepnorm.chem.smiles import molecule_of, one_molecule
+from graphormer_sepnorm.chem.smiles import largest_fragment, molecule_of, one_molecule
 from graphormer_sepnorm.errors import InputError
 
 LOGP_MEAN, LOGP_STD = 2.4570953396190123, 1.434324401111988
 NEGATIVE_SA_MEAN, NEGATIVE_SA_STD = -3.0525811293166134, 0.8335207024513095
+PROTONATION = re.compile(r"^[A-Z]{14}-[A-Z]{10}-[A-Z]$")  # of an InChIKey, its last letter
 NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.2860212110245455
 
 
@@ -111,3 +114,18 @@ def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
     mol = molecule_of(mol_or_smiles)
     with one_molecule(mol_or_smiles if isinstance(mol_or_smiles, str) else ""):
         return Chem.MolToInchiKey(mol) or Chem.MolToSmiles(mol)
+
+
+def parent_key(mol: Chem.Mol, key: str) -> str:
+    """Returns the same text for a molecule, its salts and its protonated forms: the InChIKey of its largest part.
+
+    Args:
+        mol: a molecule.
+        key: its ``molecule_key``.
+
+    Raises:
+        InputError: RDKit fails on the molecule.
+    """
+    part = largest_fragment(mol)
+    found = key if part is mol else molecule_key(part)
+    return found[:-2] if PROTONATION.search(found) else found

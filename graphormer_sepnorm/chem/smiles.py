@@ -9,9 +9,12 @@ from rdkit import Chem, rdBase
 from graphormer_sepnorm.errors import InputError
 
 MAX_SMILES_LENGTH = 20_000
+MAX_BLOCK = 1_000_000
 MAX_ATOMS = 1000  # a SMILES of fewer characters has fewer atoms, and hardly so many rings
 MAX_RINGS = 500
 RINGS_PER_ATOM = 2  # a cage of boron has 1.6
+INCHI = "InChI="
+END_OF_STRUCTURE = "M  END"  # of a molfile
 SPACE = "[ \t]+"  # what ends a SMILES; other white space is part of a text that is none
 ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
 Molecule = Chem.Mol | str | None  # read, or still to be read
@@ -46,8 +49,10 @@ def shortened(smiles: str) -> str:
     return ascii(smiles if len(smiles) <= 60 else smiles[:57] + "...")
 
 
-def read_smiles(smiles: str | None) -> Chem.Mol:
+def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     """Returns the sanitized molecule that a SMILES describes; None, a row without one, is refused as any other type.
+
+    An InChI, a molfile or a molecule of RDKit is read as its SMILES, so that all of them are the same molecule.
 
     RDKit's strict parser is tried first.  Where its only objection is the valence of a metal or a metalloid, the
     molecule is read without that check, as older releases of RDKit read it: seven molecules of ogbg-molhiv, with
@@ -62,8 +67,13 @@ def read_smiles(smiles: str | None) -> Chem.Mol:
             ``MAX_ATOMS`` atoms or with too many rings (see ``check_size``), or one that RDKit fails on; the message
             says which.
     """
+    if isinstance(smiles, Chem.Mol):
+        with one_molecule():
+            smiles = Chem.MolToSmiles(smiles)
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
+    if not is_smiles(smiles):
+        smiles = smiles_of_other(smiles)
     if len(smiles) > MAX_SMILES_LENGTH:
         raise InputError(f"The SMILES has {len(smiles):,} characters; at most {MAX_SMILES_LENGTH:,} are read.")
     if not smiles.strip():
@@ -129,14 +139,62 @@ def largest_fragment(mol: Chem.Mol) -> Chem.Mol:
         return rdMolStandardize.LargestFragmentChooser().choose(mol)
 
 
-def strip_salts(smiles: str) -> str:
-    """The SMILES of the ``largest_fragment``; a SMILES of one part, or one that cannot be read, as it is."""
-    if "." not in smiles:
-        return smiles
-    try:
-        return Chem.MolToSmiles(largest_fragment(read_smiles(smiles)))
-    except InputError:
-        return smiles
+def is_smiles(text: str) -> bool:
+    """Whether a text is to be read as SMILES: neither an InChI nor a molfile."""
+    return not text.lstrip().startswith(INCHI) and END_OF_STRUCTURE not in text
+
+
+def smiles_of_other(text: str) -> str:
+    """The SMILES of an InChI or a molfile; raises InputError for one that is too long, or that RDKit cannot read."""
+    if END_OF_STRUCTURE in text:
+        if len(text) > MAX_BLOCK:
+            raise InputError(f"The molfile has {len(text):,} characters; at most {MAX_BLOCK:,} are read.")
+        return smiles_of_block(text.splitlines())
+    text = text.strip()
+    if len(text) > MAX_SMILES_LENGTH:
+        raise InputError(f"The InChI has {len(text):,} characters; at most {MAX_SMILES_LENGTH:,} are read.")
+    with one_molecule(text):
+        mol = Chem.MolFromInchi(text)
+    if mol is None:
+        raise InputError(f"{shortened(text)} is not a valid InChI.")
+    return Chem.MolToSmiles(mol)
+
+
+def smiles_of_block(lines: list[str]) -> str:
+    """The SMILES of a molfile, unsanitized if need be; raises InputError if there is none, or it is too large.
+
+    Characters beyond ASCII, which it can have in its title and its comment only, do not reach RDKit.
+    """
+    block = "\n".join(lines).encode("ascii", "replace").decode()
+    atoms = num_heavy_atoms(lines)
+    if atoms > MAX_ATOMS:
+        raise InputError(too_large(atoms))
+    with one_molecule():
+        if atoms and (unsanitized := Chem.MolFromMolBlock(block, sanitize=False)) is not None:
+            check_size(unsanitized)
+        mol = Chem.MolFromMolBlock(block)
+        if mol is None:
+            mol = Chem.MolFromMolBlock(block, sanitize=False)
+        smiles = "" if mol is None else Chem.MolToSmiles(mol)
+    if mol is None:
+        raise InputError("the record has no readable structure")
+    return smiles
+
+
+def num_heavy_atoms(lines: list[str]) -> int:
+    """The atoms of a V3000 molfile but for hydrogens, counted in its text; 0 for V2000, which has at most 999 atoms.
+
+    RDKit takes a time that grows with their square to read many.
+    """
+    count, inside = 0, False
+    for line in lines:
+        if line.startswith("M  V30"):
+            fields = line.split(None, 5)[2:]
+            if fields[1:2] == ["ATOM"]:
+                inside = fields[0] == "BEGIN"
+            else:
+                count += inside and fields[1:2] not in (["H"], ["D"], ["T"])
+    return count
 
 
 def _read_strictly(text: str) -> Chem.Mol | None:

@@ -8,25 +8,21 @@ Axis letters: M SMILES, R of them that could be read, D width.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 
 from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
-from graphormer_sepnorm.chem.smiles import Molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.forest import Forest, blended, forest_arrays, forest_features, load_forest
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
-from graphormer_sepnorm.inference.trust import Trust, load_trust, spread_of_models, trust_arrays
+from graphormer_sepnorm.inference.trust import Trust, spread_of_models
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.arrays import array_digest
-from graphormer_sepnorm.runs.folder import RunFolder, member_paths
+from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import Chunk, Smiles, map_chunks
@@ -55,9 +51,10 @@ class Predictions:
     """What a predictor says of some SMILES.
 
     Attributes:
-        values: float32 [M, tasks], the mean over the models, blended with a forest and calibrated if these are there,
-            on the targets' own scale or as probabilities; NaN where the SMILES could not be read.
-        spread: float32 [M, tasks], the standard deviation over the models, 0 for one model; NaN as ``values``.
+        values: float32 [M, tasks], on the targets' own scale or as probabilities; NaN where the SMILES could not be
+            read.
+        spread: float32 [M, tasks], the standard deviation over the models, 0 for one model, or what is expected of the
+            error; NaN as ``values``.
         errors: one text per SMILES, why it could not be read; "" where it could.
         warnings: one text per SMILES, what no training molecule has; "" where there is nothing to warn of, or where
             nothing is known of the training molecules.
@@ -168,33 +165,30 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
 
 class Predictor:
-    """Models that predict the same targets from the same features; their predictions are averaged.
+    """Networks that predict the same targets from the same features; their predictions are averaged.
 
     Args:
         models: each in evaluation mode, with the config of its run; all on one device.
-        forest: takes part in the predictions by its weight.
-        trust: calibrates probabilities, warns of molecules, and makes intervals.
 
     Attributes:
         targets: names of what is predicted.
 
     Raises:
-        InputError: the models differ in targets or features, or the forest or the trust is not of such models.
+        InputError: the models differ in targets or features.
     """
 
-    def __init__(self, models: list[tuple[Network, Config]], forest: Forest | None = None, trust: Trust | None = None):
+    trust: Trust | None = None  # nothing is known of their errors and training molecules
+
+    def __init__(self, models: list[tuple[Network, Config]]):
         faces = {(config.task.kind, config.task.targets, config.featurizer) for _, config in models}
         if len(faces) > 1:
             shown = " and ".join(
                 sorted(f"{kind} of {', '.join(names)} ({features})" for kind, names, features in faces)
             )
             raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
-        self.models, self.forest, self.trust = models, forest, trust
+        self.models = models
         self.kind, self.targets, self.featurizer = faces.pop()
         self.device = models[0][0].cls.device
-        shape = models[0][0].config
-        if (forest and forest.targets != shape.num_tasks) or (trust and not trust.fits(shape.num_tasks, shape.width)):
-            raise InputError("the forest or the trust file in the run folder was made for models of another shape")
 
     @property
     def gives_spread(self) -> bool:
@@ -206,24 +200,25 @@ class Predictor:
         """In whose space distances to the training molecules are measured."""
         return Embedder(*self.models[0])
 
-    def to(self, device: torch.device) -> "Predictor":
-        """The same on another device; its networks are moved."""
-        return Predictor([(model.to(device), config) for model, config in self.models], self.forest, self.trust)
+    def to(self, device: torch.device) -> Self:
+        """Moves the networks to a device, in place."""
+        for model, _ in self.models:
+            model.to(device)
+        self.device = self.models[0][0].cls.device
+        return self
 
     @property
     def is_combined(self) -> bool:
         """Whether any model is not all that makes the predictions."""
-        return len(self.models) > 1 or changes_predictions(self.forest, self.trust)
+        return len(self.models) > 1
 
     @property
     def digest(self) -> str:
         """Of what predictions depend on apart from the models."""
-        forest = {} if self.forest is None else forest_arrays(self.forest)
-        trust = {} if self.trust is None else trust_arrays(self.trust)
-        return array_digest(forest | trust, {"weight": self.forest.weight if self.forest else 0})
+        return ""
 
     def predict(self, smiles: Smiles) -> Predictions:
-        """Predictions for some SMILES, those of the command ``predict``; what cannot be read costs its row alone."""
+        """Predictions for some SMILES, those of the command ``predict``; what cannot be read costs its row only."""
         return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
@@ -237,33 +232,8 @@ class Predictor:
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """What is said of the molecules, from the ``outputs`` [M, tasks] of the models."""
         by_model = np.stack(outputs)
-        values = combined(by_model, molecules.mols, self.forest, self.trust)
-        warnings = self.trust.domain.warnings(molecules.mols) if self.trust else [""] * len(molecules.errors)
         spread = spread_of_models(by_model).astype(np.float32)
-        return Predictions(values, spread, molecules.errors, warnings)
-
-
-def changes_predictions(forest: Forest | None, trust: Trust | None) -> bool:
-    """Whether what lies beside models makes other predictions of theirs."""
-    return (forest is not None and forest.weight > 0) or (trust is not None and trust.calibration is not None)
-
-
-def combined(
-    by_model: np.ndarray, molecules: Sequence[Molecule], forest: Forest | None, trust: Trust | None
-) -> np.ndarray:
-    """The predictions of a run folder: the mean over its models, blended with its forest, then calibrated.
-
-    Args:
-        by_model: float32 [models, M, tasks].
-        molecules: M of them; not looked at without a forest that has a weight.
-
-    Returns:
-        float32 [M, tasks]; without a forest and a calibration the plain mean.
-    """
-    values = by_model.mean(axis=0)
-    if forest is not None and forest.weight > 0:
-        values = blended(values, forest.predict(forest_features(molecules)), forest.weight)
-    return calibrated(values, trust)
+        return Predictions(by_model.mean(axis=0), spread, molecules.errors, [""] * len(molecules.errors))
 
 
 def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
@@ -399,35 +369,18 @@ def read_and_compute(reader: MoleculeModel[Result], compute: Compute, smiles: Sm
 
 
 def load_predictor(names: list[str]) -> Predictor:
-    """Loads one model or several, onto the device of ``device.current``.
+    """Loads the networks of one model or several, onto the device of ``device.current``.
 
     Args:
         names: run folders, weights files, names of shipped weights, or folders of an ensemble with a run folder
-            ``model-0``, ``model-1``, ... for each of its models.  A single folder comes with its forest and what is
-            known of its training molecules, if it has them; a weights file never does.
+            ``model-0``, ``model-1``, ... for each of its models. Nothing else in a run folder is looked at.
 
     Raises:
         InputError: a name means no model, a file is damaged, or the models differ in targets or features.
     """
     places = [resolve_model(name) for name in names]
     loaded = map(checkpoint.load_model, [path for place in places for path in member_paths(place)])
-    models = [(model.to(current().device), config) for model, config, _ in loaded]
-    return Predictor(models, *load_beside(places[0])) if len(places) == 1 else Predictor(models)
-
-
-def load_beside(path: Path) -> tuple[Forest | None, Trust | None]:
-    """The forest and the trust that lie in a run folder, None for each that does not; none beside a weights file.
-
-    Raises:
-        InputError: one of them is damaged.
-    """
-    run = RunFolder(path)
-    return kept_forest(run), load_trust(run.trust) if run.trust.exists() else None
-
-
-def kept_forest(run: RunFolder) -> Forest | None:
-    """The forest in a run folder, None if there is none; raises InputError for a damaged one."""
-    return load_forest(run.forest) if run.forest.exists() else None
+    return Predictor([(model.to(current().device), config) for model, config, _ in loaded])
 
 
 def load_embedder(name: str) -> Embedder:

@@ -84,14 +84,15 @@ def unit(spread: np.ndarray, offset: np.ndarray) -> np.ndarray:
     return np.where(offset > 0, spread + offset, 1 + 0 * spread)
 
 
-def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray) -> Intervals:
+def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray, share: float = 1.0) -> Intervals:
     """Calibrates intervals.
 
     Args:
         y: [K, T] labels of molecules that the model was not fitted to, NaN where missing.
         prediction: [K, T] for them.
-        spread: [K, T], the standard deviation over the models; 0 for one model.  Its mean becomes the offset, so that
-            models that agree by chance do not make an interval of nothing.
+        spread: [K, T], the standard deviation that is expected of the error; 0 where nothing is.
+        share: of the mean spread; it becomes the offset, so that a small spread by chance does not make an interval of
+            nothing.
 
     Raises:
         InputError: a target without labels.
@@ -99,7 +100,7 @@ def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray) -> 
     y, prediction, spread = (np.asarray(values, np.float64) for values in (y, prediction, spread))
     if np.isnan(y).all(axis=0).any():
         raise InputError("a target has no labels in the calibration split")
-    offset = spread.mean(axis=0)
+    offset = share * spread.mean(axis=0)
     return Intervals(np.sort(np.abs(y - prediction) / unit(spread, offset), axis=0), offset)
 
 
@@ -218,6 +219,11 @@ class Domain:
         return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.bits)
 
     @cached_property
+    def knows_mixtures(self) -> bool:
+        """Whether a training molecule has several parts, as a salt has; True where the molecules were not kept."""
+        return not len(self.text) or ord(".") in self.text
+
+    @cached_property
     def references(self) -> list[ExplicitBitVect]:
         """The fingerprints of the training molecules."""
         return [unpacked(row) for row in self.bits]
@@ -259,7 +265,7 @@ class Domain:
         return found
 
     def strange(self, mol: Chem.Mol) -> list[str]:
-        """What no training molecule has: an element, an element with such a charge, so many atoms, such a charge."""
+        """What no training molecule has: several parts, an element, an element with such a charge, or such a size."""
         kinds, known = atom_kinds(mol), {(int(number), int(charge)) for number, charge in self.kinds}
         found = [f"{chemical_symbol(number)} was never seen" for number in sorted(elements(kinds) - elements(known))]
         found += [
@@ -267,6 +273,8 @@ class Domain:
             for number, charge in sorted(kinds - known)
             if number in elements(known)
         ]
+        if not self.knows_mixtures and len(parts := Chem.MolToSmiles(mol).split(".")) > 1:
+            found.insert(0, f"parts that are not bonded: {' and '.join(dict.fromkeys(parts))}")
         for value, (least, most), what in (
             (mol.GetNumHeavyAtoms(), self.atoms, "heavy atoms: {}, seen {} to {}"),
             (Chem.GetFormalCharge(mol), self.charges, "charge: {:+d}, seen {:+d} to {:+d}"),

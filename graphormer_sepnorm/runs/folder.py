@@ -44,7 +44,7 @@ class Parts:
     def __str__(self) -> str:
         if self.kind == "fold":
             return f"{self.count} folds: go on with --folds {self.count}"
-        return f"an ensemble of {self.count} models: go on with --ensemble {self.count}"
+        return f"{self.count} networks: go on with --ensemble {self.count}"
 
 
 READ_PARTS = TypeAdapter(Parts)
@@ -123,20 +123,16 @@ class RunFolder:
         return [self.member(number) for number in range(parts.count)] if parts and parts.kind == "model" else []
 
     def begin_parts(self, parts: Parts) -> None:
-        """Writes the record; raises InputError as ``check_parts``."""
-        with self.locked():
-            self.check_parts(parts)
-            write_atomically(self.record, READ_PARTS.dump_json(parts) + b"\n")
+        """Writes the record, within ``locked``; raises InputError as ``check_parts``."""
+        self.check_parts(parts)
+        write_atomically(self.record, READ_PARTS.dump_json(parts) + b"\n")
 
     def check_parts(self, parts: Parts) -> None:
-        """Raises InputError if the folder holds anything else than these run folders, or some of them."""
+        """Raises InputError if the folder holds anything else than these run folders."""
         if self.holds_run:
-            raise InputError(f"{self} holds one model: go on with --ensemble 1, or choose another --out")
-        held = self.parts()
-        unfinished = not self.record.exists() and not self.test.exists()
-        if held is None or held == parts or (unfinished and held.kind == parts.kind and held.count < parts.count):
-            return
-        raise InputError(f"{self} holds {held}, or choose another --out")
+            raise InputError(f"{self} holds one network, which is no part of a table model: choose another --out")
+        if (held := self.parts()) not in (None, parts):
+            raise InputError(f"{self} holds {held}, or choose another --out")
 
     def dataset(self, config: Config) -> str:
         """What ``load_split`` calls a run's dataset: its name, or the path of the table that lies in the run folder."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from graphormer_sepnorm.chem.features import ZINC_ATOM_TYPES, without_salts
+from graphormer_sepnorm.chem.features import ZINC_ATOM_TYPES, prepared
 from graphormer_sepnorm.chem.smiles import MAX_ATOMS
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.runs.checkpoint import load_model
@@ -14,9 +14,15 @@ AS_WRITTEN = {
     "ogb": "all elements, by OGB's nine atom and three bond features",
     "mol": "all elements and bonds, with charges, hydrogens, rings and CIP labels, however a SMILES is written",
 }
+PREPARED = {
+    "without-salts": "of several parts of a SMILES the largest organic one",
+    "standardized": "of each molecule its neutral parent",
+    "tautomer": "of each molecule its neutral parent in one canonical tautomer",
+}
 VOCABULARIES = AS_WRITTEN | {
-    without_salts(name): f"{words}; of several parts of a SMILES the largest organic one"
+    prepared(name, preparation): f"{words}; {what}"
     for name, words in AS_WRITTEN.items()
+    for preparation, what in PREPARED.items()
 }
 
 
@@ -48,9 +54,14 @@ def describe_model(path: Path) -> dict:
         "validation": facts.get("val_metric"),
         "test": facts.get("test", RunFolder(path).saved_score()),
         "featurizer": config.featurizer,
-        "vocabulary": f"{VOCABULARIES[config.featurizer]}; up to {MAX_ATOMS:,} atoms",
+        "vocabulary": vocabulary_words(config.featurizer),
         "licence": facts.get("licence", "not stated in the file: that of its training data applies"),
     }
+
+
+def vocabulary_words(featurizer: str) -> str:
+    """Which molecules a featurizer reads."""
+    return f"{VOCABULARIES[featurizer]}; up to {MAX_ATOMS:,} atoms"
 
 
 def training_words(config: Config) -> str:

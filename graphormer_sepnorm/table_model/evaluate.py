@@ -1,37 +1,52 @@
-"""How well a table model and each of its members do on the test rows, which they did not learn from.
+"""How well a table model and each of its members do on rows that they did not learn from.
 
 Axis letters: K members, M test molecules, T targets.
 """
 
+import json
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.chem.features import read_molecules
-from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Nearness, calibrated, computed
-from graphormer_sepnorm.inference.trust import evenly
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.inference.predict import calibrated, computed
+from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import FittedTable
-from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.earlier import EarlierModel, load_earlier
+from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
-from graphormer_sepnorm.table_model.reference import Body
-from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels
-from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
-from graphormer_sepnorm.training.experiment import Scores
-from graphormer_sepnorm.training.table_report import write_report
-from graphormer_sepnorm.training.trusting import (
-    MOST_COMPARED,
-    ComparedMolecules,
-    measure,
-    measure_distances,
-    molecule_errors,
-)
+from graphormer_sepnorm.table_model.reliability import measure_trust
+from graphormer_sepnorm.table_model.scores import STACK, Predicted, scores_by_target
+from graphormer_sepnorm.tables.labels import TableOptions, read_usable
+from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, read_rows
+from graphormer_sepnorm.tables.splits import Sizes
+from graphormer_sepnorm.tasks import TASKS, make_task
+from graphormer_sepnorm.training.experiment import Scores, score_runs
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Molecules with their labels, to score a table model on.
+
+    Attributes:
+        smiles: M.
+        y: float [M, T], NaN where a label is missing or not known exactly.
+        bounds: float [M, T, 2], infinite where nothing bounds a label; None: nothing does.
+        source: where they come from: "dataset" and "split" of the result.
+        table: of the run folder in which they are; None: of another one.
+    """
+
+    smiles: list[str]
+    y: np.ndarray
+    bounds: np.ndarray | None
+    source: dict[str, str]
+    table: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,13 @@ class StackScores(Scores):
 
 
 def evaluate_table(run: RunFolder, split: str = "test") -> dict:
-    """Scores the table model of a run folder on the test rows, as ``train`` does.
+    """Scores the table model of a run folder on its test rows.
+
+    Returns:
+        ``dataset, split, metric, value, scores, n, parameters``: the mean over targets; ``members``, the scores of each
+        of them, and their ``weights``; ``targets``, as ``scores_by_target``; ``baseline``, the forest's scores;
+        ``left_out`` has the targets that have no score, with the reason, and ``censored`` how many labels of each
+        target bound it and do not count. The last three are there if there are such.
 
     Raises:
         InputError: another split, which the model learnt from, or a folder that cannot be read.
@@ -59,72 +80,122 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
     if split != "test":
         raise InputError(f"the table model in {run} learnt from all rows but those for test: score it on test")
     model = TableModel.load(run.path)
-    plain = score_test(run, model)
-    return plain.of(calibrated(plain.prediction, model.trust)).result
+    return score_rows(model, rows_for_test(run, model), means_of(run, model)).final.result
 
 
-def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, seed: int) -> dict:
-    """Scores a fitted table model on the test rows of its run folder, and reports.
+def evaluate_new(
+    run: RunFolder, table: str, smiles_column: str | None = None, delimiter: str | None = None
+) -> dict[str, object]:
+    """Scores the table model of a run folder on another table, which has its target columns.
 
-    Writes ``test.json``, ``predictions.csv``, pictures and ``report.html``.
+    Args:
+        run: the folder.
+        table: as ``open_table``; its labels are read as those of the table that was learnt from.
+        smiles_column, delimiter: of it.
 
     Returns:
-        as ``evaluate_table``, and ``out_of_fold``, the scores of the members and of the whole on the rows that were
-        learnt from; ``left_out_members``, why a member does not take part, if there is one; and ``trust``, what was
-        measured of intervals, probabilities and distances.
+        as ``evaluate_table``; ``trust``, how far intervals or probabilities hold; and ``skipped``, how many rows could
+        not be used.
+
+    Raises:
+        InputError: the folder or the table cannot be read, or no row can be scored.
     """
-    plain, model, found = score_test(run, fitted.model), fitted.model, fitted.out_of_fold
+    model = TableModel.load(run.path)
     assert model.trust is not None
-    test = plain.of(calibrated(plain.prediction, model.trust))
-    looked = look_at_rows(run, model, test)
-    names, predictions = [*model.members, "stack"], [*found.by_member, found.values]
-    by_name = {
-        name: TASKS[labels.task.kind].scores(labels.y, each) for name, each in zip(names, predictions, strict=True)
-    }
-    trust = {
-        "calibrated_on": len(labels),
-        "calibrated_by": "molecules, predicted out of fold",
-        **measure(run, model.trust, plain, test),
-        **measure_distances(run, labels.task, looked),
-    }
-    result = {**test.result, "seed": seed, "out_of_fold": by_name, "trust": trust}
-    if fitted.left_out:
-        result["left_out_members"] = fitted.left_out
-    replace(test, result=result).write(run)
-    write_report(run, result, test, looked)
-    return result
+    options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter)
+    read = read_usable(replace(options, split="random", split_column=None, sizes=Sizes(), folds=0), model.featurizer)
+    if not read.rows:
+        raise InputError(f"{table}: no row can be scored; the first, because: {read.skipped[0][2]}")
+    source = {"dataset": table, "split": "all"}
+    rows = ScoredRows([row.smiles for row in read.rows], *label_arrays(read.rows), source)
+    found = score_rows(model, rows, means_of(run, model))
+    trust = measure_trust(model.trust, found.plain, found.final)
+    return {**found.final.result, "trust": trust, "skipped": len(read.skipped)}
 
 
-def score_test(run: RunFolder, model: TableModel) -> StackScores:
-    """The scores of a model and of its members on the test rows of a run folder, before calibration."""
-    task = model.task
-    smiles, y, bounds = read_labels(run.path / TABLE, task, "test")
+def evaluate_earlier(run: RunFolder, split: str) -> dict:
+    """Scores a run folder with a table on one of its splits; returns as ``evaluate_run``."""
+    scores, model = score_runs(member_paths(run.path), split), load_earlier(run.path)
+    if not isinstance(model, EarlierModel):
+        return scores.result
+    smiles, _ = read_rows(RunFolder(member_paths(run.path)[0]).path / TABLE, scores.task, split)
+    return scores.of(model.finished(scores.by_network.mean(axis=0), smiles)).result
+
+
+def kept_options(run: RunFolder) -> TableOptions:
+    """How the table in a run folder was read; raises InputError if that cannot be told."""
+    path = (run.path / TABLE).with_suffix(".json")
+    try:
+        return TypeAdapter(TableOptions).validate_json(json.dumps(json.loads(path.read_bytes())["options"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
+        raise InputError(f"{path} is missing or damaged: without it nobody knows how its table was read") from None
+
+
+def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
+    """The test rows of a run folder."""
+    smiles, y, bounds = read_labels(run.path / TABLE, model.task, "test")
+    return ScoredRows(smiles, y, bounds, {"dataset": TABLE, "split": "test"}, run.path / TABLE)
+
+
+def means_of(run: RunFolder, model: TableModel) -> np.ndarray:
+    """The mean labels [T] of the rows that a model learnt from."""
+    y = [read_labels(run.path / TABLE, model.task, split)[1] for split in ("train", "val")]
+    return np.asarray(np.nanmean(np.concatenate(y), axis=0, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of a table model before and after the calibration of its probabilities."""
+
+    plain: StackScores
+    final: StackScores
+
+
+def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored:
+    """Scores a model and its members.
+
+    Args:
+        model: with its networks on the device of ``device.current``.
+        rows: that it did not learn from.
+        means: as ``means_of``.
+
+    Raises:
+        InputError: no target of these rows can be scored.
+    """
+    task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
-    found = predict_all(model, smiles)
-    scores = TASKS[task.kind].scores
-    members = {name: scores(y, each) for name, each in zip(model.members, found.by_member, strict=True)}
+    found = predict_all(model, rows.smiles)
+    members = dict(zip(model.members, found.by_member, strict=True))
+    predicted = Predicted(task, y, {STACK: calibrated(found.values, model.trust), **members}, means)
+    known, filled = predicted.of(slice(None))
     result: dict = {
-        "dataset": TABLE,
-        "split": "test",
+        **rows.source,
         "metric": task.metric,
-        "value": METRICS[task.metric](y, found.values),
-        "scores": scores(y, found.values),
         "n": len(y),
         "parameters": sum(p.numel() for network, _ in model.models for p in network.parameters()),
-        "members": members,
+        "members": {name: TASKS[task.kind].scores(known, filled[name]) for name in members},
         "weights": {
             name: dict(zip(task.targets, row.round(4).tolist(), strict=True))
             for name, row in zip(model.members, model.weights, strict=True)
         },
+        "targets": scores_by_target(predicted),
+        **said_of_labels(rows, task),
     }
     if "forest" in members:
-        result["baseline"] = {"random_forest": members["forest"]}
-    if missing := make_task(task).left_out(y):
-        result["left_out"] = missing
-    if np.isfinite(bounds).any():
-        censored = np.isfinite(bounds).any(axis=2).sum(axis=0).tolist()
-        result["censored"] = dict(zip(task.targets, censored, strict=True))
-    return StackScores(result, task, y, found.values, found.by_member, run.path / TABLE, found.spread)
+        result["baseline"] = {"random_forest": result["members"]["forest"]}
+    empty = StackScores(result, task, y, found.values, found.by_member, rows.table, found.spread)
+    return Scored(empty.of(found.values), empty.of(predicted.by_name[STACK]))
+
+
+def said_of_labels(rows: ScoredRows, task: TaskConfig) -> dict:
+    """The targets without a score, and the labels that bound a number, where there are such."""
+    found: dict = {}
+    if missing := make_task(task).left_out(rows.y):
+        found["left_out"] = missing
+    if rows.bounds is not None and np.isfinite(rows.bounds).any():
+        censored = np.isfinite(rows.bounds).any(axis=2).sum(axis=0).tolist()
+        found["censored"] = dict(zip(task.targets, censored, strict=True))
+    return found
 
 
 def predict_all(model: TableModel, smiles: Smiles) -> Stacked:
@@ -141,18 +212,3 @@ def predict_chunk(model: TableModel, compute: Compute, smiles: Smiles) -> Stacke
     with computing(compute):
         read = read_molecules(model.featurizer, smiles)
         return model.stacked(model.features(read, computed(read, model.outputs)))
-
-
-def look_at_rows(run: RunFolder, model: TableModel, test: Scores) -> ComparedMolecules:
-    """How the test molecules look to one who knows the training molecules only."""
-    assert model.trust is not None
-    smiles, domain = read_labels(run.path / TABLE, model.task, "test")[0], model.trust.domain
-    mols, compared = [read_smiles(text) for text in smiles], evenly(len(smiles), MOST_COMPARED)
-    similarity, distance = np.full(len(smiles), np.nan), np.full(len(smiles), np.nan)
-    similarity[compared], molecules = domain.nearest(mols[row] for row in compared)
-    nearest = dict(zip(compared.tolist(), molecules, strict=True))
-    distance[compared] = domain.distance(Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared])))
-    nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
-    return ComparedMolecules(
-        smiles, nearness, domain.warnings(mols), molecule_errors(test.task, test.y, test.prediction)
-    )

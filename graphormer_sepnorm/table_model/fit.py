@@ -12,11 +12,18 @@ from graphormer_sepnorm.chem.features import FOR_TABLES
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.training_rows import TrainingRows
-from graphormer_sepnorm.inference.trust import MAX_REFERENCES, Intervals, Trust, evenly, fit_calibration, fit_domain
+from graphormer_sepnorm.inference.trust import (
+    MAX_REFERENCES,
+    Trust,
+    evenly,
+    fit_calibration,
+    fit_domain,
+    fit_intervals,
+)
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
@@ -82,7 +89,7 @@ def fit_members(
     for name in members:
         try:
             fitted[name] = MEMBERS[name].fit(molecules, labels, folds, setting)
-        except InputError as error:
+        except CannotLearn as error:
             left_out[name] = str(error)
     return fitted, left_out
 
@@ -108,7 +115,7 @@ def put_together(
         difficulty = fit_difficulty(labels.y - values, spread, similarity, folds)
         model, spread = replace(model, difficulty=difficulty), difficulty.within(spread, similarity, folds)
     out_of_fold = Stacked(by_member, values, spread)
-    trust = replace(fit_trust(model, molecules, labels, out_of_fold), rows=training_rows(labels))
+    trust = replace(fit_trust(model, molecules, labels, out_of_fold, folds.predicted), rows=training_rows(labels))
     return replace(model, trust=trust), out_of_fold
 
 
@@ -119,15 +126,22 @@ def training_rows(labels: Labels) -> TrainingRows:
     return rows if kept.names is None else rows.named(kept.names.tolist())
 
 
-def fit_trust(model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked) -> Trust:
-    """What the training molecules were like, and intervals or calibration by what was predicted out of fold."""
+def fit_trust(
+    model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked, rows: np.ndarray
+) -> Trust:
+    """What the training molecules were like, and intervals or calibration by the rows that were predicted out of fold.
+
+    Args:
+        model, molecules, labels: what was fitted, and to what.
+        out_of_fold: of all molecules.
+        rows: the numbers of those that were predicted.
+    """
     embeddings = molecules.of(Body(model.embedder))
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings)
     learnt = TASKS[labels.task.kind].calibrated_by
+    y, values, spread = labels.y[rows], out_of_fold.values[rows], out_of_fold.spread[rows]
     if learnt == "probabilities":
-        return Trust(domain, calibration=fit_calibration(labels.y, out_of_fold.values))
-    if learnt == "intervals" and not np.isnan(labels.y).all(axis=0).any():
-        error = np.abs(labels.y - out_of_fold.values)
-        offset = LEAST_SHARE * out_of_fold.spread.mean(axis=0)
-        return Trust(domain, Intervals(np.sort(error / (out_of_fold.spread + offset), axis=0), offset))
+        return Trust(domain, calibration=fit_calibration(y, values))
+    if learnt == "intervals" and not np.isnan(y).all(axis=0).any():
+        return Trust(domain, fit_intervals(y, values, spread, LEAST_SHARE))
     return Trust(domain)

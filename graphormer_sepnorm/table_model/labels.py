@@ -3,12 +3,20 @@
 Axis letters: M molecules, T targets.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.label_text import bounds_of
+from graphormer_sepnorm.tables.labels import LabelledRow
 from graphormer_sepnorm.tasks import TASKS
+
+
+class CannotLearn(InputError):
+    """A table that a member cannot learn from: this member is left out."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,14 @@ class Labels:
         return Target(self.y[:, place], bounds, weight)
 
 
+def label_arrays(rows: Sequence[LabelledRow]) -> tuple[np.ndarray, np.ndarray | None]:
+    """The labels [M, T] of rows of a table and what bounds them [M, T, 2], as in ``Labels``."""
+    y = np.array([row.labels for row in rows], np.float64)
+    if not any(row.bounds for row in rows):
+        return y, None
+    return y, np.array([[bounds_of(row.bounds.get(place, "")) for place in range(y.shape[1])] for row in rows])
+
+
 @dataclass(frozen=True)
 class Target:
     """The labels of one target.
@@ -84,13 +100,19 @@ class Folds:
     """A division of molecules into folds.
 
     Attributes:
-        numbers: int64 [M], the fold in which each molecule is predicted, from 0 on.
+        numbers: int64 [M], the fold in which each molecule is predicted, from 0 on; -1 for a molecule that is learnt
+            from in every fold and never predicted.
     """
 
     numbers: np.ndarray
 
     def __len__(self) -> int:
         return int(self.numbers.max(initial=-1)) + 1
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """The numbers of the molecules that a fold predicts."""
+        return np.flatnonzero(self.numbers >= 0)
 
     def parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each fold the numbers of the molecules outside it, to learn from, and of those in it, to predict."""

@@ -18,6 +18,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import in_chunks
+from graphormer_sepnorm.table_model.earlier import load_earlier
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
 from graphormer_sepnorm.tables.writers import Cells
 
@@ -28,18 +29,21 @@ if TYPE_CHECKING:
 def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     """Loads the table model of a run folder, or networks as ``load_predictor``, onto the device of ``device.current``.
 
+    A single run folder that an earlier version wrote comes with what lies beside its networks, as ``load_earlier``.
+
     Raises:
-        InputError: as ``load_predictor`` and ``TableModel.load``, or a table model that is to be averaged with others.
+        InputError: as ``load_predictor``, ``load_earlier`` and ``TableModel.load``, or a table model that is to be
+            averaged with others.
     """
     places = [resolve_model(name) for name in names]
     tables = [place for place in places if RunFolder(place).stack.exists()]
     if tables and len(places) > 1:
         raise InputError(f"{tables[0]} is a table model, which predicts on its own: name it without other models")
-    if not tables:
-        return load_predictor(list(names))
-    from graphormer_sepnorm.table_model.model import TableModel  # scipy and training, which networks do not need
+    if tables:
+        from graphormer_sepnorm.table_model.model import TableModel  # SciPy and training, which networks do not need
 
-    return TableModel.load(tables[0])
+        return TableModel.load(tables[0])
+    return load_earlier(places[0]) if len(places) == 1 else load_predictor(list(names))
 
 
 def load_model(

@@ -7,7 +7,8 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.tables.splits import SPLITTERS, Structures, fold_numbers
+from graphormer_sepnorm.tables.splits import SPLITTERS, fold_numbers
+from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import TASKS
 
 FOLDS = 5
@@ -34,7 +35,7 @@ def make_folds(structures: Structures, labels: Labels, split: str, seed: int, co
     splitter = SPLITTERS.get(split, SPLITTERS["random"])
     groups = splitter.groups(structures)
     if len(set(groups)) < 2:
-        groups = structures.keys
+        groups = structures.families
     strata = labels.y if labels.is_classification else None
     return Folds(fold_numbers(groups, strata, min(count, max(2, len(set(groups)))), seed))
 

@@ -1,36 +1,154 @@
-"""A table model from a user's table into a run folder, scored on the test rows.
+"""From a user's table to the run folder of a table model, scored on the test rows.
 
-Axis letters: K members, M molecules of a split, T targets.
+Axis letters: M molecules, T targets.
 """
 
+import contextlib
+import csv
+import statistics
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.table_model.evaluate import evaluate_table, report_table
+from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_together
-from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
-from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.label_text import bounds_of
-from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
-from graphormer_sepnorm.tables.prepared_table import write_labelled
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.table_model.report.write import report_table
+from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
+from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.labels import (
+    LabelledRow,
+    LabelledTable,
+    TableOptions,
+    check_splits,
+    read_folds,
+    read_labelled,
+)
+from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
+from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.own_table import Plan
+from graphormer_sepnorm.training.optimizers import find_optimizer
+
+EARLIER = "which predicts, but cannot be trained further"
 
 
-def train_stack(
-    labelled: LabelledTable, options: TableOptions, config: Config, whole: RunFolder, plan: Plan, quick: bool = False
+@dataclass(frozen=True)
+class Plan:
+    """Which members of a table model are fitted.
+
+    Attributes:
+        networks: how many, one per fold. One learns from the training rows, and the validation rows take the place of
+            the folds.
+        forest: whether the forest takes part.
+        blend: whether other members than networks take part.
+        quick: stop after the kernel.
+        resume: go on with what is in the run folder.
+    """
+
+    networks: int = FOLDS
+    forest: bool = True
+    blend: bool = True
+    quick: bool = False
+    resume: bool = False
+
+    @property
+    def steps(self) -> list[list[str]]:
+        """The names of the members that are fitted together, one step after another."""
+        if self.quick:
+            return [["kernel"]]
+        if not self.blend:
+            return [["networks"]]
+        return [["kernel"], [name for name in MEMBERS if name != "kernel" and (self.forest or name != "forest")]]
+
+
+def train_table(
+    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
 ) -> dict:
+    """Fits a table model to a table, writes it, and scores it on the test rows.
+
+    Args:
+        options: how to read the table.
+        config: of the networks, with the task of ``table_task`` and the dataset ``TABLE``.
+        out: run folder.
+        plan: which members are fitted.
+        content: of the table, if it was read before.
+
+    Returns:
+        as ``report_table``, and the numbers of rows that were used and skipped, of molecules that stand in several
+        rows, and of those of them whose labels contradict each other.
+
+    Raises:
+        InputError: as ``read_labelled`` and ``fit_run``; nothing is written if the table cannot be used.
+    """
+    check_beginning(RunFolder(out), config, plan)
+    labelled = read_labelled(options, config.featurizer, content)
+    check_splits(options, config.task, labelled)
+    return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
+
+
+def train_folds(
+    options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
+) -> dict:
+    """Trains as ``train_table`` once per fold, so that every molecule is predicted by models that did not see it.
+
+    Args:
+        options, config, plan, content: as ``train_table``; ``options.folds`` says how many folds there are.
+        out: folder of a run folder ``fold-0``, ``fold-1``, ... for each fold, and of ``predictions.csv``, where
+            ``split`` is the fold in which a molecule was tested.
+
+    Returns:
+        ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same of the
+        forest under ``baseline``, and the numbers of rows; ``test.json`` holds the same.
+
+    Raises:
+        InputError: as ``train_table`` and ``read_folds``.
+    """
+    whole, parts, metric = RunFolder(out), Parts("fold", options.folds), config.task.metric
+    whole.check_parts(parts)
+    for number in range(options.folds):
+        check_beginning(whole.fold(number), config, plan)
+    tables = read_folds(options, config.featurizer, content)
+    for labelled in tables:
+        check_splits(options, config.task, labelled)
+    if distributed.rank() == 0:
+        with whole.locked():
+            whole.begin_parts(parts)
+    results = [fit_run(labelled, options, config, whole.fold(number), plan) for number, labelled in enumerate(tables)]
+    result = {"metric": metric, **over_folds([result["value"] for result in results])}
+    if distributed.rank() == 0:
+        if all("baseline" in result for result in results):
+            forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
+            result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
+        whole.write_predictions(predictions_out_of_fold(whole, options.folds))
+        whole.write_test(result)
+    return result | numbers_of_rows(tables[0])
+
+
+def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
+    """Raises InputError for what is known to be wrong before the table is read."""
+    find_optimizer(config.train.optimizer)
+    held = whole.parts()
+    if held is not None and held.kind == "fold":
+        raise InputError(f"{whole} holds {held}, or choose another --out")
+    if whole.holds_run:
+        raise InputError(f"{whole} already holds a run of one network, {EARLIER}: choose another --out")
+    if (whole.member(0).path / TABLE).exists():
+        raise InputError(f"{whole} already holds an ensemble of an earlier version, {EARLIER}: choose another --out")
+    if not plan.resume and (held is not None or whole.stack.exists()):
+        raise InputError(f"{whole} already holds a model: continue it with --resume, or choose another --out")
+
+
+def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whole: RunFolder, plan: Plan) -> dict:
     """Fits a table model to the rows that are not for test, writes it, and scores it on those that are.
 
     The kernel is written first, so that ``predict`` works while the networks are trained.
@@ -40,65 +158,99 @@ def train_stack(
         options: how it was read.
         config: of the networks.
         whole: the run folder.
-        plan: how many networks there are, which members take part, and whether to go on.
-        quick: stop after the kernel.
+        plan: which members are fitted.
 
     Returns:
         as ``report_table``.
 
     Raises:
-        InputError: the folder holds a model already, the table cannot be learnt from, or the folder cannot be written.
+        InputError: the folder holds other members or is being trained in, the table cannot be learnt from, or the
+            folder cannot be written.
     """
-    if whole.stack.exists() and not plan.resume:
-        raise InputError(f"{whole} already holds a model: continue it with --resume, or choose another --out")
     rows, structures = rows_to_learn(labelled)
     labels = labels_of(rows, config.task)
     config = replace(config, task=labels.task)
-    if distributed.rank() == 0:
-        whole.path.mkdir(parents=True, exist_ok=True)
-        write_labelled(whole.path, labelled, config, options)
-    distributed.wait_for_all()
-    molecules = MoleculeFeatures([row.smiles for row in rows])
-    folds = make_folds(structures, labels, options.split, config.train.seed, plan.members)
-    setting = Setting(config, whole.path, plan.resume, verbose=True)
-    with advising(f"{whole} keeps what is done: the same command and --resume does the rest"):
-        fitted: dict[str, Fitted] = {}
-        left_out: dict[str, str] = {}
-        for step in steps(plan, quick):
-            found, refused = fit_members(molecules, labels, folds, setting, step)
-            fitted, left_out = fitted | found, left_out | refused
-            if fitted.keys() & {"kernel", "networks"}:
-                model, out_of_fold = put_together(fitted, molecules, labels, folds, setting)
-                if distributed.rank() == 0:
-                    model.save(whole.path)
+    folds = folds_of(rows, structures, labels, options.split, config.train.seed, plan.networks)
+    if "networks" in plan.steps[-1]:
+        whole.check_parts(Parts("model", len(folds)))
+    with whole.locked() if distributed.rank() == 0 else contextlib.nullcontext():
+        if distributed.rank() == 0:
+            write_labelled(whole.path, labelled, config, options)
+        distributed.wait_for_all()
+        molecules = MoleculeFeatures([row.smiles for row in rows])
+        setting = Setting(config, whole.path, plan.resume, verbose=True)
+        with advising(f"{whole} keeps what is done: the same command and --resume does the rest"):
+            fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
+            if distributed.rank() > 0:
+                return evaluate_table(whole)
+            return report_table(whole, fitted, labels, folds, config.train.seed)
+
+
+def fit_steps(
+    steps: list[list[str]], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
+) -> FittedTable:
+    """Fits the members step by step, and writes what is there after each; a model that is there stays until the last.
+
+    Raises:
+        InputError: neither the kernel nor networks can learn from the table, or as ``Member.fit``.
+    """
+    assert setting.folder is not None
+    whole = RunFolder(setting.folder)
+    fitted: dict[str, Fitted] = {}
+    left_out: dict[str, str] = {}
+    for step in steps:
+        found, refused = fit_members(molecules, labels, folds, setting, step)
+        fitted, left_out = fitted | found, left_out | refused
         if not fitted.keys() & {"kernel", "networks"}:
-            raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
-        if distributed.rank() > 0:
-            return evaluate_table(whole)
-        return report_table(whole, FittedTable(model, out_of_fold, left_out), labels, config.train.seed)
-
-
-def steps(plan: Plan, quick: bool) -> list[list[str]]:
-    """The names of the members that are fitted together, one step after another."""
-    if quick:
-        return [["kernel"]]
-    if not plan.blend:
-        return [["networks"]]
-    return [["kernel"], [name for name in MEMBERS if name != "kernel" and (plan.baseline or name != "forest")]]
+            continue
+        model, out_of_fold = put_together(fitted, molecules, labels, folds, setting)
+        if distributed.rank() == 0 and (step is steps[-1] or not whole.stack.exists()):
+            model.save(whole.path)
+    if not fitted.keys() & {"kernel", "networks"}:
+        raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
+    return FittedTable(model, out_of_fold, left_out)
 
 
 def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
     """All rows that are not for test, and their structures."""
     places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
-    known = labelled.structures
-    parts = ([whole[place] for place in places] for whole in (known.smiles, known.scaffolds, known.keys))
-    return [labelled.rows[place] for place in places], Structures(*parts)
+    return [labelled.rows[place] for place in places], labelled.structures.take(places)
 
 
 def labels_of(rows: Sequence[LabelledRow], task: TaskConfig) -> Labels:
     """The labels of rows and what bounds them, with the scale of the task."""
-    y = np.array([row.labels for row in rows], np.float64)
-    bounds = None
-    if any(row.bounds for row in rows):
-        bounds = np.array([[bounds_of(row.bounds.get(place, "")) for place in range(y.shape[1])] for row in rows])
+    y, bounds = label_arrays(rows)
     return Labels(make_task(task).fitted(y), y, bounds, names=np.array([str(row.number) for row in rows]))
+
+
+def folds_of(
+    rows: Sequence[LabelledRow], structures: Structures, labels: Labels, split: str, seed: int, count: int
+) -> Folds:
+    """As ``make_folds``; of one fold, the validation rows are predicted and all others learnt from."""
+    if count == 1:
+        return Folds(np.array([0 if row.split == "val" else -1 for row in rows]))
+    return make_folds(structures, labels, split, seed, count)
+
+
+def over_folds(values: list[float]) -> dict:
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {"value": statistics.fmean(values), "deviation": deviation, "folds": values}
+
+
+def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
+    """The lines of the folds' ``predictions.csv`` in the order of the table, under one header."""
+    found = []
+    for number in range(folds):
+        with open(whole.fold(number).predictions, newline="") as file:
+            header, *lines = csv.reader(file)
+        found += [[row, smiles, f"fold-{number}", *rest] for row, smiles, _, *rest in lines]
+    return [header, *sorted(found, key=lambda line: int(line[0]))]
+
+
+def numbers_of_rows(labelled: LabelledTable) -> dict[str, int]:
+    return {
+        "rows": len(labelled.rows),
+        "skipped": len(labelled.skipped),
+        "duplicates": len(labelled.duplicates),
+        "conflicting": sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates),
+    }

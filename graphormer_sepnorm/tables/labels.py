@@ -10,111 +10,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Literal
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles, strip_salts
-from graphormer_sepnorm.config import OPTIONS, Kind, TaskConfig
-from graphormer_sepnorm.dataset import SPLITS, SplitName
+from graphormer_sepnorm.config import Kind, TaskConfig
+from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, open_table
-from graphormer_sepnorm.tables.label_text import as_float, is_missing, read_bound, read_class, read_number, same_label
+from graphormer_sepnorm.tables.label_text import is_missing, read_bound, read_class, read_number, same_label
+from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.splits import (
     SPLITTERS,
     Duplicate,
-    Sizes,
-    Structures,
     find_duplicates,
     fold_splits,
     is_time,
     read_times,
     time_split,
 )
+from graphormer_sepnorm.tables.structures import Structure, Structures, read_structures
 from graphormer_sepnorm.tables.task_guess import Guess, guess_task, look_at_columns
 from graphormer_sepnorm.tasks import TASKS, make_task
 
 MAX_ROWS = 10_000_000
-MAX_WEIGHT = 1e3
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """How a table is to be read.
-
-    Attributes:
-        path, smiles_column, delimiter: as ``open_table``.
-        targets: columns to predict.
-        kind: of the task.
-        classes: of "multiclass", the labels that the one target column has.
-        metric: that chooses the epoch; None: the kind's usual one.
-        loss: of a regression.
-        weights: per target, what its labels count in the loss; none: all the same.
-        folds: how often the table is divided, so that every row is tested once; 0: it is divided once, by ``sizes``.
-        split: a name in ``SPLITTERS``, "column" or "time".
-        split_column: for "column", the one that says train, val or test; for "time", the one of numbers or dates.
-        sizes: of the splits, unless a column says them.
-        balance: whether the positives of a classification count as much as its negatives.
-        seed: of the split.
-
-    Raises:
-        InputError: options that do not fit together.
-    """
-
-    path: str
-    targets: tuple[str, ...]
-    kind: Kind = "regression"
-    smiles_column: str | None = None
-    delimiter: str | None = None
-    split: SplitName = "scaffold"
-    split_column: str | None = None
-    sizes: Sizes = field(default_factory=Sizes)
-    balance: bool = False
-    seed: int = 0
-    classes: tuple[str, ...] = ()
-    metric: str | None = None
-    loss: Literal["l1", "mse"] = "l1"
-    weights: tuple[float, ...] = ()
-    folds: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.targets:
-            raise InputError("name the columns to predict with --target-columns")
-        if len(set(self.targets)) < len(self.targets):
-            raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
-        for name in self.names:
-            if any("\udc80" <= character <= "\udcff" for character in name):
-                raise InputError(f"{name!r} has bytes that are not UTF-8: save the table as UTF-8")
-        if (self.split in ("column", "time")) != (self.split_column is not None):
-            raise InputError("--split column or time and --split-column NAME go together")
-        if self.split == "column" and self.sizes != Sizes():
-            raise InputError("--split-sizes does not go with --split column: the column says them")
-        if self.folds and self.split not in SPLITTERS:
-            raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {self.split} makes one division alone")
-        if self.folds and self.sizes != Sizes():
-            raise InputError(
-                "--split-sizes does not go with --folds: each fold is tested once, a tenth of the rows is validation"
-            )
-        if self.balance and "balance" not in OPTIONS[self.kind]:
-            raise InputError("--balance is for --task classification of columns of 0 and 1")
-        if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
-            raise InputError("--loss is for --task regression: a classification has its own")
-        if self.weights and "weights" not in OPTIONS[self.kind]:
-            raise InputError("--target-weights is for several columns: the classes of one column have no weights")
-        if self.weights and len(self.weights) != len(self.targets):
-            raise InputError(f"--target-weights has {len(self.weights)} numbers for {len(self.targets)} columns")
-        if not all(0 < weight <= MAX_WEIGHT for weight in self.weights):
-            raise InputError(f"--target-weights are above 0 and at most {MAX_WEIGHT:g}")
-        TASKS[self.kind].find_metric(self.metric)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of what is predicted: the target columns, or of several classes COLUMN_CLASS each."""
-        return tuple(f"{self.targets[0]}_{name}" for name in self.classes) or self.targets
 
 
 @dataclass(frozen=True)
@@ -199,11 +119,9 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
     labelled = LabelledTable()
     read = label_reader(options, table)
-    strips_salts = FEATURIZERS[featurizer].strips_salts
     for number, row in enumerate(table.rows, 1):
         try:
-            found = read(number, row)
-            labelled.rows.append(replace(found, smiles=strip_salts(found.smiles)) if strips_salts else found)
+            labelled.rows.append(read(number, row))
         except InputError as error:
             labelled.skipped.append((number, row.smiles, str(error)))
     structures = keep_readable(labelled, featurizer)
@@ -219,8 +137,16 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
         if not any(row.split == split for row in labelled.rows):
             raise InputError(
                 f"{options.path}: no molecule of {len(labelled.rows)} usable rows is in the {split} split by "
-                f"{options.split}{first_reason(labelled)}"
+                f"{options.split}{acyclic_advice(options, labelled)}{first_reason(labelled)}"
             )
+
+
+def acyclic_advice(options: TableOptions, labelled: LabelledTable) -> str:
+    """Names other splits where scaffolds are of no use because molecules without rings all have the same."""
+    acyclic = labelled.structures.scaffolds.count("")
+    if not options.split.startswith("scaffold") or not acyclic:
+        return ""
+    return f"; {acyclic} of the molecules have no ring, so no scaffold: use --split butina or random"
 
 
 def tolerances(kind: Kind, y: np.ndarray) -> np.ndarray:
@@ -318,32 +244,17 @@ READERS: dict[Kind, Callable[[dict[str, str], TableOptions, bool], Read]] = {
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     """Moves the rows whose molecule cannot be read to the skipped ones; returns the structures of the others."""
-    found = map_chunks(partial(structures_or_errors, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
+    found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
     answers = [answer for _, chunk in found for answer in chunk]
-    for row, (_, _, error) in zip(labelled.rows, answers, strict=True):
-        if error:
-            labelled.skipped.append((row.number, row.smiles, error))
-    labelled.rows = [row for row, (_, _, error) in zip(labelled.rows, answers, strict=True) if not error]
-    return Structures(
-        [row.smiles for row in labelled.rows],
-        [scaffold for scaffold, _, error in answers if not error],
-        [key for _, key, error in answers if not error],
-    )
-
-
-def structures_or_errors(featurizer: str, smiles: Smiles) -> list[tuple[str, str, str]]:
-    """For each SMILES its Murcko scaffold, its ``molecule_key`` and "", or "", "" and why it cannot be read."""
-    answers = []
-    for text in smiles:
-        try:
-            mol = read_smiles(text)
-            scaffold, key = murcko_scaffold(mol), molecule_key(mol)
-            with one_molecule(text or ""):
-                FEATURIZERS[featurizer].features(mol)
-            answers.append((scaffold, key, ""))
-        except InputError as error:
-            answers.append(("", "", str(error)))
-    return answers
+    rows, structures = labelled.rows, []
+    labelled.rows = []
+    for row, answer in zip(rows, answers, strict=True):
+        if isinstance(answer, Structure):
+            labelled.rows.append(replace(row, smiles=answer.smiles))
+            structures.append(answer)
+        else:
+            labelled.skipped.append((row.number, row.smiles, answer))
+    return Structures.of(structures)
 
 
 def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> list[LabelledTable]:
@@ -366,7 +277,7 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
     if options.split == "column":
         return [row.split for row in labelled.rows]
     if options.split == "time":
-        return time_split(read_times(row.time for row in labelled.rows), structures.keys, options.sizes)
+        return time_split(read_times(row.time for row in labelled.rows), structures.families, options.sizes)
     return SPLITTERS[options.split](structures, labels_to_stratify(options, labelled), options.sizes, options.seed)
 
 
@@ -394,17 +305,9 @@ def table_task(options: TableOptions) -> TaskConfig:
         TASKS[options.kind].find_metric(options.metric),
         options.names,
         balance=options.balance,
-        loss=options.loss,
+        loss=options.loss or TASKS[options.kind].usual_loss(options.metric),
         weights=options.weights,
     )
-
-
-def read_weights(text: str | None) -> tuple[float, ...]:
-    """Weights of targets such as "1,2,0.5"; raises InputError for what are no numbers."""
-    try:
-        return tuple(as_float(part) for part in (text or "").split(",") if text)
-    except ValueError:
-        raise InputError(f"the target weights are {text!r}: give a number for each column, such as 1,2,0.5") from None
 
 
 def task_of_table(table: WholeTable, targets: tuple[str, ...], asked: Kind | None = None) -> Guess:

@@ -21,6 +21,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.label_text import as_float
+from graphormer_sepnorm.tables.structures import Structures
 
 LARGE_SHARE = 0.05
 CLUSTER_DISTANCE = 0.6
@@ -64,21 +65,6 @@ def read_sizes(text: str) -> Sizes:
     return Sizes(*(part / total for part in parts))
 
 
-@dataclass(frozen=True)
-class Structures:
-    """What molecules are grouped by.
-
-    Attributes:
-        smiles: M SMILES.
-        scaffolds: their ``murcko_scaffold``.
-        keys: their ``molecule_key``.
-    """
-
-    smiles: list[str]
-    scaffolds: list[str]
-    keys: list[str]
-
-
 Groups = Callable[[Structures], list[str]]
 Assign = Callable[[list[str], np.ndarray | None, Sizes, int], list[str]]
 
@@ -111,8 +97,8 @@ class Splitter:
 
 
 def by_scaffold(structures: Structures) -> list[str]:
-    """Rows of one scaffold, and with them all rows of their molecules: tautomers may have two scaffolds."""
-    return merge_groups(structures.scaffolds, structures.keys)
+    """Rows of one scaffold, and with them all rows of their molecules: tautomers and salts may have two scaffolds."""
+    return merge_groups(structures.scaffolds, structures.families)
 
 
 def by_scaffold_alone(structures: Structures) -> list[str]:
@@ -120,7 +106,7 @@ def by_scaffold_alone(structures: Structures) -> list[str]:
 
 
 def by_molecule(structures: Structures) -> list[str]:
-    return structures.keys
+    return structures.families
 
 
 def by_cluster(structures: Structures) -> list[str]:
@@ -145,7 +131,7 @@ def by_cluster(structures: Structures) -> list[str]:
     similar = [np.array(BulkTanimotoSimilarity(bits[row], bits[:row])) for row in range(len(bits))]
     clusters = Butina.ClusterData(1 - np.concatenate(similar), len(bits), CLUSTER_DISTANCE, isDistData=True)
     centre = {keys[member]: keys[cluster[0]] for cluster in clusters for member in cluster}
-    return [centre[key] for key in structures.keys]
+    return merge_groups([centre[key] for key in structures.keys], structures.families)
 
 
 def merge_groups(first: list[str], second: list[str]) -> list[str]:

@@ -122,6 +122,15 @@ def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
     return float(metrics.r2_score(y, prediction))
 
 
+def spearman(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Correlation of ranks, by SciPy."""
+    from scipy.stats import spearmanr  # its import takes a while
+
+    if min(len(np.unique(y)), len(np.unique(prediction))) < 2:
+        raise InputError("a correlation of ranks needs labels and predictions that differ")
+    return float(spearmanr(y, prediction).statistic)
+
+
 def pr_auc(y: np.ndarray, prediction: np.ndarray) -> float:
     """Average precision, by scikit-learn."""
     from sklearn import metrics
@@ -153,6 +162,7 @@ METRICS = {
     "mae": Metric(mean_absolute_error, higher_is_better=False),
     "rmse": Metric(root_mean_squared_error, higher_is_better=False),
     "r2": Metric(r_squared, higher_is_better=True),
+    "spearman": Metric(spearman, higher_is_better=True),
     "rocauc": Metric(roc_auc, higher_is_better=True),
     "prauc": Metric(pr_auc, higher_is_better=True),
     "accuracy": Metric(accuracy, higher_is_better=True),

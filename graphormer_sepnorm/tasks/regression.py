@@ -18,7 +18,7 @@ class Regression(Task):
 
     kind = "regression"
     metrics = ("mae", "rmse", "r2")
-    reported = ("mae", "rmse", "r2")
+    reported = ("mae", "rmse", "r2", "spearman")
     predicts_probabilities = False
     calibrated_by = "intervals"
     tolerance = 0.5

@@ -1,7 +1,6 @@
 """Whole runs: from a config and a data folder to a run folder, and from a run folder to a score."""
 
 import os
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -12,30 +11,22 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.datasets.load import find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forest import Forest
 from graphormer_sepnorm.inference.forward import predict_together
-from graphormer_sepnorm.inference.predict import combined, load_beside
-from graphormer_sepnorm.inference.trust import Trust, spread_of_models
+from graphormer_sepnorm.inference.trust import spread_of_models
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows, rows_of_split
+from graphormer_sepnorm.tables.prepared_table import TABLE, rows_of_split
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Trainer
 
 
-def train_run(
-    config: Config,
-    out: Path,
-    root: str | os.PathLike | None = None,
-    resume: bool = False,
-    alone: AbstractContextManager | None = None,
-) -> dict:
+def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, resume: bool = False) -> dict:
     """Trains on a named dataset, or on the table in the run folder, and scores the best checkpoint on the test split.
 
     Args:
@@ -43,7 +34,6 @@ def train_run(
         out: run folder; must be new unless ``resume``.
         root: folder of the downloaded datasets.
         resume: go on from the last saved epoch of ``out``.
-        alone: keeps other runs out of the folder while training writes there; None: ``training_alone``.
 
     Returns:
         the result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
@@ -65,7 +55,7 @@ def train_run(
         make_task(config.task).check_scorable(test.y, "test")
         distributed.wait_for_all()
         recorder = RunWriter(Trainer(config, train, val, verbose=True), run)
-        with alone or training_alone(run, resume):
+        with training_alone(run, resume):
             if resume:
                 recorder.resume()
             recorder.train()
@@ -136,14 +126,8 @@ class Scores:
         ]
 
 
-def score_runs(
-    runs: list[Path],
-    split: str,
-    root: str | os.PathLike | None = None,
-    forest: Forest | None = None,
-    trust: Trust | None = None,
-) -> Scores:
-    """Scores the best checkpoints of runs on one dataset by their mean prediction, as ``combined`` with what is given.
+def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
+    """Scores the best checkpoints of runs on one dataset by their mean prediction.
 
     Raises:
         InputError: as ``evaluate_run``.
@@ -160,11 +144,8 @@ def score_runs(
         with autocast(config.train.precision, model.cls.device):
             predictions.append(predict_together(model, data, make_task(config.task, model.cls.device)))
         parameters += sum(p.numel() for p in model.parameters())
-    smiles: list[str] = []
-    if forest is not None:
-        smiles, _ = read_rows(RunFolder.around(runs[0]).path / TABLE, config.task, split)
     by_network = np.stack(predictions)
-    prediction = combined(by_network, smiles, forest, trust)
+    prediction = by_network.mean(axis=0)
     evaluate = find_dataset(dataset).evaluate or METRICS[config.task.metric]
     result = {
         "dataset": config.dataset,
@@ -188,8 +169,6 @@ def score_runs(
 def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
     """Scores a run's best checkpoint, or an ensemble, on a split of its dataset.
 
-    What ``predict`` predicts is scored: of a folder with a forest, its blend; with a calibration, that.
-
     Returns:
         ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` has all the metrics that are
         usual for the task, and seed and epoch are those of the last model of an ensemble. ``left_out`` has the targets
@@ -199,7 +178,7 @@ def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None 
     Raises:
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
     """
-    return score_runs(member_paths(run), split, root, *load_beside(run)).result
+    return score_runs(member_paths(run), split, root).result
 
 
 def evaluate_together(runs: list[Path], split: str = "test", root: str | os.PathLike | None = None) -> dict:

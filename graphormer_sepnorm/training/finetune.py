@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import nn
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, without_salts
+from graphormer_sepnorm.chem.features import FEATURIZERS, prepared
 from graphormer_sepnorm.config import Config, ModelConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
@@ -58,7 +58,7 @@ def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config
 
     Dropout is no part of the architecture here: it stays the run's.
 
-    If the run strips salts, it does so before what the checkpoint's featurizer reads.
+    If the run prepares molecules, it does so before what the checkpoint's featurizer reads.
 
     Args:
         config: the run; its number of tasks stays.
@@ -71,10 +71,10 @@ def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config
     _, found, _ = checkpoint.load_tensors(weights_file(resolve_model(source)))
     check_frozen_layers(frozen_layers, found.model)
     check_names(found, source)
-    strips = FEATURIZERS[config.featurizer].strips_salts
+    preparation = FEATURIZERS[config.featurizer].preparation or FEATURIZERS[found.featurizer].preparation
     return replace(
         config,
-        featurizer=without_salts(found.featurizer) if strips else found.featurizer,
+        featurizer=prepared(found.featurizer, preparation),
         model=replace(
             found.model,
             num_tasks=config.model.num_tasks,

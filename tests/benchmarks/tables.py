@@ -23,7 +23,7 @@ from graphormer_sepnorm.table_model.labels import Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
-from graphormer_sepnorm.tables.splits import Structures
+from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import METRICS
 
 FOLDER_VARIABLE = "GRAPHORMER_SEPNORM_TABLES"

@@ -86,7 +86,7 @@ def test_a_finished_run_is_not_overwritten(finished, command):
         (["--weight-decay", "-1"], "weight_decay"),
         (["--dropout", "1"], "dropout"),
         (["--attention-dropout", "nan"], "attention_dropout"),
-        (["--root"], "unexpected argument"),
+        (["--root"], "unexpected extra argument"),
         (["--depth", "3"], "depth"),
         (["--split", "random"], "belong to --csv"),
         (["--delimiter", ";"], "belong to --csv"),

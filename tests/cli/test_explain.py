@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import pictures
-from graphormer_sepnorm.inference.forest import forest_features, save_forest
 from graphormer_sepnorm.interfaces import commands
-from graphormer_sepnorm.training.baseline import fit_forest
+from graphormer_sepnorm.table_model.forest import forest_features, save_forest
+from graphormer_sepnorm.table_model.growing import fit_forest
 from tests.unit.inference.test_explain import make_model
 
 RUN = [sys.executable, "-c", "from graphormer_sepnorm.interfaces.cli import main; main()", "explain"]
@@ -59,7 +59,7 @@ def test_it_is_said_that_a_forest_takes_part_in_what_predict_says(saved, tmp_pat
         save_forest(path, replace(forest, weight=0.0))
         assert messages() == ""
         save_forest(path, replace(forest, weight=0.3))
-        assert messages().startswith("the network alone is explained; predict blends it with a forest")
+        assert messages().startswith("only the network is explained; predict blends it with a forest")
     finally:
         path.unlink()
 

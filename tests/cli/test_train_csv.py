@@ -11,21 +11,20 @@ from sklearn.ensemble import RandomForestRegressor
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.inference.forest import forest_features
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.table_model.forest import forest_features
+from graphormer_sepnorm.table_model.members import forest
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes
-from graphormer_sepnorm.training import baseline
 from tests.molecules import structures_of
 
-MODEL_FILES = {
-    "config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors", "test.json",
-    "predictions.csv",
+NETWORK_FILES = {"config.json", "curves.png", "metrics.jsonl", "model.safetensors", "state.safetensors"}
+FILES = {
+    "table.csv", "table.json", "skipped.csv", "duplicates.csv", "parts.json", "stack.safetensors", "trust.safetensors",
+    "test.json", "predictions.csv", "calibration.png", "distance.png", "report.html",
 }  # fmt: skip
-WHOLE_FILES = {"trust.safetensors", "calibration.png", "distance.png", "report.html"}
-TABLE_FILES = {"table.csv", "table.json", "skipped.csv", "duplicates.csv"}
 
 
 def tiny(atom_sizes, bond_sizes, num_tasks):
@@ -35,12 +34,12 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 
 @pytest.fixture
 def train(command, monkeypatch, tmp_path, blank_pictures):
-    """Runs the command on a table with a tiny model, without a forest; gives exit code, result and messages."""
+    """Runs the command on a table with one tiny network and nothing else; gives exit code, result and messages."""
     monkeypatch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig()))
 
     def run(table: pd.DataFrame, *arguments):
         table.to_csv(tmp_path / "mols.csv", index=False)
-        options = ["--recipe", "tiny", "--epochs", 2, "--no-baseline", "--out", tmp_path / "run"]
+        options = ["--recipe", "tiny", "--epochs", 2, "--ensemble", 1, "--no-blend", "--out", tmp_path / "run"]
         return command("train", "--csv", tmp_path / "mols.csv", *options, *arguments)
 
     return run
@@ -70,15 +69,15 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     code, result, messages = train(table, "--target-columns", "a", "b", "--task", "regression", "--split", "scaffold")
     assert code == 0 and "3 rows were skipped" in messages
     assert (result["rows"], result["skipped"], result["metric"]) == (117, 3, "mae")
-    assert set(result["scores"]) == {"mae", "rmse", "r2"} and result["scores"]["mae"] == result["value"]
+    assert set(result["scores"]) == {"mae", "rmse", "r2", "spearman"} and result["scores"]["mae"] == result["value"]
     run = tmp_path / "run"
-    assert names(run) == MODEL_FILES | TABLE_FILES | WHOLE_FILES | {"parity.png"}
+    assert names(run) == FILES | {"parity.png", "model-0"} and names(run / "model-0") == NETWORK_FILES
     skipped = pd.read_csv(run / "skipped.csv")
     assert skipped.row.tolist() == [4, 6, 8]
     assert [word in error for word, error in zip(["SMILES", "no label", "'high'"], skipped.error, strict=True)]
-    _, config, _ = load_model(run)
+    _, config, facts = load_model(run / "model-0")
     training = pd.read_csv(run / "table.csv").query("split == 'train'")
-    assert config.task.targets == ("a", "b")
+    assert config.task.targets == ("a", "b") and facts["epoch"] == 2, "the last epoch counts"
     np.testing.assert_allclose(config.task.mean, [training["target a"].mean(), training["target b"].mean()], rtol=1e-5)
 
     run.rename(tmp_path / "moved")
@@ -86,7 +85,8 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert code == 0 and again["value"] == pytest.approx(result["value"], rel=1e-5)
     code, predicted, _ = command("predict", tmp_path / "moved", tmp_path / "mols.csv", "-o", tmp_path / "out.csv")
     assert code == 0 and predicted["unreadable"] == 1
-    assert list(pd.read_csv(tmp_path / "out.csv"))[-3:] == ["a_predicted", "b_predicted", "error"]
+    added = ["a_predicted", "b_predicted", "a_std", "b_std", "error"]
+    assert list(pd.read_csv(tmp_path / "out.csv"))[-5:] == added
 
 
 @pytest.mark.slow
@@ -96,20 +96,15 @@ def test_classification_ensemble_with_balance(train, command, molecules, tmp_pat
     assert code == 0, messages
     assert set(result["scores"]) == {"rocauc", "prauc", "accuracy"}
     run = tmp_path / "run"
-    files = {"model-0", "model-1", "parts.json", "test.json", "roc.png", "predictions.csv"}
-    assert names(run) == files | WHOLE_FILES
-    assert names(run / "model-1") == MODEL_FILES | TABLE_FILES | {"roc.png"}
+    assert names(run) == FILES | {"model-0", "model-1", "roc.png"} and names(run / "model-1") == NETWORK_FILES
     configs = [load_model(run / f"model-{member}")[1] for member in range(2)]
     assert [config.train.seed for config in configs] == [4, 5]
-    tables = [(run / f"model-{member}" / "table.csv").read_bytes() for member in range(2)]
-    assert tables[0] == tables[1]
-    training = pd.read_csv(run / "model-0" / "table.csv").query("split == 'train'")
-    counts = training["target rare"].value_counts()
-    assert configs[0].task.pos_weight[1] == pytest.approx(counts[0] / counts[1])
+    sums = pd.read_csv(run / "table.csv").query("split != 'test'")["target rare"].value_counts()
+    for config in configs:
+        assert config.task.pos_weight[1] == pytest.approx(sums[0] / sums[1], rel=0.5) != 1
     assert command("evaluate", run)[1]["value"] == pytest.approx(result["value"])
     command("predict", run, tmp_path / "mols.csv", "-o", tmp_path / "out.csv")
-    columns = list(pd.read_csv(tmp_path / "out.csv"))[-5:]
-    assert columns == ["long_predicted", "rare_predicted", "long_std", "rare_std", "error"]
+    assert list(pd.read_csv(tmp_path / "out.csv"))[-3:] == ["long_predicted", "rare_predicted", "error"]
 
 
 def test_split_by_a_column(train, molecules, tmp_path):
@@ -199,7 +194,7 @@ def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules
     arguments = ["--target-columns", "a", "--split", "random"]
     assert train(molecules, *arguments)[0] == 0
     code, _, messages = train(molecules, *arguments)
-    assert code == 2 and "already holds a run" in messages
+    assert code == 2 and "already holds a model: continue it with --resume" in messages
     assert train(molecules, *arguments, "--resume")[0] == 0
     code, _, messages = train(molecules.head(100), *arguments, "--resume")
     assert code == 2 and "another table" in messages
@@ -207,68 +202,41 @@ def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules
 
 @pytest.fixture
 def few_trees(monkeypatch):
-    monkeypatch.setattr(baseline.fit_forest, "__defaults__", (20, None))
+    monkeypatch.setattr(forest, "TREES", 20)
+    monkeypatch.setattr(forest, "TREES_PER_FOLD", 10)
 
 
 @pytest.mark.slow
-def test_a_forest_is_scored_on_the_same_molecules(train, molecules, tmp_path, few_trees, command):
-    """The forest beside it is scikit-learn's, fitted here to the training rows of the run folder."""
-    code, result, messages = train(molecules, "--target-columns", "b", "a", "--baseline", "--seed", 3)
-    assert code == 0, messages
-    found = pd.read_csv(tmp_path / "run" / "table.csv")
-    training, test = found[found.split == "train"], found[found.split == "test"]
-    errors = []
-    for target in ("target b", "target a"):
-        known, asked = training.dropna(subset=target), test.dropna(subset=target)
-        forest = RandomForestRegressor(20, max_features=1 / 3, random_state=3, max_samples=len(known))
-        forest.fit(forest_features(known.smiles.tolist()), known[target])
-        predicted = forest.predict(forest_features(asked.smiles.tolist()))
-        errors.append(np.abs(predicted - asked[target]).mean())
-    scores = result["baseline"]["random_forest"]
-    assert set(scores) == {"mae", "rmse", "r2"} and scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
-    kept = json.loads((tmp_path / "run" / "test.json").read_text())
-    assert kept["baseline"] == result["baseline"] and kept["value"] == result["value"] != scores["mae"]
-    assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-5)
-
-
-@pytest.mark.slow
-def test_the_forest_of_an_ensemble_is_kept_once_and_printed_beside_it(
+def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
     train, molecules, tmp_path, few_trees, monkeypatch, capsys
 ):
-    molecules.to_csv(tmp_path / "mols.csv", index=False)
-    run = tmp_path / "run"
-    options = ["--task", "classification", "--split", "random", "--ensemble", "2", "--epochs", "1", "--recipe", "tiny"]
-    table = ["--csv", str(tmp_path / "mols.csv"), "--target-columns", "long", "--out", str(run)]
-    monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", "train", *table, *options])
+    """The forest beside it is scikit-learn's, fitted here to the rows that were learnt from."""
+    options = ["--target-columns", "a", "b", "--seed", 3, "--epochs", 1, "--ensemble", 2]
+    code, first, messages = train(molecules, *options)
+    assert code == 0 and list(first["members"]) == ["networks"] and "baseline" not in first, messages
+    arguments = ["train", "--csv", tmp_path / "mols.csv", *options, "--recipe", "tiny", "--out", tmp_path / "run"]
+    monkeypatch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, arguments), "--resume"])
     with pytest.raises(SystemExit) as end:
         cli.main()
     line, last = capsys.readouterr().out.splitlines()[-2:]
-    assert not end.value.code
-    kept = json.loads((run / "test.json").read_text())
-    forest = kept["baseline"]["random_forest"]
-    assert json.loads(last)["baseline"] == kept["baseline"] and set(forest) == {"rocauc", "prauc", "accuracy"}
-    assert f"test rocauc {kept['value']:.4f} (a random forest: {forest['rocauc']:.4f}), " in line
-    assert "baseline" not in (run / "model-1" / "test.json").read_text()
-
-
-@pytest.mark.slow
-def test_a_run_without_a_forest_gets_one_when_it_is_resumed(train, molecules, tmp_path, few_trees):
-    arguments = ["--target-columns", "a", "--epochs", 1]
-    code, before, _ = train(molecules, *arguments)
-    assert code == 0 and "baseline" not in before and "baseline" not in (tmp_path / "run" / "test.json").read_text()
-    code, after, _ = train(molecules, *arguments, "--resume", "--baseline")
-    assert code == 0 and "mae" in after["baseline"]["random_forest"]
-    assert after.get("network", after["scores"])["mae"] == before["value"] and 0 <= after["forest_weight"] <= 1
-    code, again, _ = train(molecules, *arguments, "--resume", "--baseline", "--no-blend")
-    assert code == 0 and again["value"] == before["value"] and again["baseline"] == after["baseline"]
-    assert "forest_weight" not in again and not (tmp_path / "run" / "forest.safetensors").exists()
-
-
-def test_patience_stops_training(train, molecules, tmp_path, monkeypatch):
-    monkeypatch.setattr("graphormer_sepnorm.training.trainer.Trainer.evaluate", lambda trainer, epoch: float(epoch))
-    code, result, _ = train(molecules, "--target-columns", "a", "--epochs", 9, "--patience", 2)
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    assert code == 0 and result["epoch"] == 1 and [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
+    result = json.loads(last)
+    assert not end.value.code and list(result["members"]) == ["kernel", "forest", "networks"]
+    assert result["members"]["networks"] == pytest.approx(first["members"]["networks"])
+    rows = pd.read_csv(tmp_path / "run" / "table.csv")
+    test, errors = rows[rows.split == "test"], []
+    for target in ("target a", "target b"):
+        known = rows[(rows.split != "test") & rows[target].notna()]
+        fitted = RandomForestRegressor(20, max_features=1 / 3, random_state=3, max_samples=len(known))
+        fitted.fit(forest_features(known.smiles.tolist()), known[target])
+        asked = test[test[target].notna()]
+        predicted = fitted.predict(forest_features(asked.smiles.tolist()))
+        errors.append(np.abs(predicted - asked[target]).mean())
+    scores = result["baseline"]["random_forest"]
+    assert scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
+    by_target = [result["targets"][name]["scores"]["forest"]["mae"] for name in ("a", "b")]
+    assert by_target == pytest.approx(errors, rel=1e-5)
+    assert json.loads((tmp_path / "run" / "test.json").read_text())["targets"] == result["targets"]
+    assert f"test mae {result['value']:.4f} (a random forest: {scores['mae']:.4f}), " in line
 
 
 @pytest.mark.parametrize(
@@ -379,7 +347,7 @@ def test_numbers_are_a_regression_with_a_sentence(train, molecules):
 def test_three_classes_get_a_probability_each(train, command, molecules, tmp_path, few_trees):
     words = np.array(["low", "mid", "high"])[molecules.smiles.str.len().rank(pct=True).mul(2.99).astype(int)]
     table = molecules.assign(grade=words)
-    code, result, messages = train(table, "--target-columns", "grade", "--split", "random", "--baseline")
+    code, result, messages = train(table, "--target-columns", "grade", "--split", "random", "--blend")
     assert code == 0, messages
     assert "grade has 3 classes ('high', 'low', 'mid'), so each gets a probability of its own" in messages
     assert set(result["scores"]) == {"rocauc", "multiclass-accuracy", "multiclass-logloss"}
@@ -434,8 +402,8 @@ def test_weights_metric_and_loss_reach_the_run(train, molecules, tmp_path):
     options = ["--target-weights", "1,2.5", "--metric", "r2", "--loss", "mse", "--epochs", 1]
     code, result, messages = train(molecules, "--target-columns", "a", "b", *options)
     assert code == 0 and result["metric"] == "r2" and result["value"] == result["scores"]["r2"], messages
-    task = load_model(tmp_path / "run")[1].task
-    assert (task.weights, task.metric, task.loss) == ((1.0, 2.5), "r2", "mse")
+    task = load_model(tmp_path / "run" / "model-0")[1].task
+    assert (task.weights, task.loss) == ((1.0, 2.5), "mse")
 
 
 @pytest.mark.slow
@@ -498,7 +466,7 @@ def test_a_workbook_is_trained_on(train, molecules, tmp_path):
 
 @pytest.mark.slow
 def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molecules, tmp_path, few_trees):
-    arguments = ["--target-columns", "a", "--folds", 3, "--baseline", "--epochs", 1, "--split", "random"]
+    arguments = ["--target-columns", "a", "--folds", 3, "--blend", "--epochs", 1, "--split", "random"]
     code, result, messages = train(molecules, *arguments)
     assert code == 0, messages
     run = tmp_path / "run"
@@ -553,16 +521,18 @@ def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--quick", "--recipe", "slim"], "--quick is for a table model"),
-        (["--quick", "--ensemble", 1], "--quick is for a table model"),
-        (["--patience", 3], "those of a table model train to their last epoch"),
+        (["--patience", 3], "networks on a table train to their last epoch"),
+        (
+            ["--quick", "--from", "zinc"],
+            "the body of the kernel reads 'mol' features, the networks read 'zinc' features",
+        ),
     ],
 )
 def test_what_a_table_model_does_not_have_is_refused(command, molecules, tmp_path, arguments, message):
     molecules.to_csv(tmp_path / "mols.csv", index=False)
     table = ["--csv", tmp_path / "mols.csv", "--target-columns", "a", "--out", tmp_path / "run"]
     code, _, messages = command("train", *table, *arguments)
-    assert code == 2 and message in messages and not (tmp_path / "run").exists()
+    assert code == 2 and message in messages and not (tmp_path / "run" / "stack.safetensors").exists()
 
 
 @pytest.mark.slow

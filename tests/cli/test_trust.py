@@ -19,13 +19,12 @@ from sklearn.metrics import brier_score_loss
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.inference.forest import forest_features, save_forest
 from graphormer_sepnorm.inference.trust import Calibration, load_trust, save_trust
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe
-from graphormer_sepnorm.training.baseline import fit_forest
 from tests.cli.test_starting import NOT_FOR_PREDICTING, modules_after
 from tests.cli.test_train_csv import tiny
+from tests.unit.table_model.test_earlier import KEPT
 
 pytestmark = pytest.mark.slow
 HOSTILE = '<script>alert("1")</script> & $\\frac{x}$'
@@ -36,7 +35,8 @@ STRANGE = {"[Na+]": "Na was never seen", "CC[Pt](Cl)Cl": "Pt was never seen", PE
 def trained(folder: Path, table: pd.DataFrame, *options: object) -> dict:
     """Trains in ``folder / "run"`` from the command line; gives what ``test.json`` holds."""
     table.to_csv(folder / "mols.csv", index=False)
-    arguments = ["train", "--csv", folder / "mols.csv", "--recipe", "tiny", "--epochs", 1, "--no-baseline"]
+    arguments = ["train", "--csv", folder / "mols.csv", "--recipe", "tiny", "--epochs", 1, "--ensemble", 1]
+    arguments += ["--no-blend"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig()))
         patch.setattr(sys, "argv", ["graphormer-sepnorm", *map(str, [*arguments, "--out", folder / "run", *options])])
@@ -48,10 +48,10 @@ def trained(folder: Path, table: pd.DataFrame, *options: object) -> dict:
 
 @pytest.fixture(scope="module")
 def regression(tmp_path_factory) -> Path:
-    """An ensemble of two on 150 molecules, with a hostile name of its column."""
+    """One network on 150 molecules, with a hostile name of its column."""
     folder = tmp_path_factory.mktemp("regression")
     table = sample_table().head(150)[["smiles", "penalized_logp"]].rename(columns={"penalized_logp": HOSTILE})
-    trained(folder, table, "--target-columns", HOSTILE, "--ensemble", 2, "--split-sizes", "60:20:20")
+    trained(folder, table, "--target-columns", HOSTILE, "--split-sizes", "60:20:20")
     return folder / "run"
 
 
@@ -81,8 +81,9 @@ def predicted(command, tmp_path):
 
 
 def rows_of(run: Path, split: str) -> pd.DataFrame:
-    folder = run / "model-0" if (run / "model-0").exists() else run
-    return pd.read_csv(folder / "table.csv").query("split == @split")
+    """Of a split, or those that were learnt from."""
+    table = pd.read_csv(run / "table.csv")
+    return table[table.split != "test"] if split == "learnt" else table[table.split == split]
 
 
 def result_of(run: Path) -> dict:
@@ -90,17 +91,15 @@ def result_of(run: Path) -> dict:
 
 
 def test_intervals_are_those_of_the_validation_errors(regression, predicted):
-    """Errors over the spread plus its mean; of 31 places the new one is among the first 25 with probability 0.8."""
+    """One network is as sure of every molecule: of 31 places the new one is among the first 25 with probability 0.8."""
     val, test = rows_of(regression, "val"), rows_of(regression, "test")
     found, _ = predicted(regression, val.smiles.tolist())
-    spread = found[f"{HOSTILE}_std"]
-    scores = np.abs(val[f"target {HOSTILE}"].to_numpy() - found[HOSTILE]) / (spread + spread.mean())
-    quantile = np.sort(scores)[math.ceil((len(val) + 1) * 0.8) - 1]
+    errors = np.abs(val[f"target {HOSTILE}"].to_numpy() - found[HOSTILE])
+    quantile = np.sort(errors)[math.ceil((len(val) + 1) * 0.8) - 1]
     out, _ = predicted(regression, test.smiles.tolist(), "--interval", 0.8)
     assert list(out)[1:] == [HOSTILE, f"{HOSTILE}_low", f"{HOSTILE}_high", f"{HOSTILE}_std", "error"]
-    half_widths = quantile * (out[f"{HOSTILE}_std"] + spread.mean())
-    np.testing.assert_allclose(out[f"{HOSTILE}_high"] - out[HOSTILE], half_widths, rtol=1e-3)
-    np.testing.assert_allclose(out[HOSTILE] - out[f"{HOSTILE}_low"], half_widths, rtol=1e-3)
+    np.testing.assert_allclose(out[f"{HOSTILE}_high"] - out[HOSTILE], quantile, rtol=1e-3)
+    np.testing.assert_allclose(out[HOSTILE] - out[f"{HOSTILE}_low"], quantile, rtol=1e-3)
 
 
 def test_coverage_is_what_the_written_intervals_hold(regression, predicted):
@@ -116,7 +115,7 @@ def test_coverage_is_what_the_written_intervals_hold(regression, predicted):
 
 
 def test_the_domain_in_columns(regression, predicted):
-    training = rows_of(regression, "train").smiles.tolist()
+    training = rows_of(regression, "learnt").smiles.tolist()
     asked = [training[3], "CCO", "C[C", *STRANGE]
     out, messages = predicted(regression, asked, "--domain")
     assert list(out)[3:] == ["nearest", "similarity", "cls_distance", "warning", "error"]
@@ -139,35 +138,16 @@ def test_the_domain_in_columns(regression, predicted):
 
 
 def test_unfamiliar_rows_are_counted_without_being_asked_for(regression, predicted):
-    familiar = rows_of(regression, "train").smiles.tolist()[:5]
+    familiar = rows_of(regression, "learnt").smiles.tolist()[:5]
     assert "no training molecule has" not in predicted(regression, familiar)[1]
     _, messages = predicted(regression, [*familiar, *STRANGE, "C[C"])
     assert "3 rows have what no training molecule has, so trust them less: --domain says what" in messages
 
 
-def test_a_forest_takes_part_by_its_weight(regression, predicted, command, tmp_path):
-    run = tmp_path / "with-forest"
-    shutil.copytree(regression, run)
-    (run / "trust.safetensors").unlink()
-    train, test = rows_of(run, "train"), rows_of(run, "test")
-    y = train[[f"target {HOSTILE}"]].to_numpy()
-    forest = fit_forest(forest_features(train.smiles.tolist()), y, "regression", 0, 10)
-    save_forest(run / "forest.safetensors", replace(forest, weight=0.3))
-    out, _ = predicted(run, [*test.smiles, "C[C"])
-    ours, _ = predicted(regression, test.smiles.tolist())
-    theirs = forest.predict(forest_features(test.smiles.tolist()))[:, 0]
-    np.testing.assert_allclose(out[HOSTILE][:-1], 0.7 * ours[HOSTILE] + 0.3 * theirs, rtol=1e-4, atol=1e-5)
-    assert math.isnan(out[HOSTILE].iloc[-1])
-    error = np.abs(out[HOSTILE][:-1] - test[f"target {HOSTILE}"].to_numpy()).mean()
-    assert command("evaluate", run)[1]["value"] == pytest.approx(error, rel=1e-4)
-    plain = Graphormer.from_pretrained(run / "model-0").predict(["CCO"])
-    assert plain == Graphormer.from_pretrained(regression / "model-0").predict(["CCO"])
-
-
 def test_the_scores_before_and_after_calibration_are_those_of_what_is_written(classification, predicted, command):
-    """Of the weights file alone, and of the run folder."""
+    """Of the network on its own, and of the run folder."""
     test, kept = rows_of(classification, "test"), result_of(classification)
-    for stage, model in (("before", classification / "model.safetensors"), ("after", classification)):
+    for stage, model in (("before", classification / "model-0"), ("after", classification)):
         out, _ = predicted(model, test.smiles.tolist())
         for target in ("long", "odd"):
             labelled = test[f"target {target}"].notna().to_numpy()
@@ -185,7 +165,7 @@ def test_probabilities_are_stretched_and_shifted_as_the_file_says(classification
     save_trust(run / "trust.safetensors", kept)
     test = rows_of(run, "test")
     before, after = (
-        predicted(run / "model.safetensors", test.smiles.tolist())[0],
+        predicted(run / "model-0", test.smiles.tolist())[0],
         predicted(run, test.smiles.tolist())[0],
     )
     np.testing.assert_allclose(after.long, 1 / (1 + np.exp(1) * (1 / before.long - 1) ** 2), rtol=1e-4)
@@ -214,32 +194,11 @@ def test_what_cannot_be_given_is_one_sentence(request, command, tmp_path, model,
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
-def test_intervals_a_forest_and_the_domain_import_no_more_than_a_prediction(regression, classification):
-    """An ensemble with a forest, and calibrated probabilities."""
-    for run, options in ((regression, ["--interval", 0.5]), (classification, [])):
-        modules = modules_after("predict", run, "CCO", "--domain", *options)
+def test_intervals_a_forest_and_the_domain_import_no_more_than_a_prediction():
+    """Of folders that an earlier version wrote: an ensemble with a forest, and calibrated probabilities."""
+    for run, options in (("ensemble", ["--interval", 0.5]), ("classes", [])):
+        modules = modules_after("predict", KEPT / run, "CCO", "--domain", *options)
         assert not sorted(modules & NOT_FOR_PREDICTING)
-
-
-@pytest.mark.parametrize("name", ["trust.safetensors", "forest.safetensors"])
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "of another model"])
-def test_damaged_files_are_one_sentence(regression, classification, command, tmp_path, name, damage):
-    run = tmp_path / "run"
-    shutil.copytree(regression, run)
-    forest = fit_forest(forest_features(["CCO", "CCN", "CCC", "CCF"]), np.eye(4)[:, :1], "regression", 0, 3)
-    save_forest(run / "forest.safetensors", replace(forest, weight=0.5))
-    content = bytearray((run / name).read_bytes())
-    content[len(content) // 2] ^= 1
-    damaged = {"cut": content[:-9], "flipped": content, "empty": b""}
-    if damage == "of another model":
-        save_forest(run / "forest.safetensors", replace(forest, weight=0.5, targets=3))
-        shutil.copy(classification / "trust.safetensors", run / "trust.safetensors")
-    else:
-        (run / name).write_bytes(damaged[damage])
-    (tmp_path / "in.csv").write_text("smiles\nCCO\n")
-    code, _, messages = command("predict", run, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
-    assert code == 2 and messages.count("\n") == 1 and not (tmp_path / "out.csv").exists()
-    assert "another shape" in messages if damage == "of another model" else name in messages
 
 
 def test_what_was_begun_goes_on_with_the_same_options_alone(regression, command, tmp_path):
@@ -269,7 +228,7 @@ class Page(HTMLParser):
 def test_the_report_is_one_page_with_everything_escaped(regression):
     page, kept = Page(regression / "report.html"), result_of(regression)
     assert "script" not in page.tags and HOSTILE in page.text
-    assert page.tags.count("img") >= 3 + 2 + 8 + 4 and all(link.startswith("data:image/") for link in page.links)
+    assert page.tags.count("img") >= 3 + 1 + 8 + 4 and all(link.startswith("data:image/") for link in page.links)
     for title in ("Scores", "Data and split", "Intervals", "Distance to", "Worst", "Contributions", "How to use"):
         assert title in page.text
     assert f"{kept['value']:.4g}" in page.text and f"{kept['trust']['coverage']['0.8'][HOSTILE]:.4g}" in page.text

@@ -68,6 +68,21 @@ def test_a_search_finds_the_task_in_the_labels(command, tmp_path):
     assert result["metric"] == "rocauc" and "the task is classification" in messages
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--metric", "rocauc"], "'rocauc' does not score a regression"),
+        (["--target-weights", "1,2"], "--target-weights has 2 numbers for 1 columns"),
+        (["--lr", "-1"], "lr"),
+        (["--trials", "0"], "--trials 0"),
+        (["--folds", "3"], "--folds"),
+    ],
+)
+def test_a_search_takes_the_options_of_a_table_and_of_a_training(command, table, tmp_path, options, sentence):
+    code, _, messages = command("tune", *table, "--out", tmp_path / "study", *options)
+    assert code == 2 and sentence in messages and not (tmp_path / "study").exists()
+
+
 class Command:
     """The command in a process of its own, the first of a group, as in a terminal."""
 

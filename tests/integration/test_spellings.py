@@ -9,7 +9,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph
 from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.inference.forest import forest_features
+from graphormer_sepnorm.table_model.forest import forest_features
 from tests.spellings import spellings
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"

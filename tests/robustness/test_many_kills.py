@@ -104,16 +104,18 @@ def test_a_table(tmp_path, command, name):
 
 
 def test_a_training_on_a_table(tmp_path):
-    """With its forest, its intervals and its report."""
+    """All members of a table model, its intervals and its report."""
 
     def outcome(folder: Path) -> tuple:
         run = folder / "run"
-        tensors = checkpoint.load_tensors(run / "model.safetensors")[0]
-        weights = {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
-        names = ("predictions.csv", "test.json", "forest.safetensors", "trust.safetensors", "table.csv")
-        return weights, [(run / name).read_bytes() for name in names], (run / "report.html").exists()
+        weights = [checkpoint.load_tensors(run / f"model-{number}" / "model.safetensors")[0] for number in range(2)]
+        found = [{name: tensor.numpy().tobytes() for name, tensor in tensors.items()} for tensors in weights]
+        members = ("kernel.safetensors", "forest.safetensors", "stack.safetensors", "trust.safetensors")
+        names = ("predictions.csv", "test.json", "table.csv", *members)
+        return found, [(run / name).read_bytes() for name in names], (run / "report.html").exists()
 
-    kill_often(tmp_path, "run/", ["train", *TABLE, "--recipe", "slim", "--epochs", "2", "--out", "run/"], outcome)
+    arguments = ["train", *TABLE, "--recipe", "slim", "--epochs", "2", "--ensemble", "2", "--out", "run/"]
+    kill_often(tmp_path, "run/", arguments, outcome)
 
 
 def test_a_search(tmp_path):

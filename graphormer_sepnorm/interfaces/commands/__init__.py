@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
+from graphormer_sepnorm.interfaces.commands.expanding import ListCommand
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.version import __version__
 
@@ -17,6 +18,7 @@ COMMANDS = {
     "train": "Train a Graphormer and score its best checkpoint on the test molecules.",
     "pretrain": "Pre-train a Graphormer on molecules without labels, to be fine-tuned by train --from OUT.",
     "evaluate": "Score a run, or the mean of several, on a split of its dataset, with OGB's evaluators.",
+    "compare": "Compare runs that were tested on the same rows, by a paired bootstrap of their test scores.",
     "sweep": "Train every dataset with every norm and seed, as far as it is unfinished, and sum the scores up.",
     "tune": "Search for a recipe that suits your table, and say whether it is better than the one it started from.",
     "explain": "Draw which atoms a prediction rests on.",
@@ -34,7 +36,7 @@ def alone(name: str) -> typer.Typer:
     with leaving_at_once():
         module = importlib.import_module(f"{__name__}.{name}")
     program = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    program.command(name)(getattr(module, name))
+    program.command(name, cls=ListCommand)(getattr(module, name))
     return program
 
 

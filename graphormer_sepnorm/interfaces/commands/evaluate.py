@@ -1,10 +1,12 @@
 """``graphormer-sepnorm evaluate``."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Root
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -16,29 +18,63 @@ def evaluate(
     as_leaderboard: Annotated[
         bool, typer.Option("--leaderboard", help="Mean and deviation of the test scores of runs that differ in seed.")
     ] = False,
+    csv: Annotated[
+        str | None, typer.Option(help="Another table with the target columns, to score a table model on.")
+    ] = None,
+    smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
     """Score a run, or the mean of several, on a split of its dataset, with OGB's evaluators.
 
+    With --csv: score the model of a table on another table.
+
     Example: graphormer-sepnorm evaluate runs/zinc --split val
     """
     with leaving_at_once():
-        from graphormer_sepnorm.runs.folder import RunFolder
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.evaluate import evaluate_table
-        from graphormer_sepnorm.training.experiment import evaluate_run, evaluate_together
+        from graphormer_sepnorm.training.experiment import evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
+    if csv is None and (smiles_column or delimiter):
+        raise InputError("--smiles-column and --delimiter belong to --csv FILE")
+    if csv is not None and (as_leaderboard or len(run) > 1 or split != "test"):
+        raise InputError("--csv scores one model on a whole table: leave --leaderboard, --split and other models out")
     models = [resolve_model(name) for name in run]
     with computing(choose(device, precision)):
         if as_leaderboard:
             result = leaderboard(models, root)
         elif len(models) > 1:
             result = evaluate_together(models, split, root)
-        elif RunFolder(models[0]).stack.exists():
-            result = evaluate_table(RunFolder(models[0]), split)
+        elif csv is not None:
+            result = evaluate_on(models[0], csv, smiles_column, delimiter)
         else:
-            result = evaluate_run(models[0], split, root)
+            result = evaluate_one(models[0], split, root)
     print(json.dumps(result))
+
+
+def evaluate_one(place: Path, split: str, root: Path | None) -> dict:
+    """Scores a table model, a folder of an earlier version or a network on a split of what it was trained on."""
+    from graphormer_sepnorm.runs.folder import RunFolder, member_paths
+    from graphormer_sepnorm.table_model.evaluate import evaluate_earlier, evaluate_table
+    from graphormer_sepnorm.tables.prepared_table import TABLE
+    from graphormer_sepnorm.training.experiment import evaluate_run
+
+    run = RunFolder(place)
+    if run.stack.exists():
+        return evaluate_table(run, split)
+    if (member_paths(place)[0] / TABLE).exists():
+        return evaluate_earlier(run, split)
+    return evaluate_run(place, split, root)
+
+
+def evaluate_on(place: Path, csv: str, smiles_column: str | None, delimiter: str | None) -> dict:
+    """Scores a table model on another table; raises InputError for any other model."""
+    from graphormer_sepnorm.runs.folder import RunFolder
+    from graphormer_sepnorm.table_model.evaluate import evaluate_new
+
+    if not RunFolder(place).stack.exists():
+        raise InputError(f"--csv scores the model of a table, which {place} does not hold")
+    return evaluate_new(RunFolder(place), csv, smiles_column, delimiter)

@@ -35,10 +35,10 @@ def explain(
     """
     with leaving_at_once():
         from graphormer_sepnorm.inference.explain_table import explain_table
-        from graphormer_sepnorm.inference.predict import changes_predictions, load_beside
         from graphormer_sepnorm.inference.pretrained import Graphormer
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.earlier import EarlierModel, load_earlier
 
     compute = choose(device, precision)
     place = resolve_model(model)
@@ -47,7 +47,8 @@ def explain(
         explanations, problems = explain_table(loaded, molecules, out, method, target, smiles_column, delimiter)
     for row, problem in sorted(problems.items()):
         print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)
-    if changes_predictions(*load_beside(place)):
-        print("the network alone is explained; predict blends it with a forest or calibrates it", file=sys.stderr)
+    beside = load_earlier(place)
+    if isinstance(beside, EarlierModel) and beside.changes_networks:
+        print("only the network is explained; predict blends it with a forest or calibrates it", file=sys.stderr)
     print(f"{out}: {len(explanations)} of {len(explanations) + len(problems)} molecules")
     print(json.dumps([{**vars(e), "contributions": e.contributions.tolist()} for e in explanations.values()]))

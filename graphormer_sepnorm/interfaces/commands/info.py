@@ -29,10 +29,11 @@ def info(
         print_cache()
         return
     with leaving_at_once():
-        from graphormer_sepnorm.runs.info import as_text, describe_model
+        from graphormer_sepnorm.runs.info import as_text
         from graphormer_sepnorm.runs.zoo import resolve_model
+        from graphormer_sepnorm.table_model.info import describe_any
 
-    facts = describe_model(resolve_model(model))
+    facts = describe_any(resolve_model(model))
     print(as_text(facts))
     print(json.dumps(facts))
 

@@ -27,11 +27,10 @@ Precision = Annotated[
 TrainingPrecision = Annotated[
     Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the matrix products; auto: the recipe's.")
 ]
-SplitColumn = Annotated[
-    str | None, typer.Option(help="Column of --csv: train, val or test for --split column, or times.")
+AskedTask = Annotated[
+    Literal["regression", "classification"] | None,
+    typer.Option("--task", help="Of --csv; by default found in its labels."),
 ]
-SplitSizes = Annotated[str | None, typer.Option(help="Of training, validation and test; by default 80:10:10.")]
-Balance = Annotated[bool, typer.Option("--balance", help="Make the positives of --csv count as much.")]
 StripSalts = Annotated[
     bool,
     typer.Option("--strip-salts", help="Read the largest organic part of each molecule; a model may do so anyway."),

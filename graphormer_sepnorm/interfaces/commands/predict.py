@@ -2,22 +2,59 @@
 
 import sys
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.expanding import expanded
 from graphormer_sepnorm.interfaces.commands.options import Device, Precision, StripSalts, report_rows
 from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.options import Option, declared
 from graphormer_sepnorm.system.signals import leaving_at_once
 
-OF_LIBRARY = ("--scheduler", "--workers", "--columns", "--keep-top", "--threshold", "--by", "--lowest")
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """How a table is read, and what is said of its rows."""
+
+    smiles_column: Annotated[str | None, Option("Column of the input; by default smiles.")] = None
+    delimiter: Annotated[str | None, Option("Of the input; by default found in its header.")] = None
+    strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
+    resume: Annotated[bool, Option("Go on where the same command was stopped.")] = False
+    interval: Annotated[
+        float | None, Option("Confidence, such as 0.9, of intervals in columns NAME_low and NAME_high.")
+    ] = None
+    domain: Annotated[bool, Option("Compare each row with the training molecules, in more columns.")] = False
+    alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False
+    properties: Annotated[bool, Option("Add molecular weight, logP, TPSA and others in columns.")] = False
 
 
+@dataclass(frozen=True)
+class LibraryOptions:
+    """How a library is predicted, and which of its rows are kept."""
+
+    scheduler: Annotated[str | None, Option("Of a library: address of a Dask scheduler.")] = None
+    workers: Annotated[int | None, Option("Of a library: processes here; by default one a core.")] = None
+    columns: Annotated[tuple[str, ...], Option("Of a library: columns to keep; by default all.")] = ()
+    keep_top: Annotated[int | None, Option("Of a library: keep so many of the best rows.")] = None
+    threshold: Annotated[float | None, Option("Of a library: keep rows that reach it.")] = None
+    by: Annotated[str | None, Option("Of a library: target that rows are kept by.")] = None
+    lowest: Annotated[bool, Option("Of a library: the lower, the better.")] = False
+
+    def __post_init__(self) -> None:
+        for name, number in (("--workers", self.workers), ("--keep-top", self.keep_top)):
+            if number is not None and number < 1:
+                raise InputError(f"{name} {number} is less than 1")
+
+
+@expanded
 @in_first_process
 def predict(
+    *,
     model_and_input: Annotated[
         list[str],
         typer.Argument(
@@ -31,28 +68,11 @@ def predict(
             "--output", "-o", help="File to write: .csv, .tsv, .parquet, .xlsx, or - to print; of a library, a folder."
         ),
     ] = None,
-    smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
+    answers: AnswerOptions,
     strip_salts: StripSalts = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first row that cannot be read.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
-    interval: Annotated[
-        float | None, typer.Option(help="Confidence, such as 0.9, of intervals in columns NAME_low and NAME_high.")
-    ] = None,
-    domain: Annotated[
-        bool, typer.Option("--domain", help="Compare each row with the training molecules, in more columns.")
-    ] = False,
     device: Device = "auto",
     precision: Precision = "auto",
-    scheduler: Annotated[str | None, typer.Option(help="Of a library: address of a Dask scheduler.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Of a library: processes here; by default one a core.")
-    ] = None,
-    columns: Annotated[list[str] | None, typer.Option(help="Of a library: columns to keep; by default all.")] = None,
-    keep_top: Annotated[int | None, typer.Option(min=1, help="Of a library: keep so many of the best rows.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Of a library: keep rows that reach it.")] = None,
-    by: Annotated[str | None, typer.Option(help="Of a library: target that rows are kept by.")] = None,
-    lowest: Annotated[bool, typer.Option("--lowest", help="Of a library: the lower, the better.")] = False,
+    library: LibraryOptions,
 ) -> None:
     """Predict the targets of a model for every row of a table.
 
@@ -73,53 +93,81 @@ def predict(
     Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
     """
     with leaving_at_once():
-        from graphormer_sepnorm.inference.predict import stripping_salts
-        from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
-        from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.load import load_predicting_model
+        from graphormer_sepnorm.inference.predict_table import models_and_source
         from graphormer_sepnorm.tables.formats import is_library
 
     models, source = models_and_source(model_and_input)
-    of_library = isinstance(source, str) and is_library(source, out)
-    if of_library and out is None:
+    started = time.perf_counter()
+    if isinstance(source, str) and is_library(source, out):
+        result = library_predictions(models, source, out, answers, strip_salts, library, device, precision)
+    else:
+        if library != LibraryOptions():
+            names = ", ".join(each.name for each in declared(LibraryOptions))
+            raise InputError(f"{names} are for a library: a folder, a Parquet file or a pattern in quotes")
+        result = table_predictions(models, source, out, answers, strip_salts, device, precision)
+    report_rows(result, time.perf_counter() - started)
+
+
+def library_predictions(
+    models: list[str],
+    source: str,
+    out: Path | None,
+    answers: AnswerOptions,
+    strip_salts: bool,
+    asked: LibraryOptions,
+    device: str,
+    precision: Literal["auto", "float32", "bfloat16"],
+) -> dict:
+    """Predicts a library into a folder."""
+    with leaving_at_once():
+        from graphormer_sepnorm.inference.predict import stripping_salts
+        from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.load import load_predicting_model
+
+    if out is None or str(out) == "-":
         raise InputError("name the folder to write: -o SCORES")
+    refuse_tables(models)
+    with computing(choose("cpu")):
+        predictor = load_predicting_model(models)
+    if strip_salts:
+        stripping_salts(predictor)
+    library = import_library()
+    selection = library.choose_rows(predictor, asked.by, asked.keep_top, asked.threshold, asked.lowest)
+    columns = tuple(asked.columns) or None
+    asked_of_rows = {name: value for name, value in asdict(answers).items() if name != "resume"}
+    options = library.Options(selection, columns, precision=precision, **asked_of_rows)
+    return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
+
+
+def table_predictions(
+    models: list[str],
+    source: str | list[str],
+    out: Path | None,
+    answers: AnswerOptions,
+    strip_salts: bool,
+    device: str,
+    precision: Literal["auto", "float32", "bfloat16"],
+) -> dict:
+    """Predicts a table into a file, and says of how many rows the model knows little."""
+    with leaving_at_once():
+        from graphormer_sepnorm.inference.predict import stripping_salts
+        from graphormer_sepnorm.inference.predict_table import predict_table
+        from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.load import load_predicting_model
+
     if out is None and isinstance(source, str):
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
-    started = time.perf_counter()
     refuse_tables(models)
-    if of_library:
+    with computing(choose(device, precision)):
+        predictor = load_predicting_model(models)
         if strip_salts:
-            raise InputError("--strip-salts is for one table, not for a library")
-        with computing(choose("cpu")):
-            predictor = load_predicting_model(models)
-        library = import_library()
-        selection = library.choose_rows(predictor, by, keep_top, threshold, lowest)
-        options = library.Options(
-            selection, columns and tuple(columns), smiles_column, delimiter, strict, precision, interval, domain
-        )
-        result = library.predict_library(predictor, source, out, options, scheduler, workers, device)
-    else:
-        refuse_options_of_library(scheduler, workers, columns, keep_top, threshold, by, lowest or None)
-        with computing(choose(device, precision)):
-            predictor = load_predicting_model(models)
-            if strip_salts:
-                stripping_salts(predictor)
-            result = predict_table(
-                predictor,
-                source,
-                out or Path("-"),
-                smiles_column,
-                delimiter,
-                strict,
-                resume,
-                interval=interval,
-                domain=domain,
-            )
-        if result["unfamiliar"]:
-            rows = result["unfamiliar"]
-            where = "the column warning says what" if domain else "--domain says what"
-            print(f"{rows} rows have what no training molecule has, so trust them less: {where}", file=sys.stderr)
-    report_rows(result, time.perf_counter() - started)
+            stripping_salts(predictor)
+        result = predict_table(predictor, source, out or Path("-"), **asdict(answers))
+    if result["unfamiliar"]:
+        where = "the column warning says what" if answers.domain else "--domain says what"
+        rows = result["unfamiliar"]
+        print(f"{rows} rows have what no training molecule has, so trust them less: {where}", file=sys.stderr)
+    return result
 
 
 def import_library() -> ModuleType:
@@ -140,9 +188,3 @@ def refuse_tables(models: list[str]) -> None:
 
     if tables := [model for model in models if is_table_name(model) and not Path(model).is_dir()]:
         raise InputError(f'{tables[0]} is no model: put a pattern of files in quotes, such as "library/*.parquet"')
-
-
-def refuse_options_of_library(*values: object) -> None:
-    """Raises InputError if an option is given that does nothing for one table."""
-    if any(value is not None for value in values):
-        raise InputError(f"{', '.join(OF_LIBRARY)} are for a library: a folder, a Parquet file or a pattern in quotes")

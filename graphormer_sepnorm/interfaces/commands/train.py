@@ -4,116 +4,101 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
-import typer
-
-from graphormer_sepnorm.config import OPTIONS
-from graphormer_sepnorm.dataset import SplitName
+from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import (
-    Balance,
-    Device,
-    Root,
-    Settings,
-    SplitColumn,
-    SplitSizes,
-    TrainingPrecision,
-    with_given,
-)
+from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
+from graphormer_sepnorm.interfaces.commands.options import AskedTask, Device, Root, Settings, TrainingPrecision
+from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.recipes import RECIPES
-from graphormer_sepnorm.system.signals import leaving_at_once
-from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from graphormer_sepnorm.options import Option, declared
+from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
+from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.table_model.train import Plan, train_folds, train_table
+from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.labels import read_whole, table_task
+from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.training.experiment import train_run
+from graphormer_sepnorm.training.finetune import starting_from
+from graphormer_sepnorm.training.settings import in_precision, with_settings
 
 NETWORKS = 5  # of a table model: one per fold
 
 
-def train(
-    more_targets: Annotated[
-        list[str] | None, typer.Argument(metavar="[COLUMN]...", help="Further --target-columns.", show_default=False)
-    ] = None,
-    dataset: Annotated[str, typer.Option(help=f"One of {', '.join(DATASETS)}.")] = "sample",
-    root: Root = None,
-    csv: Annotated[str | None, typer.Option(help="Your own table, in place of --dataset: CSV, .gz, or SDF.")] = None,
-    smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
-    target_columns: Annotated[list[str] | None, typer.Option(help="Columns of --csv to predict.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
-    task: Annotated[
-        Literal["regression", "classification"] | None, typer.Option(help="Of --csv; by default found in its labels.")
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="That chooses the epoch: mae, rmse or r2; rocauc, prauc, accuracy or logloss; of several classes also "
-            "multiclass-accuracy or multiclass-logloss."
-        ),
-    ] = None,
-    loss: Annotated[
-        Literal["l1", "mse"] | None,
-        typer.Option(help="Of a regression on --csv; by default mse for the metrics rmse and r2, otherwise l1."),
-    ] = None,
-    target_weights: Annotated[
-        str | None, typer.Option(help="What each of --target-columns counts in the loss, such as 1,2,0.5.")
-    ] = None,
-    split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
-    split_column: SplitColumn = None,
-    split_sizes: SplitSizes = None,
-    strip_salts: Annotated[
-        bool, typer.Option("--strip-salts", help="Read the largest organic part of each molecule of --csv alone.")
-    ] = False,
-    balance: Balance = False,
-    ensemble: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help=f"Networks to train on --csv; by default {NETWORKS} of the recipe foundation, one of others."
-        ),
-    ] = None,
-    folds: Annotated[
-        int | None, typer.Option(min=2, help="Train on --csv once per fold: every molecule is tested once.")
-    ] = None,
-    baseline: Annotated[
-        bool, typer.Option("--baseline/--no-baseline", help="Score a random forest on the same split of --csv too.")
-    ] = True,
-    blend: Annotated[
-        bool,
-        typer.Option("--blend/--no-blend", help="Let the forest take part in predictions, as far as validation says."),
-    ] = True,
+@dataclass(frozen=True)
+class RunOptions:
+    """What is trained, from what, and where it is written."""
+
+    dataset: Annotated[str, Option(f"One of {', '.join(DATASETS)}.")] = "sample"
+    csv: Annotated[str | None, Option("Your own table, in place of --dataset: CSV, .gz, or SDF.")] = None
     recipe: Annotated[
         str | None,
-        typer.Option(
-            help=f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run; "
-            "by default foundation for --csv without --norm, otherwise slim.",
-            show_default=False,
+        Option(
+            f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run; "
+            "by default foundation for --csv without --norm, otherwise slim."
         ),
-    ] = None,
-    norm: Annotated[str | None, typer.Option(help=f"{', '.join(NORMS)}; by default the recipe's.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default the recipe's.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Molecules per update; by default the recipe's.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the recipe's.")] = None,
-    optimizer: Annotated[str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; by default the recipe's.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Of weight matrices; by default the recipe's.")] = None,
-    dropout: Annotated[float | None, typer.Option(help="Of each sublayer's output; by default the recipe's.")] = None,
-    attention_dropout: Annotated[float | None, typer.Option(help="By default the recipe's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
-    patience: Annotated[int | None, typer.Option(help="Epochs without improvement before the end; 0: never.")] = None,
+    ] = None
+    norm: Annotated[str | None, Option(f"{', '.join(NORMS)}; by default the recipe's.")] = None
+    out: Annotated[Path | None, Option("Run folder to write; by default runs/DATASET-NORM-SEED.")] = None
+    resume: Annotated[bool, Option("Go on from the last completed epoch of --out.")] = False
+    start: Annotated[
+        str | None, Option("Model to fine-tune under a fresh head; it sets architecture and norm.", "from")
+    ] = None
+    freeze: Annotated[int, Option("First layers of --from that keep their weights.")] = 0
+
+    @property
+    def found_recipe(self) -> str:
+        """The name of the recipe."""
+        if self.recipe is not None:
+            return self.recipe
+        return "slim" if self.csv is None or self.norm is not None else "foundation"
+
+    def folder(self, config: Config) -> Path:
+        """The run folder."""
+        name = f"{Path(self.csv or self.dataset).name}-{config.model.norm}-{config.train.seed}"
+        return self.out or Path("runs") / name
+
+
+@dataclass(frozen=True)
+class EnsembleOptions:
+    """Which models are trained on a table, and which of them predict together."""
+
+    ensemble: Annotated[
+        int | None,
+        Option(f"Networks to train on --csv, one per fold; by default {NETWORKS}."),
+    ] = None
+    baseline: Annotated[bool, Option("Let a random forest take part in the model of --csv.")] = True
+    blend: Annotated[bool, Option("Let other members than networks take part in the model of --csv.")] = True
+    quick: Annotated[bool, Option("Stop after the kernel machine of a table model: seconds, not minutes.")] = False
+
+    def __post_init__(self) -> None:
+        if self.ensemble is not None and self.ensemble < 1:
+            raise InputError(f"--ensemble {self.ensemble}: there is at least 1 network")
+
+
+OF_TABLES = FieldsOf(TableOptions)
+OF_RECIPES = FieldsOf(TrainConfig, default="the recipe's")
+DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), default="the recipe's")
+
+
+@expanded
+def train(
+    *,
+    run: RunOptions,
+    root: Root = None,
+    table: Annotated[dict[str, Any], OF_TABLES],
+    task: AskedTask = None,
+    ensemble: EnsembleOptions,
+    optimisation: Annotated[dict[str, Any], OF_RECIPES],
+    dropouts: Annotated[dict[str, Any], DROPOUTS],
     settings: Settings = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
-    out: Annotated[Path | None, typer.Option(help="Run folder to write; by default runs/DATASET-NORM-SEED.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
-    start: Annotated[
-        str | None, typer.Option("--from", help="Model to fine-tune under a fresh head; it sets architecture and norm.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Stop after the kernel machine of a table model: seconds, not minutes.")
-    ] = False,
-    freeze: Annotated[int, typer.Option(help="First layers of --from that keep their weights.")] = 0,
 ) -> None:
     """Train a Graphormer and score its best checkpoint on the test molecules.
 
@@ -122,124 +107,87 @@ def train(
 
     Example: graphormer-sepnorm train --dataset zinc-subset --epochs 50 --set train.warmup=0.05 --out runs/zinc
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.chem.features import FOR_TABLES, without_salts
-        from graphormer_sepnorm.recipes import dataset_config, find_recipe, task_config
-        from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.system.torchrun import rank
-        from graphormer_sepnorm.table_model.train import train_stack
-        from graphormer_sepnorm.tables.labels import TableOptions, read_weights, read_whole, table_task, task_of_table
-        from graphormer_sepnorm.tables.prepared_table import TABLE
-        from graphormer_sepnorm.tables.splits import Sizes, read_sizes
-        from graphormer_sepnorm.training.experiment import train_run
-        from graphormer_sepnorm.training.finetune import starting_from
-        from graphormer_sepnorm.training.own_table import Plan, train_folds, train_table
-        from graphormer_sepnorm.training.settings import in_precision, with_settings
-
-    compute = choose(device)
-    if recipe is None:
-        recipe = "slim" if csv is None or norm is not None else "foundation"
-    found = find_recipe(recipe)
-    optimisation = {
-        "epochs": epochs,
-        "min_updates": None if epochs is None else 0,
-        "batch_size": batch_size,
-        "lr": lr,
-        "optimizer": optimizer,
-        "weight_decay": weight_decay,
-        "seed": seed,
-        "patience": patience,
-    }
-    train_config = in_precision(with_given(found.train, optimisation), precision)
-    if csv is None:
-        if more_targets:
-            raise InputError(f"unexpected argument {more_targets[0]!r}: only columns of --csv are named without option")
-        of_tables = (
-            target_columns,
-            smiles_column,
-            delimiter,
-            split_column,
-            split_sizes,
-            task,
-            metric,
-            target_weights,
-            loss,
-            strip_salts,
-            balance,
-            ensemble,
-            folds,
-            not baseline,
-            not blend,
-            quick,
-        )
-        if any(of_tables) or split != "scaffold":
-            raise InputError(
-                "--target-columns, --smiles-column, --delimiter, --task, --metric, --loss, --target-weights, --split, "
-                "--split-column, --split-sizes, --strip-salts, --balance, --ensemble, --folds, --no-baseline, "
-                "--no-blend and --quick belong to --csv FILE"
-            )
-        config = dataset_config(dataset, train_config, norm, found.architecture)
+    compute, started = choose(device), time.perf_counter()
+    recipe = find_recipe(run.found_recipe)
+    if "epochs" in optimisation:
+        optimisation.setdefault("min_updates", 0)
+    train_config = in_precision(replace(recipe.train, **optimisation), precision)
+    content, options = None, None
+    if run.csv is None:
+        refuse_options_of_tables(table, task, ensemble)
+        config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
-        if dataset != "sample":
+        if run.dataset != "sample":
             raise InputError("--dataset and --csv exclude each other")
-        targets = (*(target_columns or ()), *(more_targets or ()))
-        sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
-        content = read_whole(csv, smiles_column, delimiter)
-        guess = task_of_table(content, targets, task)
-        if guess.sentence and rank() == 0:
-            print(guess.sentence, file=sys.stderr)
-        if loss is not None and "loss" not in OPTIONS[guess.kind]:
-            raise InputError("--loss is for --task regression: a classification has its own")
-        division = (split, split_column, sizes, balance, train_config.seed)
-        loss = loss or TASKS[guess.kind].usual_loss(metric)
-        asked = (guess.classes, metric, loss, read_weights(target_weights))
-        table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, *asked, folds or 0)
-        stripped = without_salts(FOR_TABLES)
-        featurizer = stripped if strip_salts else FOR_TABLES
-        config = task_config(TABLE, featurizer, table_task(table), train_config, norm, found.architecture)
-    start = start or config.train.start_from
-    if start is not None:
-        if norm is not None:
-            raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
-        config = starting_from(config, start, freeze)
-    elif freeze:
-        raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
-    dropouts = {"dropout": dropout, "attention_dropout": attention_dropout}
-    config = replace(config, model=with_given(config.model, dropouts))
-    config = with_settings(config, settings or ())
-    folder = out or Path("runs") / f"{Path(csv or dataset).name}-{config.model.norm}-{config.train.seed}"
-    started = time.perf_counter()
+        content = read_whole(run.csv, table.get("smiles_column"), table.get("delimiter"))
+        options = options_of_table(run.csv, content, table, task, train_config.seed)
+        task_asked = table_task(options)
+        config = task_config(TABLE, options.featurizer, task_asked, train_config, run.norm, recipe.architecture)
+    config = started_from(config, run)
+    config = with_settings(replace(config, model=replace(config.model, **dropouts)), settings or ())
     with computing(compute):
-        if csv is None:
-            result = train_run(config, folder, root, resume)
+        if options is None:
+            result = train_run(config, run.folder(config), root, run.resume)
         else:
-            table = replace(table, seed=config.train.seed)
-            stacked = recipe == "foundation" and ensemble != 1 and without_salts(config.featurizer) == stripped
-            if quick and not stacked:
-                raise InputError("--quick is for a table model: leave --recipe, --norm, --from and --ensemble out")
-            if stacked and config.train.patience:
-                raise InputError("--patience is for one network: those of a table model train to their last epoch")
-            plan = Plan(ensemble or (NETWORKS if stacked else 1), baseline, blend, resume)
-            train_one = partial(train_stack, quick=quick) if stacked else None
-            train_all = train_table if folds is None else train_folds
-            result = train_all(table, config, folder, plan, content, train_one)
-            if result["skipped"]:
-                print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
-            if result["duplicates"]:
-                print(
-                    f"{result['duplicates']} molecules stand in several rows, {result['conflicting']} of them with "
-                    "labels that contradict each other: duplicates.csv in the run folder names them",
-                    file=sys.stderr,
-                )
+            result = train_on_table(config, run, options, ensemble, content)
     for line in left_out_lines(result):
         print(line, file=sys.stderr)
     score = f"{result['metric']} {result['value']:.4f}{beside(result)}"
-    print(f"{folder}: test {score}, {time.perf_counter() - started:.0f} s")
+    print(f"{run.folder(config)}: test {score}, {time.perf_counter() - started:.0f} s")
     print(json.dumps(result))
 
 
+def refuse_options_of_tables(table: dict[str, Any], task: str | None, ensemble: EnsembleOptions) -> None:
+    """Raises InputError if an option is given that does nothing without a table."""
+    names = [each.name for each in OF_TABLES.declared() if each.field in table]
+    names += [each.name for each in declared(EnsembleOptions) if getattr(ensemble, each.field) != each.default]
+    if task is not None or names:
+        shown = ", ".join(["--task"] * (task is not None) + names)
+        raise InputError(f"{shown}: options of a table belong to --csv FILE")
+
+
+def started_from(config: Config, run: RunOptions) -> Config:
+    """The config that starts from the weights that the recipe or --from names; raises InputError as ``starting_from``.
+
+    Raises InputError also for a norm, which is that of the weights, and for frozen layers without weights.
+    """
+    start = run.start or config.train.start_from
+    if start is None:
+        if run.freeze:
+            raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")
+        return config
+    if run.norm is not None:
+        raise InputError(f"the norm is that of {start}, from which training starts: leave --norm out")
+    return starting_from(config, start, run.freeze)
+
+
+def train_on_table(
+    config: Config, run: RunOptions, options: TableOptions, asked: EnsembleOptions, content: WholeTable | None
+) -> dict:
+    """Trains on a table, and says what became of its rows; arguments and result as ``train_table``."""
+    options = replace(options, seed=config.train.seed)
+    if config.train.patience:
+        raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
+    plan = Plan(asked.ensemble or NETWORKS, asked.baseline, asked.blend, asked.quick, run.resume)
+    result = (train_folds if options.folds else train_table)(options, config, run.folder(config), plan, content)
+    if result["skipped"]:
+        print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
+    if result["duplicates"]:
+        print(
+            f"{result['duplicates']} molecules stand in several rows, {result['conflicting']} of them with "
+            "labels that contradict each other: duplicates.csv in the run folder names them",
+            file=sys.stderr,
+        )
+    return result
+
+
 def left_out_lines(result: dict) -> Iterator[str]:
-    """Sentences on what the test scores do not count."""
+    """Sentences on what the predictions and the test scores do not count."""
+    for member, reason in result.get("left_out_members", {}).items():
+        yield f"the {member} takes no part in the model: {reason}"
+    for target, facts in result.get("targets", {}).items():
+        if "warning" in facts:
+            yield f"{target}: {facts['warning']}"
     for target, reason in result.get("left_out", {}).items():
         yield f"{target} is left out of the test {result['metric']}: {reason}"
     censored = {target: count for target, count in result.get("censored", {}).items() if count}

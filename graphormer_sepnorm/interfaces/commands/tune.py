@@ -1,105 +1,110 @@
 """``graphormer-sepnorm tune``."""
 
 import json
-import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 import typer
 
-from graphormer_sepnorm.dataset import SplitName
+from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import (
-    Balance,
-    Device,
-    Settings,
-    SplitColumn,
-    SplitSizes,
-    TrainingPrecision,
-    with_given,
-)
-from graphormer_sepnorm.recipes import RECIPES
-from graphormer_sepnorm.system.signals import leaving_at_once
+from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
+from graphormer_sepnorm.interfaces.commands.options import AskedTask, Device, Settings, TrainingPrecision
+from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
+from graphormer_sepnorm.options import Option
+from graphormer_sepnorm.recipes import RECIPES, Recipe, find_recipe, task_config
+from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.labels import read_whole, table_task
+from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.training.settings import in_precision, with_settings
 
 
+@dataclass(frozen=True)
+class SearchOptions:
+    """How far a search goes, and what it starts from."""
+
+    trials: Annotated[int, Option("Recipes to try; the first is --recipe itself.")] = 50
+    processes: Annotated[int, Option("Trials at the same time; they share cores and GPU.")] = 1
+    time_limit: Annotated[float | None, Option("Minutes after which running trials are given up.")] = None
+    recipe: Annotated[str, Option(f"What to start from: {', '.join(RECIPES)}, shipped weights, or a config.json.")] = (
+        "slim"
+    )
+    compare: Annotated[bool, Option("At the end, score best and --recipe on the test molecules.")] = True
+    resume: Annotated[bool, Option("Go on with the search in --out.")] = False
+
+    def __post_init__(self) -> None:
+        if self.trials < 1 or self.processes < 1:
+            raise InputError(f"--trials {self.trials} and --processes {self.processes} are at least 1")
+
+    def find_recipe(self) -> Recipe:
+        """The recipe; raises InputError for one whose weights have a shape."""
+        found = find_recipe(self.recipe)
+        if found.train.start_from is not None:
+            raise InputError(
+                f"--recipe {self.recipe} starts from trained weights of a given shape: search around another"
+            )
+        return found
+
+
+OF_TABLES = FieldsOf(TableOptions, without=("folds",))
+OF_RECIPES = FieldsOf(TrainConfig, default="the recipe's")
+
+
+@expanded
 def tune(
+    *,
     csv: Annotated[str, typer.Option(help="Your table: CSV, .gz, or SDF.")],
-    target_columns: Annotated[list[str], typer.Option(help="Columns of --csv to predict.")],
     out: Annotated[Path, typer.Option(help="Folder of the search.")],
-    more_targets: Annotated[
-        list[str] | None, typer.Argument(metavar="[COLUMN]...", help="Further --target-columns.", show_default=False)
-    ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Recipes to try; the first is --recipe itself.")] = 50,
-    processes: Annotated[int, typer.Option(min=1, help="Trials at the same time; they share cores and GPU.")] = 1,
-    time_limit: Annotated[
-        float | None, typer.Option(min=0, metavar="MINUTES", help="After which running trials are given up.")
-    ] = None,
-    smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
-    task: Annotated[
-        Literal["regression", "classification"] | None, typer.Option(help="Of --csv; by default found in its labels.")
-    ] = None,
-    split: Annotated[SplitName, typer.Option(help="How --csv is split.")] = "scaffold",
-    split_column: SplitColumn = None,
-    split_sizes: SplitSizes = None,
-    balance: Balance = False,
-    recipe: Annotated[
-        str, typer.Option(help=f"What to start from: {', '.join(RECIPES)}, shipped weights, or a config.json.")
-    ] = "slim",
-    epochs: Annotated[int | None, typer.Option(help="Of a trial; by default the recipe's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of what is drawn, of the split and of each training.")] = None,
+    search: SearchOptions,
+    table: Annotated[dict[str, Any], OF_TABLES],
+    task: AskedTask = None,
+    optimisation: Annotated[dict[str, Any], OF_RECIPES],
     settings: Settings = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
-    compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="At the end, score best and --recipe on the test molecules.")
-    ] = True,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the search in --out.")] = False,
 ) -> None:
     """Search for a recipe that suits your table, and say whether it is better than the one it started from.
 
-    Trials are judged and pruned by the validation molecules alone. The folder holds best.json, a recipe for
+    Trials are judged and pruned by the validation molecules only. The folder holds best.json, a recipe for
     train --recipe; study.db, of Optuna; trials.csv; history.png and importance.png; and best and recipe, the two runs
-    that are compared. A field that --set names is not searched.
+    that are compared. A field that an option or --set names is not searched.
 
     Example: graphormer-sepnorm tune --csv mols.csv --target-columns y --trials 50 --out study
     """
-    with leaving_at_once():
-        from graphormer_sepnorm.chem.features import FOR_TABLES
-        from graphormer_sepnorm.recipes import find_recipe, task_config
-
-        try:
-            from graphormer_sepnorm.search.search_space import fixed_by
-            from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
-        except ModuleNotFoundError as error:
-            raise InputError(f"a search needs {error.name}: pip install 'graphormer_sepnorm[tune]'") from None
-        from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.tables.labels import TableOptions, read_whole, table_task, task_of_table
-        from graphormer_sepnorm.tables.prepared_table import TABLE
-        from graphormer_sepnorm.tables.splits import Sizes, read_sizes
-        from graphormer_sepnorm.training.settings import in_precision, with_settings
-
-    compute = choose(device)
-    found = find_recipe(recipe)
-    if found.train.start_from is not None:
-        raise InputError(f"--recipe {recipe} starts from trained weights of a given shape: search around another")
-    train = in_precision(with_given(found.train, {"epochs": epochs, "seed": seed}), precision)
-    targets = (*target_columns, *(more_targets or ()))
-    sizes = Sizes() if split_sizes is None else read_sizes(split_sizes)
-    division = (split, split_column, sizes, balance, train.seed)
-    content = read_whole(csv, smiles_column, delimiter)
-    guess = task_of_table(content, targets, task)
-    if guess.sentence:
-        print(guess.sentence, file=sys.stderr)
-    table = TableOptions(csv, targets, guess.kind, smiles_column, delimiter, *division, guess.classes)
-    config = task_config(TABLE, FOR_TABLES, table_task(table), train, architecture=found.architecture)
+    compute, recipe = choose(device), search.find_recipe()
+    train = in_precision(replace(recipe.train, **optimisation), precision)
+    content = read_whole(csv, table.get("smiles_column"), table.get("delimiter"))
+    options = options_of_table(csv, content, table, task, train.seed)
+    config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)
     config = with_settings(config, settings or ())
-    table = replace(table, seed=config.train.seed)
-    limits = SearchLimits(trials, processes, None if time_limit is None else 60 * time_limit)
+    options = replace(options, seed=config.train.seed)
     with computing(compute):
-        fixed = fixed_by(settings or ())
-        result = tune(table, config, out, limits, fixed=fixed, resume=resume, compare=compare, content=content)
-    if compare:
-        print(verdict(result, recipe))
+        result = run_search(search, options, config, out, (*optimisation, *(settings or ())), content)
     print(json.dumps(result))
+
+
+def run_search(
+    search: SearchOptions, options: TableOptions, config: Config, out: Path, given: tuple[str, ...], content: WholeTable
+) -> dict:
+    """Searches, and says what came of it; ``given`` has fields of ``TrainConfig`` and settings that are not searched.
+
+    Raises:
+        InputError: as ``tune``, or Optuna is not installed.
+    """
+    try:
+        from graphormer_sepnorm.search.search_space import fixed_by
+        from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
+    except ModuleNotFoundError as error:
+        raise InputError(f"a search needs {error.name}: pip install 'graphormer_sepnorm[tune]'") from None
+    seconds = None if search.time_limit is None else 60 * search.time_limit
+    limits = SearchLimits(search.trials, search.processes, seconds)
+    fixed = fixed_by([name if "=" in name else f"train.{name}" for name in given])
+    result = tune(
+        options, config, out, limits, fixed=fixed, resume=search.resume, compare=search.compare, content=content
+    )
+    if search.compare:
+        print(verdict(result, search.recipe))
+    return result

@@ -14,6 +14,7 @@ from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.schemas import JobStatus, RowPrediction
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats import DELIMITERS
+from graphormer_sepnorm.tables.formats.table import places_of_column
 
 MOST_SHOWN_OF_NAME = 100
 NO_TABLE = HTTPException(404, "there is no such table: it was never here, or it is no longer kept")
@@ -74,9 +75,9 @@ def as_table(smiles: list[str]) -> bytes:
 
 
 def kind_of_text(text: str) -> str:
-    """What a pasted text is: a CSV if its first line names a column smiles among others, else SMILES and names."""
+    """What a pasted text is: a CSV if its first line has a column of molecules and others, else SMILES and names."""
     first = text.lstrip("\ufeff").split("\n", 1)[0].strip().lower()
-    is_table = any("smiles" in [name.strip(' "') for name in first.split(mark)] for mark in DELIMITERS if mark in first)
+    is_table = any(places_of_column(first.split(mark), None) for mark in DELIMITERS if mark in first)
     return ".csv" if is_table else ".smi"
 
 

@@ -31,7 +31,7 @@ class Member(Protocol):
             setting: all else that a member may need.
 
         Raises:
-            InputError: the molecules cannot be learnt from by this kind of member.
+            CannotLearn: the molecules cannot be learnt from by this kind of member.
         """
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
@@ -82,7 +82,7 @@ class Fitted:
 
     Attributes:
         member: fitted as it will predict others.
-        out_of_fold: float64 [M, T].
+        out_of_fold: float64 [M, T]; NaN for a molecule that no fold predicts.
     """
 
     member: Member

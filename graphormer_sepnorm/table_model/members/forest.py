@@ -8,15 +8,15 @@ from typing import Literal
 import numpy as np
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.inference.forest import Forest, forest_arrays, forest_features, load_forest, save_forest
 from graphormer_sepnorm.inference.predict import Output
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.folder import FOREST
 from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.forest import Forest, forest_arrays, forest_features, load_forest, save_forest
+from graphormer_sepnorm.table_model.growing import TREES, fit_forest, table_features
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
-from graphormer_sepnorm.training.baseline import TREES, fit_forest, table_features
 
 TREES_PER_FOLD = 100
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
+from graphormer_sepnorm.chem.features import without_salts
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Output, load_embedder
@@ -21,10 +22,10 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.machines import Machines, fit_machines, take
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
-from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference
+from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference, shipped_body
 
 KERNEL = "kernel.safetensors"
 BODY_FILE = "body.safetensors"
@@ -48,16 +49,21 @@ class KernelMember:
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``; raises InputError for more than ``MOST_ROWS`` molecules."""
+        """As ``Member.fit``; at most ``MOST_ROWS`` molecules, with networks that read what the body reads."""
         if len(molecules) > MOST_ROWS:
-            raise InputError(f"the kernel compares all molecules with each other: {MOST_ROWS:,} at most")
+            raise CannotLearn(f"the kernel compares all molecules with each other: {MOST_ROWS:,} at most")
+        own, theirs = shipped_body().embedder.featurizer, setting.config.featurizer
+        if without_salts(own) != without_salts(theirs):
+            raise CannotLearn(f"the body of the kernel reads {own!r} features, the networks read {theirs!r} features")
         reference = Reference.of(molecules)
         similarities = molecules.of(reference.similarities)
-        decisions = np.empty_like(labels.y)
+        decisions = np.full_like(labels.y, np.nan)
         for learnt, predicted in folds.parts():
             machines = fit_machines(take(similarities, learnt, learnt), labels.take(learnt))
             decisions[predicted] = machines(take(similarities, predicted, learnt))
-        calibration = fit_calibration(labels.y, expit(decisions)) if labels.is_classification else None
+        calibration, rows = None, folds.predicted
+        if labels.is_classification:
+            calibration = fit_calibration(labels.y[rows], expit(decisions[rows]))
         member = cls(reference, fit_machines(similarities, labels), calibration)
         return Fitted(member, member.finished(decisions))
 

@@ -1,4 +1,4 @@
-"""Networks that are fine-tuned on a table, one per fold: each learns from the other folds, and all predict together.
+"""Networks that are trained on a table, one per fold: each learns from the other folds, and all predict together.
 
 No molecule is set aside to choose an epoch: the last one counts.
 
@@ -25,7 +25,7 @@ from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
@@ -59,16 +59,16 @@ class NetworksMember:
         """As ``Member.fit``. Each network trains in a run folder of its own and goes on there if it is to resume.
 
         Raises:
-            InputError: as ``Trainer``, or weights of molecules, which networks cannot learn by.
+            CannotLearn: as ``Trainer``, or weights of molecules, which networks cannot learn by.
+            InputError: training fails, or what is in the run folder is that of other networks.
         """
         if labels.weight is not None:
-            raise InputError("networks learn from all molecules alike: they know no weights of molecules")
+            raise CannotLearn("networks learn from all molecules alike: they know no weights of molecules")
         data = prepared(molecules, labels, setting.config)
-        out_of_fold = np.empty_like(labels.y)
+        out_of_fold = np.full_like(labels.y, np.nan)
         with tempfile.TemporaryDirectory() as elsewhere:
             whole = RunFolder(setting.folder or Path(elsewhere))
             parts, found = Parts("model", len(folds)), []
-            whole.check_parts(parts)
             if distributed.rank() == 0:
                 whole.begin_parts(parts)
             for number, (learnt, predicted) in enumerate(folds.parts()):
@@ -137,8 +137,12 @@ def of_fold(config: Config, labels: Labels, number: int) -> Config:
 
 def train(run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting) -> None:
     """Trains a network to its last epoch in a run folder; ``val`` is for the curves only."""
+    try:
+        trainer = LastEpochTrainer(config, learnt, val, setting.verbose)
+    except InputError as error:
+        raise CannotLearn(str(error)) from None
     with training_alone(run, setting.resume):
-        recorder = RunWriter(LastEpochTrainer(config, learnt, val, setting.verbose), run, setting.verbose)
+        recorder = RunWriter(trainer, run, setting.verbose)
         if setting.resume:
             recorder.resume()
         recorder.train()

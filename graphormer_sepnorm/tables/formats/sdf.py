@@ -7,15 +7,12 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from rdkit import Chem
-
-from graphormer_sepnorm.chem.smiles import MAX_ATOMS, check_size, one_molecule, too_large
+from graphormer_sepnorm.chem.smiles import END_OF_STRUCTURE, smiles_of_block
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import text
 from graphormer_sepnorm.tables.formats.table import Row, Table, free_name
 
 NAME = re.compile(r">[^<]*<(.*)>[^>]*")  # of a data item; it may have < and > in it
-END_OF_STRUCTURE = "M  END"
 
 
 def read_sdf(lines: Iterator[str], again: Iterator[str], source: str) -> Table:
@@ -78,40 +75,3 @@ def sdf_row(record: list[str], names: list[str]) -> Row:
         error = str(problem)
     title = record[0].strip() if record else ""
     return Row([smiles, title, *(items.get(name, "") for name in names)], smiles, error)
-
-
-def smiles_of_block(lines: list[str]) -> str:
-    """The SMILES of a molfile, unsanitized if need be; raises InputError if there is none, or it is too large.
-
-    Characters beyond ASCII, which it can have in its title and its comment alone, do not reach RDKit.
-    """
-    block = "\n".join(lines).encode("ascii", "replace").decode()
-    atoms = num_heavy_atoms(lines)
-    if atoms > MAX_ATOMS:
-        raise InputError(too_large(atoms))
-    with one_molecule():
-        if atoms and (unsanitized := Chem.MolFromMolBlock(block, sanitize=False)) is not None:
-            check_size(unsanitized)
-        mol = Chem.MolFromMolBlock(block)
-        if mol is None:
-            mol = Chem.MolFromMolBlock(block, sanitize=False)
-        smiles = "" if mol is None else Chem.MolToSmiles(mol)
-    if mol is None:
-        raise InputError("the record has no readable structure")
-    return smiles
-
-
-def num_heavy_atoms(lines: list[str]) -> int:
-    """The atoms of a V3000 molfile but for hydrogens, counted in its text; 0 for V2000, which has at most 999 atoms.
-
-    RDKit takes a time that grows with their square to read many.
-    """
-    count, inside = 0, False
-    for line in lines:
-        if line.startswith("M  V30"):
-            fields = line.split(None, 5)[2:]
-            if fields[1:2] == ["ATOM"]:
-                inside = fields[0] == "BEGIN"
-            else:
-                count += inside and fields[1:2] not in (["H"], ["D"], ["T"])
-    return count

@@ -1,6 +1,7 @@
 """Rows of molecules, and the columns that they come in."""
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,6 +9,11 @@ from datetime import datetime
 from graphormer_sepnorm.errors import InputError
 
 MOST_SHOWN = 20
+# Names of the column of molecules, the surest first. Capitals, spaces and signs between words do not matter.
+STRUCTURE_COLUMNS = (
+    "smiles", "canonicalsmiles", "isomericsmiles", "smilesparent", "parentsmiles", "structure", "smi", "inchi",
+    "standardinchi", "molblock", "molfile",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -123,10 +129,17 @@ def without_last_blanks(records: Iterable[list[str]]) -> Iterator[list[str]]:
 
 
 def places_of_column(columns: list[str], name: str | None) -> list[int]:
-    """The places of the columns ``name``, by default of those named smiles, in capitals or not."""
-    if name is None:
-        return [place for place, column in enumerate(columns) if column.strip().lower() == "smiles"]
-    return [place for place, column in enumerate(columns) if column == name]
+    """The places of the columns ``name``, by default of those of the first name in ``STRUCTURE_COLUMNS`` that is there.
+
+    If none of these names is there, those that have the word smiles in their name.
+    """
+    if name is not None:
+        return [place for place, column in enumerate(columns) if column == name]
+    plain = [re.sub("[ _.-]", "", column.strip().lower()) for column in columns]
+    known = next((known for known in STRUCTURE_COLUMNS if known in plain), None)
+    if known is not None:
+        return [place for place, column in enumerate(plain) if column == known]
+    return [place for place, column in enumerate(plain) if "smiles" in column and column.isalnum()]
 
 
 def find_column(columns: list[str], name: str | None, source: str, or_delimiter: bool = False) -> int:

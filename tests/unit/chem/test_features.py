@@ -12,7 +12,9 @@ from graphormer_sepnorm.chem.features import (
     FEATURIZERS,
     ZINC_ATOM_TYPES,
     Featurizer,
+    as_written,
     looked_at,
+    prepared,
     read_graphs,
     read_molecules,
     without_salts,
@@ -20,7 +22,7 @@ from graphormer_sepnorm.chem.features import (
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.labels import structures_or_errors
+from graphormer_sepnorm.tables.structures import Structure, read_structures
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
 DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
@@ -155,12 +157,12 @@ def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_k
     smiles = ["c1ccccc1C", "C(", "CCO"]
     error = read_molecules(featurizer, smiles).errors[1]
     expected = [
-        ("c1ccccc1", "YXFVVABEGXRONW-UHFFFAOYSA-N", ""),
-        ("", "", error),
-        ("", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", ""),
+        Structure("c1ccccc1C", "c1ccccc1", "YXFVVABEGXRONW-UHFFFAOYSA-N", "YXFVVABEGXRONW-UHFFFAOYSA"),
+        error,
+        Structure("CCO", "", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", "LFQSCWFLJHTTHZ-UHFFFAOYSA"),
     ]
     monkeypatch.setattr(Chem, "MolFromSmiles", parsing)
-    assert structures_or_errors(featurizer, smiles) == expected
+    assert read_structures(featurizer, smiles) == expected
     assert [text for text in parsed if text != "C("] == ["c1ccccc1C", "CCO"]
 
 
@@ -183,7 +185,7 @@ def test_molecules_know_what_was_read_also_in_another_process():
 @pytest.mark.parametrize("featurizer", ["zinc", "ogb", "mol"])
 def test_without_salts_the_largest_part_is_read_as_if_it_were_alone(featurizer):
     name = without_salts(featurizer)
-    assert without_salts(name) == name and not FEATURIZERS[featurizer].strips_salts
+    assert without_salts(name) == name and not FEATURIZERS[featurizer].preparation
     found, alone = (
         FEATURIZERS[name].graph("[Na+].C[C@H](N)C(=O)[O-].O"),
         FEATURIZERS[featurizer].graph("C[C@H](N)C(=O)[O-]"),
@@ -198,3 +200,26 @@ def test_what_is_read_in_place_of_a_salt_is_its_largest_part():
     assert looked_at("ogb", salts) == salts
     assert looked_at("ogb-without-salts", salts) == ["CC(=O)[O-]", "C(.", "CCO", None]
     assert read_molecules("ogb-without-salts", salts).smiles == ["CC(=O)[O-]", "C(.", "CCO", None]
+
+
+def test_a_prepared_molecule_is_read_as_its_parent_wherever_it_is_read():
+    smiles = ["CC(=O)[O-].[Na+]", "CC(=O)O", "C(", "O=c1cccc[nH]1", "Oc1ccccn1"]
+    assert looked_at("mol-standardized", smiles) == ["CC(=O)O", "CC(=O)O", "C(", "O=c1cccc[nH]1", "Oc1ccccn1"]
+    found = read_molecules("mol-tautomer", smiles)
+    assert found.smiles == ["CC(=O)O", "CC(=O)O", "C(", "O=c1cccc[nH]1", "O=c1cccc[nH]1"]
+    assert found.errors[2] and list(found.rows) == [0, 1, 3, 4]
+    graphs = read_graphs("mol-tautomer", [*smiles[:2], *smiles[3:]])
+    np.testing.assert_array_equal(found.graphs.x, graphs.x)
+
+
+def test_names_of_featurizers_say_how_molecules_are_prepared():
+    assert prepared("mol", "standardized") == prepared("mol-without-salts", "standardized") == "mol-standardized"
+    assert as_written("ogb-tautomer") == prepared("ogb-tautomer", "") == "ogb"
+    assert without_salts("mol-tautomer") == "mol-tautomer"
+
+
+def test_molecules_inchis_and_molfiles_are_read_as_their_smiles():
+    mol = Chem.MolFromSmiles("OC[C@H](N)C")
+    found = read_molecules("mol", [mol, Chem.MolToInchi(mol), Chem.MolToMolBlock(mol)])
+    assert found.errors == ["", "", ""] and set(found.smiles) == {"C[C@@H](N)CO"}
+    np.testing.assert_array_equal(found.graphs.x, read_molecules("mol", ["C[C@@H](N)CO"] * 3).graphs.x)

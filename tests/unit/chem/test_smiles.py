@@ -5,7 +5,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem import smiles
 from graphormer_sepnorm.chem.properties import penalized_logp
-from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, largest_fragment, read_smiles, strip_salts
+from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, largest_fragment, read_smiles
 from graphormer_sepnorm.errors import InputError
 
 ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
@@ -122,13 +122,33 @@ def test_a_cxsmiles_extension_is_read_by_rdkit():
         ("Cl.C[C@H](N)C(=O)O.O", "C[C@H](N)C(=O)O"),
         ("C.[Pt]", "C"),
         ("[Na+].[Cl-]", "[Cl-]"),
-        ("OCC", "OCC"),
-        ("C(.", "C(."),
+        ("OCC", "CCO"),
         ("C1.C1", "CC"),
     ],
 )
-def test_salts_are_stripped(smiles, left):
-    assert strip_salts(smiles) == left
+def test_the_largest_part_is_left(smiles, left):
+    assert Chem.MolToSmiles(largest_fragment(read_smiles(smiles))) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("InChI=1S/nonsense", "'InChI=1S/nonsense' is not a valid InChI."),
+        ("InChI=" + "C" * 20_000, "The InChI has 20,006 characters"),
+        ("\n\n\nM  END", "the record has no readable structure"),
+        ("M  END" + " " * 1_000_000, "The molfile has 1,000,006 characters"),
+    ],
+)
+def test_an_inchi_or_a_molfile_that_cannot_be_read_is_explained(text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        read_smiles(text)
+
+
+def test_a_molecule_of_rdkit_is_read_as_its_smiles():
+    drawn = Chem.AddHs(Chem.MolFromSmiles("[CH3:7]O"))
+    assert Chem.MolToSmiles(read_smiles(drawn)) == "CO"
+    with pytest.raises(InputError, match="The SMILES is empty"):
+        read_smiles(Chem.Mol())
 
 
 def test_the_largest_fragment_of_one_is_itself():

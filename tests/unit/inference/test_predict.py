@@ -1,21 +1,14 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
-from rdkit import Chem
-from scipy.special import expit, logit
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
-from graphormer_sepnorm.inference.forest import forest_features
-from graphormer_sepnorm.inference.predict import Comparer, Embedder, Predictor, compute_chunks, load_predictor
-from graphormer_sepnorm.inference.trust import Calibration, Trust, fit_domain
+from graphormer_sepnorm.inference.predict import Embedder, Predictor, compute_chunks, load_predictor
 from graphormer_sepnorm.system import workers
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks
-from graphormer_sepnorm.training.baseline import fit_forest
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny, tiny_model
 
@@ -135,86 +128,3 @@ def test_classification_gives_probabilities():
     model, config = tiny_model(kind="classification", targets=("a", "b"))
     values, _ = predict_all(model, config, ["CCO", "C"])
     assert values.shape == (2, 2) and ((values > 0) & (values < 1)).all()
-
-
-def test_beside_a_forest_the_prediction_is_their_blend_and_then_calibrated(tiny):
-    smiles = ["CCO", "c1ccccc1", "C(", None]
-    y = np.array([[0.0], [1], [1], [0]])
-    forest = fit_forest(forest_features(["CCO", "CCN", "CCCC", "CO"]), y, "classification", 0, 3)
-    model = tiny_model(kind="classification", targets=("toxic",))
-    domain = fit_domain(["CCO", "c1ccccc1C"])
-    trust = Trust(domain, calibration=Calibration(np.array([2.0]), np.array([1.0])))
-    ours = Predictor([model]).predict(smiles)
-    theirs = forest.predict(forest_features(smiles[:2]))
-    half = Predictor([model], replace(forest, weight=0.5)).predict(smiles)
-    np.testing.assert_allclose(half.values[:2], (ours.values[:2] + theirs) / 2, rtol=1e-6)
-    calibrated = Predictor([model], replace(forest, weight=0.5), trust).predict(smiles)
-    np.testing.assert_allclose(calibrated.values[:2], expit(2 * logit(half.values[:2].astype(float)) + 1), rtol=1e-5)
-    for found in (ours, half, calibrated):
-        assert np.isnan(found.values[2:]).all() and all(found.errors[2:])
-    assert ours.warnings == half.warnings == [""] * 4 and calibrated.warnings == [""] * 4
-    unweighted = Predictor([model], forest).predict(smiles)
-    np.testing.assert_array_equal(unweighted.values, ours.values)
-
-
-def test_forest_and_warnings_look_at_a_salt_as_the_models_do(tiny):
-    forest = fit_forest(forest_features(["CCO", "CC(=O)[O-].[Na+]"]), np.array([[0.0], [9]]), "regression", 0, 20)
-    stripping = (tiny[0], replace(tiny[1], featurizer="ogb-without-salts"))
-    trust = Trust(fit_domain(["CC(=O)[O-]"]))
-    found = Predictor([stripping], replace(forest, weight=1.0), trust).predict(["CC(=O)[O-].[Na+]", "CC(=O)[O-]"])
-    assert found.values[0] == found.values[1] and found.warnings == ["", ""]
-
-
-def test_a_forest_or_trust_of_other_targets_is_refused(tiny):
-    forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2), "regression", 0, 1)
-    trust = Trust(fit_domain(["CCO"]), calibration=Calibration(np.ones(3), np.ones(3)))
-    for beside in ((forest, None), (None, trust), (None, Trust(fit_domain(["CCO"], np.zeros((1, 7)))))):
-        with pytest.raises(InputError, match="models of another shape"):
-            Predictor([tiny], *beside)
-
-
-def test_a_table_model_parses_a_molecule_once_and_prepares_it_once(monkeypatch):
-    """For its networks, its forest, its warnings, its nearest neighbour and its distance together."""
-    smiles = ["CCO", "c1ccccc1C", "C(", "CC(=O)[O-]"]
-    models = [tiny_model(seed=seed) for seed in range(3)]
-    forest = replace(fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 2), weight=0.5)
-    trust = Trust(fit_domain(["CCO", "CCN"], np.zeros((2, 16))))
-    comparer = Comparer(Predictor(models, forest, trust))
-    parsed, prepared = [], []
-    parse, prepare = Chem.MolFromSmiles, predict.in_memory
-
-    def parsing(text, *arguments, **options):
-        parsed.append(text)
-        return parse(text, *arguments, **options)
-
-    def preparing(graphs, encodings):
-        prepared.append(len(graphs))
-        return prepare(graphs, encodings)
-
-    monkeypatch.setattr(Chem, "MolFromSmiles", parsing)
-    monkeypatch.setattr(predict, "in_memory", preparing)
-    found = comparer.compute(read_molecules("ogb", smiles))
-    assert np.isfinite(found.values[[0, 1, 3]]).all() and np.isfinite(found.nearness.distance[[0, 1, 3]]).all()
-    assert [text for text in parsed if text != "C("] == ["CCO", "c1ccccc1C", "CC(=O)[O-]"]
-    assert prepared == [3]
-
-
-def test_the_digest_of_a_predictor_tells_forests_and_trusts_apart(tiny):
-    forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 1)
-    trusts = [None, Trust(fit_domain(["CCO"])), Trust(fit_domain(["CCN"]))]
-    forests = [None, forest, replace(forest, weight=0.5)]
-    assert len({Predictor([tiny], forest, trust).digest for forest in forests for trust in trusts}) == 9
-
-
-def test_nearness_is_measured_from_the_first_model(tiny):
-    known, asked = ["CCO", "c1ccccc1C"], ["CCO", "C(", "CCCO"]
-    embedded = Embedder(*tiny).compute(read_molecules("ogb", [*known, *asked])).values
-    trusting = Predictor([tiny], trust=Trust(fit_domain(known, embedded[:2])))
-    found = Comparer(trusting).compute(read_molecules("ogb", asked))
-    nearest = np.linalg.norm(embedded[4] - embedded[:2], axis=1).min()
-    np.testing.assert_allclose(found.nearness.distance, [0, np.nan, nearest], atol=1e-2)
-    assert found.nearness.similarity[0] == 1 and np.isnan(found.nearness.similarity[1])
-    assert found.nearness.molecule == ["CCO", "", "CCO"]
-    np.testing.assert_array_equal(found.values, trusting.predict(asked).values)
-    with pytest.raises(InputError, match="nothing is known of the molecules"):
-        Comparer(Predictor([tiny]))

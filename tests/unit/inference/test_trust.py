@@ -177,10 +177,16 @@ def test_fingerprints_as_bytes_come_back():
         ("CCC[NH3+]", "N of charge +1 was never seen; charge: +1, seen -1 to +0"),
         ("[O-]C(=O)CC(=O)[O-]", "charge: -2, seen -1 to +0"),
         ("CCCO", ""),
+        ("CCO.OCC.OC(=O)C", "parts that are not bonded: CC(=O)O and CCO"),
     ],
 )
 def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
     assert domain.warnings([smiles]) == [warning]
+
+
+def test_a_model_that_learnt_from_salts_does_not_warn_of_parts():
+    domain = fit_domain(["CCO", "CC(=O)[O-].[Na+]", "CCCCCC"])
+    assert domain.warnings(["CCO.CCO"]) == [""]
 
 
 def test_no_training_molecule_is_strange():

@@ -12,13 +12,14 @@ import pytest
 import torch
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forest import forest_features
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.library import run
 from graphormer_sepnorm.library.part_writer import Options, Selection, write_part
 from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library
 from graphormer_sepnorm.system.device import Compute
-from graphormer_sepnorm.training.baseline import fit_forest
+from graphormer_sepnorm.table_model.earlier import EarlierModel
+from graphormer_sepnorm.table_model.forest import forest_features
+from graphormer_sepnorm.table_model.growing import fit_forest
 from tests.tiny import tiny_model
 
 ALL = Options(Selection("logp"))
@@ -144,7 +145,7 @@ def test_another_job_is_refused(written, source, tmp_path, change, message):
 
 def test_the_same_models_beside_another_forest_are_refused(written, source, tmp_path):
     forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 1)
-    half = Predictor([tiny_model()], replace(forest, weight=0.5))
+    half = EarlierModel([tiny_model()], replace(forest, weight=0.5))
     predict_library(half, str(source), tmp_path / "out", ALL)
     assert predict_library(half, str(source), tmp_path / "out", ALL)["rows"] == 5
     with pytest.raises(InputError, match="begun with other models: choose a new folder"):

@@ -13,6 +13,7 @@ from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust, fit_domain
 from graphormer_sepnorm.library import suggest as module
 from graphormer_sepnorm.library.suggest import Wish, acquisition_of, suggest
+from graphormer_sepnorm.table_model.earlier import EarlierModel
 from tests.tiny import tiny_model
 
 MEASURED = ["CCO", "c1ccccc1"]
@@ -22,7 +23,7 @@ MEASURED = ["CCO", "c1ccccc1"]
 def predictor() -> Predictor:
     """It has seen ethanol, of 1, and benzene, of 2."""
     trust = Trust(fit_domain(MEASURED), rows=TrainingRows.of(np.array([[1.0], [2]])).named(["e", "b"]))
-    return Predictor([tiny_model(seed=seed) for seed in range(2)], trust=trust)
+    return EarlierModel([tiny_model(seed=seed) for seed in range(2)], trust=trust)
 
 
 @pytest.fixture

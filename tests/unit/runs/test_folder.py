@@ -1,4 +1,3 @@
-import contextlib
 import json
 from multiprocessing import get_context
 from pathlib import Path
@@ -53,9 +52,9 @@ def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
 @pytest.mark.parametrize(
     ("held", "asked", "sentence"),
     [
-        (Parts("model", 3), Parts("model", 2), "holds an ensemble of 3 models: go on with --ensemble 3, or choose"),
-        (Parts("model", 2), Parts("model", 3), "holds an ensemble of 2 models: go on with --ensemble 2, or choose"),
-        (Parts("model", 2), Parts("fold", 2), "holds an ensemble of 2 models: go on with --ensemble 2, or choose"),
+        (Parts("model", 3), Parts("model", 2), "holds 3 networks: go on with --ensemble 3, or choose"),
+        (Parts("model", 2), Parts("model", 3), "holds 2 networks: go on with --ensemble 2, or choose"),
+        (Parts("model", 2), Parts("fold", 2), "holds 2 networks: go on with --ensemble 2, or choose"),
         (Parts("fold", 5), Parts("fold", 3), "holds 5 folds: go on with --folds 5, or choose another --out"),
     ],
 )
@@ -74,24 +73,9 @@ def test_what_was_begun_is_gone_on_with_and_nothing_else(tmp_path, held, asked, 
 def test_a_folder_with_one_model_does_not_become_an_ensemble(tmp_path):
     run = RunFolder(tmp_path)
     run.begin(tiny_model()[1])
-    with pytest.raises(InputError, match="holds one model: go on with --ensemble 1, or choose another --out"):
+    with pytest.raises(InputError, match="holds one network, which is no part of a table model: choose another --out"):
         run.begin_parts(Parts("model", 3))
     assert not run.record.exists()
-
-
-@pytest.mark.parametrize(("finished", "growing"), [(False, True), (True, False)])
-def test_an_ensemble_of_an_older_version_goes_on_unless_it_is_finished(tmp_path, finished, growing):
-    """It has no record, and those of its models alone that were begun."""
-    for number in (0, 1):
-        (tmp_path / f"model-{number}").mkdir()
-    run = RunFolder(tmp_path)
-    if finished:
-        run.write_test({"value": 0.5})
-    run.check_parts(Parts("model", 2))
-    with pytest.raises(InputError, match="go on with --ensemble 2"):
-        run.check_parts(Parts("model", 1))
-    with contextlib.nullcontext() if growing else pytest.raises(InputError, match="go on with --ensemble 2"):
-        run.check_parts(Parts("model", 3))
 
 
 def test_a_folder_of_folds_is_told_from_a_model(tmp_path):

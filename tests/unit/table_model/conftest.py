@@ -12,9 +12,8 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import forest
 from graphormer_sepnorm.table_model.members.base import Setting
-from graphormer_sepnorm.table_model.train import train_stack
+from graphormer_sepnorm.table_model.train import Plan, fit_run
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, read_labelled, table_task
-from graphormer_sepnorm.training.own_table import Plan
 from tests.tiny import tiny_model
 
 LEARNT = 60
@@ -81,7 +80,7 @@ def trained(small_forests, smiles, logp, setting, tmp_path_factory) -> Trained:
     _, config = tiny_model("mol", ("a",))
     config = replace(config, task=table_task(options), train=setting.config.train)
     labelled, run = read_labelled(options, config.featurizer), RunFolder(folder / "run")
-    return Trained(run, labelled, options, config, train_stack(labelled, options, config, run, Plan(2)))
+    return Trained(run, labelled, options, config, fit_run(labelled, options, config, run, Plan(2)))
 
 
 @pytest.fixture(scope="session")

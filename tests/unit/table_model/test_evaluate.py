@@ -5,14 +5,23 @@ import pandas as pd
 import pytest
 from sklearn.metrics import mean_absolute_error
 
-from graphormer_sepnorm.table_model.evaluate import evaluate_table, predict_all, score_test
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.table_model.evaluate import (
+    evaluate_new,
+    evaluate_table,
+    means_of,
+    predict_all,
+    rows_for_test,
+    score_rows,
+)
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.unit.table_model.conftest import Trained
 
 
 def test_scores_are_those_of_the_predictions(trained: Trained):
-    scored = score_test(trained.run, TableModel.load(trained.run.path))
+    model = TableModel.load(trained.run.path)
+    scored = score_rows(model, rows_for_test(trained.run, model), means_of(trained.run, model)).final
     table = pd.read_csv(trained.run.path / "table.csv").query("split == 'test'")
     found = load_predicting_model([str(trained.run.path)]).predict(table.smiles.tolist())
     np.testing.assert_allclose(found.values, scored.prediction, rtol=1e-5)
@@ -21,6 +30,24 @@ def test_scores_are_those_of_the_predictions(trained: Trained):
         mean_absolute_error(table["target a"], found.values[:, 0]), rel=1e-5
     )
     assert list(evaluate_table(trained.run)["members"]) == ["kernel", "forest", "networks"]
+
+
+def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path):
+    """The test rows as a table of their own have the scores of the test split."""
+    rows = pd.read_csv(trained.run.path / "table.csv").query("split == 'test'")
+    table = pd.DataFrame({"structure": [*rows.smiles, "C[C", "CCO"], "a": [*rows["target a"], 1, None]})
+    table.to_csv(tmp_path / "new.csv", index=False, sep=";")
+    found = evaluate_new(trained.run, str(tmp_path / "new.csv"), "structure", ";")
+    assert (found["n"], found["skipped"], found["dataset"]) == (len(rows), 2, str(tmp_path / "new.csv"))
+    assert found["value"] == pytest.approx(trained.result["value"], rel=1e-5)
+    assert found["trust"]["coverage"] == trained.result["trust"]["coverage"]
+    mean = found["targets"]["a"]["scores"]["mean"]["mae"]
+    learnt = pd.read_csv(trained.run.path / "table.csv").query("split != 'test'")["target a"].mean()
+    assert mean == pytest.approx(np.abs(rows["target a"] - learnt).mean(), rel=1e-5)
+    for wrong, message in (("smiles,b\nCCO,1\n", "no column 'a'"), ("smiles,a\nC[C,1\n", "no row can be scored")):
+        (tmp_path / "wrong.csv").write_text(wrong)
+        with pytest.raises(InputError, match=message):
+            evaluate_new(trained.run, str(tmp_path / "wrong.csv"))
 
 
 def test_chunks_do_not_matter(trained: Trained, monkeypatch):

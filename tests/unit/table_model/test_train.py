@@ -1,19 +1,30 @@
 """From a table to a run folder that predicts, is scored and reports."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.runs.checkpoint import load_model
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model import train
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
+from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.table_model.train import labels_of, rows_to_learn, steps, train_stack
+from graphormer_sepnorm.table_model.train import (
+    Plan,
+    check_beginning,
+    fit_run,
+    labels_of,
+    rows_to_learn,
+    train_folds,
+    train_table,
+)
 from graphormer_sepnorm.tables.labels import TableOptions, read_usable, table_task
-from graphormer_sepnorm.training.own_table import Plan
 from tests.unit.table_model.conftest import Trained
 
 FILES = {
@@ -35,7 +46,7 @@ def test_a_run_folder_has_all_of_a_table_model(trained: Trained):
     found = pd.read_csv(run.predictions)
     assert np.abs(found.a - found.a_predicted).mean() == pytest.approx(result["value"], rel=1e-4)
     report = run.report.read_text()
-    assert "kernel alone" in report and "predicted out of fold" in report
+    assert "kernel on its own" in report and "predicted out of fold" in report
 
 
 def test_it_is_scored_again_alike(trained: Trained):
@@ -55,17 +66,102 @@ def test_test_rows_are_not_learnt_from(trained: Trained):
 
 
 def test_a_model_is_not_written_over(trained: Trained):
-    with pytest.raises(InputError, match="already holds a model"):
-        train_stack(trained.labelled, trained.options, trained.config, trained.run, Plan(2))
+    with pytest.raises(InputError, match="already holds a model: continue it with --resume"):
+        check_beginning(trained.run, trained.config, Plan(2))
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("config.json", "already holds a run of one network, which predicts, but cannot be trained further"),
+        ("model-0/table.csv", "already holds an ensemble of an earlier version"),
+    ],
+)
+def test_what_an_earlier_version_wrote_is_left_as_it_is(trained: Trained, tmp_path, file, message):
+    (tmp_path / "model-0").mkdir()
+    (tmp_path / file).touch()
+    for resume in (False, True):
+        with pytest.raises(InputError, match=message):
+            train_table(TableOptions("nowhere.csv", ("a",)), trained.config, tmp_path, Plan(2, resume=resume))
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")] == [file]
+
+
+def test_an_unknown_optimizer_ends_a_run_before_the_table_is_read(trained: Trained, tmp_path):
+    config = replace(trained.config, train=replace(trained.config.train, optimizer="sgd"))
+    for train_any in (train_table, train_folds):
+        with pytest.raises(InputError, match="unknown optimizer 'sgd'"):
+            train_any(TableOptions("nowhere.csv", ("a",), folds=2), config, tmp_path / "run", Plan(2))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path, resume):
+    (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
+    options, plan = TableOptions("nowhere.csv", ("a",), folds=2), Plan(2, resume=resume)
+    RunFolder(tmp_path / "a").begin_parts(Parts("fold", 3))
+    RunFolder(tmp_path / "b").begin_parts(Parts("model", 2))
+    for train_any, name, message in (
+        (train_table, "a", "holds 3 folds: go on with --folds 3"),
+        (train_folds, "a", "holds 3 folds: go on with --folds 3"),
+        (train_folds, "b", "holds 2 networks: go on with --ensemble 2"),
+    ):
+        with pytest.raises(InputError, match=message):
+            train_any(options, trained.config, tmp_path / name, plan)
+
+
+def test_another_number_of_networks_is_refused_before_anything_is_written(trained: Trained, tmp_path):
+    run = RunFolder(tmp_path)
+    run.begin_parts(Parts("model", 3))
+    with pytest.raises(InputError, match="holds 3 networks: go on with --ensemble 3"):
+        fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
+    assert [path.name for path in tmp_path.iterdir()] == ["parts.json"]
+
+
+def test_nothing_is_written_into_a_folder_that_another_process_trains_in(trained: Trained, tmp_path):
+    run = RunFolder(tmp_path / "run")
+    with run.locked(), pytest.raises(InputError, match="another process is training in"):
+        fit_run(trained.labelled, trained.options, trained.config, run, Plan(2))
+    assert list(run.path.iterdir()) == []
+
+
+def test_a_table_that_cannot_be_used_leaves_nothing(trained: Trained, tmp_path):
+    (tmp_path / "table.csv").write_text("smiles,y\nCCO,1\n")
+    with pytest.raises(InputError, match="has no column 'a'"):
+        train_table(TableOptions(str(tmp_path / "table.csv"), ("a",)), trained.config, tmp_path / "run", Plan())
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_training_that_fails_is_no_member_that_is_left_out(trained: Trained, tmp_path):
+    """A table model would be without its networks, and nobody would know that they could have been there."""
+    run = RunFolder(tmp_path / "run")
+    config = replace(trained.config, train=replace(trained.config.train, epochs=1))
+    fit_run(trained.labelled, trained.options, config, run, Plan(2, forest=False))
+    before = run.stack.read_bytes()
+    with pytest.raises(InputError, match="was written by another configuration"):
+        fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, forest=False, resume=True))
+    assert run.stack.read_bytes() == before, "the whole model stays until another one is whole"
+
+
+def test_one_network_learns_from_the_training_rows_and_is_judged_by_the_validation_rows(trained: Trained, tmp_path):
+    run = RunFolder(tmp_path / "run")
+    result = fit_run(trained.labelled, trained.options, trained.config, run, Plan(1))
+    val = [row for row in trained.labelled.rows if row.split == "val"]
+    assert [path.name for path in run.path.glob("model-*")] == ["model-0"]
+    assert result["trust"]["calibrated_on"] == len(val) and "validation molecules" in run.report.read_text()
+    network = Predictor([load_model(run.member(0).path)[:2]])
+    found = network.predict([row.smiles for row in val]).values
+    error = np.abs(found - [row.labels for row in val]).mean()
+    assert result["out_of_fold"]["networks"]["mae"] == pytest.approx(error, rel=1e-4)
+    assert load_predicting_model([str(run)]).trust.intervals.scores.shape == (len(val), 1)
 
 
 def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(trained: Trained, tmp_path):
     run = RunFolder(tmp_path / "run")
-    first = train_stack(trained.labelled, trained.options, trained.config, run, Plan(2), quick=True)
+    first = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True))
     assert {path.name for path in run.path.iterdir()} == FILES
     assert list(first["members"]) == ["kernel"]
     assert first["members"]["kernel"] == pytest.approx(trained.result["members"]["kernel"])
-    whole = train_stack(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
+    whole = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
 
 
@@ -78,15 +174,15 @@ def test_the_kernel_predicts_while_the_networks_are_trained(trained: Trained, tm
         return fit(*arguments)
 
     monkeypatch.setattr(train, "fit_members", watched)
-    train_stack(trained.labelled, trained.options, trained.config, RunFolder(tmp_path / "run"), Plan(2, baseline=False))
+    fit_run(trained.labelled, trained.options, trained.config, RunFolder(tmp_path / "run"), Plan(2, forest=False))
     assert seen == [False, True]
 
 
 def test_which_members_are_fitted():
-    assert steps(Plan(5), quick=True) == [["kernel"]]
-    assert steps(Plan(5), quick=False) == [["kernel"], ["forest", "networks"]]
-    assert steps(Plan(5, baseline=False), quick=False) == [["kernel"], ["networks"]]
-    assert steps(Plan(5, blend=False), quick=False) == [["networks"]]
+    assert Plan(quick=True).steps == [["kernel"]]
+    assert Plan().steps == [["kernel"], ["forest", "networks"]]
+    assert Plan(forest=False).steps == [["kernel"], ["networks"]]
+    assert Plan(blend=False).steps == [["networks"]]
 
 
 def test_bounds_become_numbers(tmp_path):

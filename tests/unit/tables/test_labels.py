@@ -11,52 +11,18 @@ from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.labels import (
     LabelledRow,
     LabelledTable,
-    TableOptions,
     assign_splits,
     check_splits,
     read_folds,
     read_labelled,
-    read_weights,
     read_whole,
     table_task,
     task_of_table,
     tolerances,
 )
-from graphormer_sepnorm.tables.splits import Duplicate, Sizes, Structures
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"targets": ()}, "--target-columns"),
-        ({"targets": ("y", "y")}, "named twice: y, y"),
-        ({"split": "column"}, "--split-column NAME go together"),
-        ({"split": "time"}, "--split-column NAME go together"),
-        ({"split_column": "fold"}, "--split-column NAME go together"),
-        (
-            {"split": "column", "split_column": "fold", "sizes": Sizes(0.5, 0.25, 0.25)},
-            "--split-sizes does not go with",
-        ),
-        ({"folds": 2, "sizes": Sizes(0.5, 0.25, 0.25)}, "--split-sizes does not go with --folds"),
-        (
-            {"folds": 2, "split": "time", "split_column": "year"},
-            "--folds goes with --split scaffold, .*; time makes one",
-        ),
-        ({"balance": True}, "--balance is for --task classification"),
-        ({"balance": True, "kind": "multiclass", "classes": ("a", "b")}, "--balance is for --task classification"),
-        ({"loss": "mse", "kind": "classification"}, "--loss is for --task regression"),
-        ({"metric": "rocauc"}, "'rocauc' does not score a regression: choose one of mae, rmse, r2"),
-        ({"metric": "mae", "kind": "classification"}, "choose one of rocauc, prauc, accuracy, logloss"),
-        ({"targets": ("caf\udce9",)}, r"'caf\\udce9' has bytes that are not UTF-8"),
-        ({"kind": "multiclass", "classes": ("a", "\udce9")}, r"'y_\\udce9' has bytes that are not UTF-8"),
-        ({"weights": (1.0, 2.0)}, "--target-weights has 2 numbers for 1 columns"),
-        ({"weights": (0.0,)}, "--target-weights are above 0"),
-        ({"weights": (1.0,), "kind": "multiclass", "classes": ("a", "b")}, "--target-weights is for several columns"),
-    ],
-)
-def test_options_that_do_not_fit_together(options, sentence):
-    with pytest.raises(InputError, match=sentence):
-        TableOptions("table.csv", **{"targets": ("y",), **options})
+from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.splits import Duplicate, Sizes
+from graphormer_sepnorm.tables.structures import Structures
 
 
 def test_rows_that_cannot_be_used_are_skipped_with_their_number_and_reason(tmp_path):
@@ -166,14 +132,6 @@ def test_a_task_has_the_metric_loss_and_weights_that_are_asked_for():
     assert table_task(TableOptions("t.csv", ("a",), "classification")).metric == "rocauc"
 
 
-def test_weights_are_numbers():
-    assert read_weights("1,2, 0.5") == (1.0, 2.0, 0.5) and read_weights(None) == ()
-    with pytest.raises(InputError, match="target weights are '1_0,2'"):
-        read_weights("1_0,2")
-    with pytest.raises(InputError, match=r"give a number for each column, such as 1,2,0\.5"):
-        read_weights("1;2")
-
-
 def test_a_task_that_is_asked_for_needs_no_look_at_the_table():
     assert task_of_table(WholeTable(["smiles", "y"], []), ("y",), "regression").kind == "regression"
 
@@ -266,6 +224,30 @@ def test_a_splitter_gets_what_the_options_say(monkeypatch, kind, classes):
     assert assign_splits(options, found, structures) == ["train", "test"]
     assert given[0] is structures and given[2:] == [options.sizes, 7]
     assert (given[1] is None) == (classes is None) and (classes is None or given[1].tolist() == classes)
+
+
+def test_a_table_of_chains_is_told_which_split_to_take(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y", *(f"{'C' * number},{number}" for number in range(1, 10)))
+    with pytest.raises(InputError, match="9 of the molecules have no ring, so no scaffold: use --split butina or ran"):
+        read_labelled(TableOptions(path, ("y",)), "mol")
+
+
+def test_a_salt_and_its_acid_are_in_one_split(tmp_path):
+    acids = [f"{'C' * number}C(=O)O" for number in range(1, 41)]
+    salts = [f"{'C' * number}C(=O)[O-].[Na+]" for number in range(1, 41)]
+    lines = (f"{smiles},{row}" for row, smiles in enumerate([*acids, *salts]))
+    options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *lines), ("y",), split="random")
+    splits = [row.split for row in read_labelled(options, "mol").rows]
+    assert splits[:40] == splits[40:] and len(set(splits)) == 3
+
+
+def test_cells_may_have_inchis_and_molfiles(tmp_path):
+    mol = Chem.MolFromSmiles("OCC")
+    inchi, block = Chem.MolToInchi(mol), Chem.MolToMolBlock(mol)
+    lines = [f'"{inchi}",1', f'"{block}",2', *(f"{'C' * number},{number}" for number in range(3, 40))]
+    found = read_labelled(TableOptions(table(tmp_path / "a.csv", "Structure,y", *lines), ("y",), split="random"), "mol")
+    assert [row.smiles for row in found.rows[:2]] == ["CCO", "CCO"] and not found.skipped
+    assert found.duplicates[0].rows == (0, 1)
 
 
 def test_rows_of_one_molecule_have_one_time(tmp_path):

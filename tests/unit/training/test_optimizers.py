@@ -5,13 +5,9 @@ import pytest
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.recipes import task_config
-from graphormer_sepnorm.tables.labels import TableOptions, table_task
-from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.objectives import OBJECTIVES
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, find_optimizer, muon
-from graphormer_sepnorm.training.own_table import Plan, train_table
 from graphormer_sepnorm.training.pretrain import SIZES, pretrain
 from tests.robustness.tiny_run import tiny_config
 
@@ -39,14 +35,6 @@ def test_an_unknown_optimizer_ends_a_run_before_any_molecule_is_read(tmp_path, m
     monkeypatch.setattr(experiment, "load_split", lambda *arguments: pytest.fail("read"))
     with pytest.raises(InputError, match=UNKNOWN):
         experiment.train_run(tiny_config(optimizer="sgd"), tmp_path / "run")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_optimizer_ends_a_run_on_a_table_before_it_is_read(tmp_path):
-    options = TableOptions(str(tmp_path / "missing.csv"), ("a",))
-    config = task_config(TABLE, "ogb", table_task(options), replace(tiny_config().train, optimizer="sgd"))
-    with pytest.raises(InputError, match=UNKNOWN):
-        train_table(options, config, tmp_path / "run", Plan(members=2))
     assert list(tmp_path.iterdir()) == []
 
 

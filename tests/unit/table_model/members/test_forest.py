@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from graphormer_sepnorm.inference.forest import forest_features
+from graphormer_sepnorm.table_model.forest import forest_features
+from graphormer_sepnorm.table_model.growing import fit_forest
 from graphormer_sepnorm.table_model.members import forest
 from graphormer_sepnorm.table_model.members.forest import ForestMember
-from graphormer_sepnorm.training.baseline import fit_forest
 
 
 def test_it_is_the_forest_that_tables_are_measured_against(molecules, labels, folds, others, setting):

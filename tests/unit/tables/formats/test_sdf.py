@@ -3,9 +3,9 @@ import os
 import pytest
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.smiles import num_heavy_atoms
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import Row, sdf
-from graphormer_sepnorm.tables.formats.sdf import num_heavy_atoms
+from graphormer_sepnorm.tables.formats import Row
 from tests.tables import read, write
 
 
@@ -40,7 +40,7 @@ def test_a_record_that_rdkit_fails_on_costs_no_other(tmp_path, monkeypatch, fail
             raise failure
         return read_block(block, **options)
 
-    monkeypatch.setattr(sdf.Chem, "MolFromMolBlock", failing)
+    monkeypatch.setattr(Chem, "MolFromMolBlock", failing)
     block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
     _, rows = read(write(tmp_path, "a.sdf", "$$$$\n".join([block, "unlucky" + block, block])))
     assert [row.smiles for row in rows] == ["CCO", "", "CCO"]

@@ -1,6 +1,6 @@
 """A page of a report: everything of the user's is escaped, and nothing is loaded from elsewhere."""
 
-from graphormer_sepnorm.runs.report import Grid, Molecule, Picture, ReportPage, Section, render
+from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, ReportPage, Section, render
 
 HOSTILE = "</code><script>alert('x')</script>\"><img src=x onerror=alert(1)> {{ 7 * 7 }} &amp;"
 ESCAPED = (

@@ -59,7 +59,7 @@ class Forest:
         roots: int64 [R], the first node of each tree; the trees of the first target first.
         targets: their number.
         release: of RDKit, which the features depend on.
-        weight: from 0 to 1, its share in the predictions of the run folder that it lies in.
+        weight: from 0 to 1, its share in the predictions of a run folder that an earlier version wrote.
     """
 
     feature: np.ndarray
@@ -96,16 +96,6 @@ class Forest:
             node[going] = np.where(left, here + 1, self.right[here])
             going = going[self.feature[node[going]] != LEAF]
         return node.reshape(len(features), -1)
-
-
-def blended(ours: np.ndarray, forest: np.ndarray, weight: float) -> np.ndarray:
-    """The weighted mean of two predictions, of which the forest's counts ``weight``: float32 [M, T].
-
-    Args:
-        ours: [M, T].
-        forest: [M, T]; where it has none (NaN), ours stays as it is.
-    """
-    return np.where(np.isnan(forest), ours, ours + weight * (forest - ours)).astype(np.float32)
 
 
 def forest_arrays(forest: Forest) -> dict[str, np.ndarray]:

@@ -5,8 +5,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tasks import METRICS
-from graphormer_sepnorm.training.baseline import blend_weight, fit_forest, table_features
+from graphormer_sepnorm.table_model.growing import fit_forest, table_features
 from tests.forests import TREES
 
 
@@ -55,7 +54,7 @@ def test_one_class_is_predicted_for_sure(features, label):
 
 
 def test_a_target_without_labels_is_refused(features):
-    with pytest.raises(InputError, match="no labels"):
+    with pytest.raises(InputError, match="no exact labels"):
         fit_forest(features, np.full((len(features), 1), np.nan), "regression", 0, 1)
 
 
@@ -63,20 +62,3 @@ def test_the_seed_decides(features, logp, forest):
     again, other = (fit_forest(features[:100], logp[:100], "regression", seed, TREES) for seed in (0, 1))
     np.testing.assert_array_equal(again.predict(features), forest.predict(features))
     assert (other.predict(features) != forest.predict(features)).any()
-
-
-def test_the_weight_of_a_blend_by_hand():
-    y = np.array([[0.0], [1.0], [2.0]])
-    rmse = METRICS["rmse"]
-    assert blend_weight(y, y, y + 1, rmse) == 0
-    assert blend_weight(y, y + 1, y, rmse) == 1
-    assert blend_weight(y, y + 1, y - 1, rmse) == 0.5
-    assert blend_weight(y, y + 4, y - 1, rmse) == 0.8
-    assert blend_weight(y, y + 1, y + 1, rmse) == 0.5
-
-
-def test_the_weight_of_a_blend_follows_the_direction_of_the_metric():
-    y = np.array([[0.0], [1.0], [0.0], [1.0]])
-    good, bad = np.array([[0.1], [0.9], [0.2], [0.8]]), np.array([[0.9], [0.1], [0.8], [0.2]])
-    assert blend_weight(y, good, bad, METRICS["logloss"]) == 0
-    assert blend_weight(y, bad, good, METRICS["accuracy"]) > 0.5

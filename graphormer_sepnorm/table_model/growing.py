@@ -1,6 +1,6 @@
-"""The baseline that every table is measured against: random forests on Morgan counts and RDKit's descriptors.
+"""Random forests are grown by scikit-learn, on Morgan counts and RDKit's descriptors.
 
-scikit-learn grows the trees; ``inference.forest`` keeps and follows them.
+``table_model.forest`` keeps and follows their trees.
 
 Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets.
 """
@@ -11,16 +11,14 @@ from typing import Literal, Protocol
 import numpy as np
 
 from graphormer_sepnorm.chem.descriptors import all_descriptors
-from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.forest import LEAF, Forest, blended, with_counts
 from graphormer_sepnorm.system.workers import Smiles, available_cores
-from graphormer_sepnorm.tasks import Metric
+from graphormer_sepnorm.table_model.forest import LEAF, Forest, with_counts
+from graphormer_sepnorm.table_model.labels import CannotLearn
 
 TREES = 300
 MAX_SAMPLE = 20_000  # rows per tree, so that trees stay below 40,000 nodes
 REGRESSION_FEATURES = 1 / 3  # Breiman's share of the features that a split looks at
 LARGEST = np.finfo(np.float32).max
-GRID = tuple(step / 10 for step in range(11))
 
 
 def table_features(smiles: Smiles, folder: Path) -> np.ndarray:
@@ -47,7 +45,7 @@ def fit_forest(
         weight: [M], how much each molecule counts; None: all the same.
 
     Raises:
-        InputError: a target without any label.
+        CannotLearn: a target without any label.
     """
     import rdkit
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor  # its import takes seconds
@@ -57,7 +55,7 @@ def fit_forest(
     for column in y.T:
         rows = np.flatnonzero(readable & ~np.isnan(column))
         if not len(rows):
-            raise InputError("a target has no labels in the training split")
+            raise CannotLearn("a target has no exact labels to grow a forest on")
         common = {"n_jobs": available_cores(), "random_state": seed, "max_samples": min(len(rows), MAX_SAMPLE)}
         if kind == "classification":
             forest = RandomForestClassifier(trees, **common)
@@ -104,22 +102,3 @@ def as_arrays(tree: GrownTree, classes: np.ndarray) -> tuple[np.ndarray, np.ndar
         np.where(leaf, prediction, threshold).astype(np.float32),
         np.where(leaf, 0, tree.children_right),
     )
-
-
-def blend_weight(y: np.ndarray, ours: np.ndarray, forest: np.ndarray, metric: Metric) -> float:
-    """The forest's weight, one of ``GRID``, with the best score; of equal ones the nearest to one half.
-
-    Args:
-        y: [M, T] labels of validation, NaN where missing.
-        ours, forest: [M, T] predictions for it, by models that did not see it; as ``blended``.
-        metric: what to choose by.
-
-    Raises:
-        InputError: the score is undefined for these labels.
-    """
-    best, chosen = None, 0.5
-    for weight in sorted(GRID, key=lambda weight: abs(weight - 0.5)):
-        score = metric(y, blended(ours, forest, weight))
-        if metric.improves(score, best):
-            best, chosen = score, weight
-    return chosen

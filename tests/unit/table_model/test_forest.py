@@ -9,10 +9,10 @@ import rdkit
 from graphormer_sepnorm.chem.descriptors import NAMES, descriptors
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference import forest as forests
-from graphormer_sepnorm.inference.forest import blended, forest_features, load_forest, save_forest
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
-from graphormer_sepnorm.training.baseline import fit_forest
+from graphormer_sepnorm.table_model import forest as forests
+from graphormer_sepnorm.table_model.forest import forest_features, load_forest, save_forest
+from graphormer_sepnorm.table_model.growing import fit_forest
 from tests.forests import TREES
 
 
@@ -108,14 +108,6 @@ def test_facts_that_do_not_fit_are_refused(forest, tmp_path, facts):
     save_arrays(path, arrays, {**known, **facts})
     with pytest.raises(InputError):
         load_forest(path)
-
-
-def test_a_blend_is_the_weighted_mean_where_the_forest_has_a_prediction():
-    ours = np.array([[5, 5], [5, 1], [np.nan, 1]], np.float32)
-    forest = np.array([[9, 1], [np.nan, np.nan], [9, 3]], np.float32)
-    found = blended(ours, forest, 0.25)
-    assert found.dtype == np.float32 and found[:2].tolist() == [[6, 4], [5, 1]]
-    assert np.isnan(found[2, 0]) and found[2, 1] == 1.5
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, "1", None, float("nan")])

@@ -1,0 +1,125 @@
+"""Commands whose options are the fields that dataclasses declare."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, is_dataclass
+from typing import Annotated, Any, cast, get_args, get_origin
+
+import typer
+from typer.core import TyperCommand
+
+from graphormer_sepnorm.options import Declared, declared
+
+
+@dataclass(frozen=True)
+class FieldsOf:
+    """In the metadata of a command's parameter: it stands for the options that a dataclass declares.
+
+    The command gets a dictionary of the values that were given, by the names of the fields.
+
+    Attributes:
+        cls: the dataclass.
+        only, without: as ``declared``.
+        default: words for the default of each option; "": its own.
+    """
+
+    cls: type
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    default: str = ""
+
+    def declared(self) -> list[Declared]:
+        return declared(self.cls, self.only, self.without)
+
+    def given(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Takes the values of these fields out of ``values``, and returns those that were given."""
+        found = {each: values.pop(each.field) for each in self.declared()}
+        return {
+            each.field: value if each.option.read is None else each.option.read(value)
+            for each, value in found.items()
+            if value is not None
+        }
+
+    def parameters(self) -> list[inspect.Parameter]:
+        return [self.parameter(each) for each in self.declared()]
+
+    def parameter(self, each: Declared) -> inspect.Parameter:
+        """A parameter of a command, None where it is not given."""
+        name = each.name
+        if each.type is bool and (each.default or self.default):
+            name = f"{name}/--no-{name.removeprefix('--')}"
+        asked = str if each.option.read is not None else each.type
+        option = typer.Option(name, help=self.help_of(each), show_default=False)
+        annotation = cast(Any, Annotated)[asked | None, option]
+        return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+    def help_of(self, each: Declared) -> str:
+        """The help text of an option, with its default."""
+        if self.default:
+            return f"{each.option.help.removesuffix('.')}; by default {self.default}."
+        shown = default_words(each)
+        return f"{each.option.help}  [default: {shown}]" if shown else each.option.help
+
+
+def default_words(each: Declared) -> str:
+    """The default of an option in words; "" where help does not say it."""
+    if each.option.default is not None:
+        return each.option.default
+    return each.field if each.default is True else str(each.default or "")
+
+
+def fields_of(annotation: Any) -> FieldsOf | None:
+    """What a parameter stands for; None for a parameter like others."""
+    parts = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return next((part for part in parts if isinstance(part, FieldsOf)), None)
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with options in place of each parameter that has ``FieldsOf`` in its type or is a dataclass."""
+    parameters: list[inspect.Parameter] = []
+    parts: dict[str, FieldsOf] = {}
+    makes: dict[str, Callable] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        annotation, of = parameter.annotation, fields_of(parameter.annotation)
+        if is_dataclass(annotation):
+            of, makes[name] = FieldsOf(cast(type, annotation)), cast(type, annotation)
+        if of is None:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        else:
+            parameters += of.parameters()
+            parts[name] = of
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        found = {name: makes.get(name, dict)(**of.given(values)) for name, of in parts.items()}
+        command(**found, **values)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+class ListCommand(TyperCommand):
+    """A command of which an option of several values takes all that follow it, as ``--target-columns a b``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        names = [name for parameter in self.params if getattr(parameter, "multiple", False) for name in parameter.opts]
+        has_arguments = any(parameter.param_type_name == "argument" for parameter in self.params)
+        return super().parse_args(ctx, args if has_arguments else repeated(args, names))
+
+
+def repeated(arguments: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Arguments in which each value of the options ``names`` has its option before it."""
+    found: list[str] = []
+    names, option, is_first = set(names), "", False
+    for argument in arguments:
+        if argument.startswith("-") and argument != "-":
+            name, equals, _ = argument.partition("=")
+            option, is_first = (name, not equals) if name in names else ("", False)
+        elif option and not is_first:
+            found.append(option)
+        else:
+            is_first = False
+        found.append(argument)
+    return found

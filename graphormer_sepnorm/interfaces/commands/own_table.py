@@ -1,0 +1,35 @@
+"""What commands make of the options of a table."""
+
+import sys
+from typing import Any, Literal
+
+from graphormer_sepnorm.system.torchrun import rank
+from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.labels import task_of_table
+from graphormer_sepnorm.tables.options import TableOptions
+
+
+def options_of_table(
+    path: str,
+    content: WholeTable,
+    given: dict[str, Any],
+    task: Literal["regression", "classification"] | None,
+    seed: int,
+) -> TableOptions:
+    """The options of a table whose task its labels say; a sentence on standard error says which.
+
+    Args:
+        path: of the table.
+        content: of it.
+        given: fields of ``TableOptions`` that were given.
+        task: as it was asked for.
+        seed: of the split.
+
+    Raises:
+        InputError: as ``task_of_table`` and ``TableOptions``.
+    """
+    targets = tuple(given.get("targets", ()))
+    guess = task_of_table(content, targets, task)
+    if guess.sentence and rank() == 0:
+        print(guess.sentence, file=sys.stderr)
+    return TableOptions(path, **{**given, "targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)

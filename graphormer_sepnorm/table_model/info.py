@@ -1,0 +1,51 @@
+"""What a table model is: its members, what it learnt from, how well it does."""
+
+from pathlib import Path
+
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.info import describe_model, vocabulary_words
+from graphormer_sepnorm.table_model.evaluate import kept_options
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
+
+
+def describe_any(path: Path) -> dict:
+    """Facts about a table model, or about a network as ``describe_model``, all of them JSON.
+
+    Raises:
+        InputError: as ``TableModel.load`` and ``describe_model``, or nobody knows how the table was read.
+    """
+    run = RunFolder(path)
+    return describe_table_model(run) if run.stack.exists() else describe_model(path)
+
+
+def describe_table_model(run: RunFolder) -> dict:
+    """As ``describe_any``, of a table model."""
+    model, options = TableModel.load(run.path), kept_options(run)
+    networks = run.members() if "networks" in model.members else []
+    shapes = [describe_model(network.path) for network in networks[:1]]
+    return {
+        "model": str(run),
+        "architecture": f"table model: {', '.join(model.members)}",
+        "weights": member_weights(model),
+        "networks": [f"{len(networks)} of {shape['architecture']}" for shape in shapes] or None,
+        "training": shapes[0]["training"] if shapes else None,
+        "parameters": sum(parameter.numel() for network, _ in model.models for parameter in network.parameters()),
+        "task": model.kind,
+        "targets": list(model.targets),
+        "training_data": options.path,
+        "molecules": sum(len(read_rows(run.path / TABLE, model.task, split)[0]) for split in ("train", "val")),
+        "metric": model.task.metric,
+        "test": run.saved_score(),
+        "intervals": model.trust is not None and model.trust.intervals is not None,
+        "featurizer": model.featurizer,
+        "vocabulary": vocabulary_words(model.featurizer),
+        "licence": "not stated in the folder: that of its training data applies",
+    }
+
+
+def member_weights(model: TableModel) -> list[str]:
+    """What each member counts, a text per member; of several targets the mean."""
+    return [
+        f"{name} {weight:.2f}" for name, weight in zip(model.members, model.weights.mean(axis=1).tolist(), strict=True)
+    ]

@@ -1,0 +1,128 @@
+"""How far intervals, probabilities and the distance to the training molecules hold on test molecules.
+
+Axis letters: M test molecules, T targets.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import Nearness
+from graphormer_sepnorm.inference.trust import (
+    Intervals,
+    Trust,
+    brier_score,
+    calibration_error,
+    coverage,
+    evenly,
+)
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.reference import Body
+from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.training.experiment import Scores
+
+CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
+SIMILARITIES = (0.0, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+MOST_COMPARED = 2_000  # of the test molecules with the training molecules
+
+
+def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
+    """How far intervals or probabilities hold: numbers by target, None where undefined.
+
+    Args:
+        plain, final: before and after calibration.
+    """
+    targets = final.task.targets
+    if trust.intervals is not None:
+        held = {confidence: measure_interval(trust.intervals, confidence, plain) for confidence in CONFIDENCES}
+        return {
+            "coverage": {str(confidence): by_target(targets, shares) for confidence, (shares, _) in held.items()},
+            "mean_width": {str(confidence): by_target(targets, widths) for confidence, (_, widths) in held.items()},
+        }
+    if trust.calibration is not None:
+        stages = {"before": plain, "after": final}
+        return {
+            name: {stage: by_target(targets, score(scores.y, scores.prediction)) for stage, scores in stages.items()}
+            for name, score in (("calibration_error", calibration_error), ("brier", brier_score))
+        }
+    return {}
+
+
+def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
+    """The share of the labels in their interval and the mean width [T] each; NaN where there are no such intervals."""
+    try:
+        half_widths = intervals.half_widths(confidence, test.spread)
+    except InputError:  # too few molecules of calibration
+        return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
+    return coverage(test.y, test.prediction, half_widths), 2 * half_widths.mean(axis=0)
+
+
+def by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float | None]:
+    """Numbers [T] by the names of their targets, as JSON has them."""
+    return {name: float(value) if np.isfinite(value) else None for name, value in zip(targets, values, strict=True)}
+
+
+@dataclass(frozen=True)
+class ComparedMolecules:
+    """The test molecules, compared with the training molecules.
+
+    Attributes:
+        smiles: M.
+        nearness: of ``MOST_COMPARED`` at most, NaN for the others.
+        warnings: M; "" where there is nothing to warn of.
+        errors: float64 [M], as ``molecule_errors``.
+    """
+
+    smiles: list[str]
+    nearness: Nearness
+    warnings: list[str]
+    errors: np.ndarray
+
+    def by_similarity(self) -> dict:
+        """The mean error by similarity, and how many molecules are unfamiliar."""
+        bins = []
+        for low, high in pairwise(SIMILARITIES):
+            similarity = self.nearness.similarity
+            inside = (similarity >= low) & ((similarity < high) | (high == 1)) & ~np.isnan(self.errors)
+            mean = float(self.errors[inside].mean()) if inside.any() else None
+            bins.append({"from": low, "to": high, "n": int(inside.sum()), "error": mean})
+        return {"unfamiliar": sum(map(bool, self.warnings)), "error_by_similarity": bins}
+
+
+def compare(model: TableModel, smiles: list[str], test: Scores) -> ComparedMolecules:
+    """Compares the molecules of ``test`` with those that a table model learnt from."""
+    assert model.trust is not None
+    domain, compared = model.trust.domain, evenly(len(smiles), MOST_COMPARED)
+    mols = [read_smiles(text) for text in smiles]
+    similarity, distance = np.full(len(smiles), np.nan), np.full(len(smiles), np.nan)
+    similarity[compared], molecules = domain.nearest(mols[row] for row in compared)
+    nearest = dict(zip(compared.tolist(), molecules, strict=True))
+    distance[compared] = domain.distance(Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared])))
+    nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
+    return ComparedMolecules(
+        smiles, nearness, domain.warnings(mols), molecule_errors(test.task, test.y, test.prediction)
+    )
+
+
+def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """The error of each molecule [M], NaN without a label: the mean over targets of absolute errors.
+
+    Several regressions are measured in standard deviations of their training labels, so that they can be averaged.
+    """
+    errors = np.abs(np.subtract(y, prediction, dtype=np.float64))
+    if not TASKS[task.kind].predicts_probabilities and len(task.targets) > 1:
+        errors = errors / np.array(task.std)
+    labelled = ~np.isnan(errors)
+    return np.where(labelled.any(axis=1), np.nansum(errors, axis=1) / labelled.sum(axis=1).clip(min=1), np.nan)
+
+
+def error_words(task: TaskConfig) -> str:
+    """What ``molecule_errors`` are."""
+    if TASKS[task.kind].predicts_probabilities:
+        return "distance of the probability to the label"
+    return "absolute error" if len(task.targets) == 1 else "absolute error, in standard deviations"

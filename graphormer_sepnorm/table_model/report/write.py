@@ -1,0 +1,93 @@
+"""The end of a training on a table: scores, predictions, pictures and the report."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.plots import plot_coverage, plot_errors_by_distance, plot_reliability
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.table_model.evaluate import Scored, kept_options, means_of, rows_for_test, score_rows
+from graphormer_sepnorm.table_model.fit import FittedTable
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.reliability import (
+    ComparedMolecules,
+    compare,
+    error_words,
+    measure_interval,
+    measure_trust,
+)
+from graphormer_sepnorm.table_model.report.page import ReportPage, render
+from graphormer_sepnorm.table_model.report.sections import SECTIONS, Reported, summary
+from graphormer_sepnorm.table_model.scores import STACK
+from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.version import __version__
+
+CURVE = tuple(step / 20 for step in range(1, 20))  # confidences of the picture of coverage
+
+
+def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Folds, seed: int) -> dict:
+    """Scores a fitted table model on the test rows of its run folder, and reports.
+
+    Writes ``test.json``, ``predictions.csv``, pictures and ``report.html``.
+
+    Args:
+        run: the folder, which has the table.
+        fitted: the model.
+        labels, folds: that it was fitted to.
+        seed: of the training.
+
+    Returns:
+        as ``evaluate_table``, and ``out_of_fold``, the scores of the members and of the whole on the rows that were
+        learnt from; ``left_out_members``, why a member does not take part, if there is one; and ``trust``, what was
+        measured of intervals, probabilities and distances.
+
+    Raises:
+        InputError: the table cannot be read, or the folder cannot be written.
+    """
+    model, rows = fitted.model, rows_for_test(run, fitted.model)
+    assert model.trust is not None
+    scored = score_rows(model, rows, means_of(run, model))
+    looked = compare(model, rows.smiles, scored.final)
+    by_whom = "validation molecules" if (folds.numbers < 0).any() else "molecules, predicted out of fold"
+    trust = {
+        "calibrated_on": len(folds.predicted),
+        "calibrated_by": by_whom,
+        **measure_trust(model.trust, scored.plain, scored.final),
+        **looked.by_similarity(),
+    }
+    out_of_fold = scores_out_of_fold(fitted, labels, folds)
+    result = {**scored.final.result, "seed": seed, "out_of_fold": out_of_fold, "trust": trust}
+    if fitted.left_out:
+        result["left_out_members"] = fitted.left_out
+    final = replace(scored.final, result=result)
+    final.write(run)
+    draw(run, model.trust, scored, looked)
+    page = Reported(run, kept_options(run), final, looked)
+    sections = tuple(section for write in SECTIONS if (section := write(page)))
+    title = f"{run.path.name}: {', '.join(model.task.targets)}"
+    write_atomically(run.report, render(ReportPage(title, summary(page), sections, __version__)))
+    return result
+
+
+def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
+    """The scores of the members and of the whole by their names, on the rows that were predicted."""
+    rows, found = folds.predicted, fitted.out_of_fold
+    predictions = [*found.by_member, found.values]
+    return {
+        name: TASKS[labels.task.kind].scores(labels.y[rows], np.nan_to_num(each[rows]))
+        for name, each in zip([*fitted.model.members, STACK], predictions, strict=True)
+    }
+
+
+def draw(run: RunFolder, trust: Trust, scored: Scored, looked: ComparedMolecules) -> None:
+    """Draws how far intervals or probabilities hold, and errors against distances."""
+    task, plain = scored.final.task, scored.plain
+    if trust.intervals is not None:
+        curve = np.stack([measure_interval(trust.intervals, confidence, plain)[0] for confidence in CURVE])
+        plot_coverage(task.targets, np.array(CURVE), curve, run.calibration_picture)
+    if trust.calibration is not None:
+        plot_reliability(task.targets, plain.y, plain.prediction, scored.final.prediction, run.calibration_picture)
+    near = looked.nearness
+    plot_errors_by_distance(looked.errors, near.similarity, near.distance, error_words(task), run.distance_picture)

@@ -1,0 +1,132 @@
+"""How a table of one's own is read, divided and learnt from: each option declared once, for commands and for Python."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from graphormer_sepnorm.chem.features import FOR_TABLES, without_salts
+from graphormer_sepnorm.config import OPTIONS, Kind
+from graphormer_sepnorm.dataset import SplitName
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.options import Option
+from graphormer_sepnorm.tables.label_text import as_float
+from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes, read_sizes
+from graphormer_sepnorm.tasks import TASKS
+
+MAX_WEIGHT = 1e3
+
+
+def read_weights(text: str) -> tuple[float, ...]:
+    """Weights of targets such as "1,2,0.5"; raises InputError for what are no numbers."""
+    try:
+        return tuple(as_float(part) for part in text.split(",") if text)
+    except ValueError:
+        raise InputError(f"the target weights are {text!r}: give a number for each column, such as 1,2,0.5") from None
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is read, divided and learnt from.
+
+    Attributes:
+        path: of the table, as ``open_table``.
+        targets: columns to predict.
+        kind: of the task.
+        smiles_column, delimiter: as ``open_table``.
+        split: a name in ``SPLITTERS``, "column" or "time".
+        split_column: for "column", the one that says train, val or test; for "time", the one of numbers or dates.
+        sizes: of the splits, unless a column says them.
+        balance: whether the positives of a classification count as much as its negatives.
+        seed: of the split.
+        classes: of "multiclass", the labels that the one target column has.
+        metric: that chooses the epoch; None: the kind's usual one.
+        loss: of a regression; None: the one that suits the metric.
+        weights: per target, what its labels count in the loss; none: all the same.
+        folds: how often the table is divided, so that every row is tested once; 0: it is divided once, by ``sizes``.
+        strip_salts: whether only the largest organic part of each molecule is read.
+
+    Raises:
+        InputError: options that do not fit together.
+    """
+
+    path: str
+    targets: Annotated[tuple[str, ...], Option("Columns of --csv to predict.", "target-columns")] = ()
+    kind: Kind = "regression"
+    smiles_column: Annotated[str | None, Option("Column of --csv; by default smiles.")] = None
+    delimiter: Annotated[str | None, Option("Of --csv; by default found in its header.")] = None
+    split: Annotated[SplitName, Option("How --csv is split.")] = "scaffold"
+    split_column: Annotated[str | None, Option("Column of --csv: train, val or test for --split column, or times.")] = (
+        None
+    )
+    sizes: Annotated[
+        Sizes, Option("Of training, validation and test; by default 80:10:10.", "split-sizes", read_sizes)
+    ] = field(default_factory=Sizes)
+    balance: Annotated[bool, Option("Make the positives of --csv count as much.")] = False
+    seed: int = 0
+    classes: tuple[str, ...] = ()
+    metric: Annotated[
+        str | None,
+        Option(
+            "That chooses the epoch: mae, rmse or r2; rocauc, prauc, accuracy or logloss; of several classes also "
+            "multiclass-accuracy or multiclass-logloss."
+        ),
+    ] = None
+    loss: Annotated[
+        Literal["l1", "mse"] | None,
+        Option("Of a regression on --csv; by default mse for the metrics rmse and r2, otherwise l1."),
+    ] = None
+    weights: Annotated[
+        tuple[float, ...],
+        Option("What each of --target-columns counts in the loss, such as 1,2,0.5.", "target-weights", read_weights),
+    ] = ()
+    folds: Annotated[int, Option("Train on --csv once per fold: every molecule is tested once.", default="")] = 0
+    strip_salts: Annotated[bool, Option("Read only the largest organic part of each molecule of --csv.")] = False
+
+    def __post_init__(self) -> None:
+        if not self.targets:
+            raise InputError("name the columns to predict with --target-columns")
+        if len(set(self.targets)) < len(self.targets):
+            raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
+        for name in self.names:
+            if any("\udc80" <= character <= "\udcff" for character in name):
+                raise InputError(f"{name!r} has bytes that are not UTF-8: save the table as UTF-8")
+        self.check_split()
+        self.check_task()
+
+    def check_split(self) -> None:
+        """Raises InputError unless what is said of the splits fits together."""
+        if (self.split in ("column", "time")) != (self.split_column is not None):
+            raise InputError("--split column or time and --split-column NAME go together")
+        if self.split == "column" and self.sizes != Sizes():
+            raise InputError("--split-sizes does not go with --split column: the column says them")
+        if self.folds and self.folds < 2:
+            raise InputError(f"--folds {self.folds}: there are at least 2")
+        if self.folds and self.split not in SPLITTERS:
+            raise InputError(f"--folds goes with --split {', '.join(SPLITTERS)}; {self.split} makes one division alone")
+        if self.folds and self.sizes != Sizes():
+            raise InputError(
+                "--split-sizes does not go with --folds: each fold is tested once, a tenth of the rows is validation"
+            )
+
+    def check_task(self) -> None:
+        """Raises InputError unless what is said of the task suits its kind."""
+        if self.balance and "balance" not in OPTIONS[self.kind]:
+            raise InputError("--balance is for --task classification of columns of 0 and 1")
+        if self.loss is not None and "loss" not in OPTIONS[self.kind]:
+            raise InputError("--loss is for --task regression: a classification has its own")
+        if self.weights and "weights" not in OPTIONS[self.kind]:
+            raise InputError("--target-weights is for several columns: the classes of one column have no weights")
+        if self.weights and len(self.weights) != len(self.targets):
+            raise InputError(f"--target-weights has {len(self.weights)} numbers for {len(self.targets)} columns")
+        if not all(0 < weight <= MAX_WEIGHT for weight in self.weights):
+            raise InputError(f"--target-weights are above 0 and at most {MAX_WEIGHT:g}")
+        TASKS[self.kind].find_metric(self.metric)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what is predicted: the target columns, or of several classes COLUMN_CLASS each."""
+        return tuple(f"{self.targets[0]}_{name}" for name in self.classes) or self.targets
+
+    @property
+    def featurizer(self) -> str:
+        """The name of what reads the molecules."""
+        return without_salts(FOR_TABLES) if self.strip_salts else FOR_TABLES

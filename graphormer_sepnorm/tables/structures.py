@@ -1,0 +1,89 @@
+"""Structures of the molecules of a table, which its rows are grouped by.
+
+Axis letters: M rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+
+from rdkit import Chem
+
+from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.properties import molecule_key, murcko_scaffold, parent_key
+from graphormer_sepnorm.chem.smiles import one_molecule
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.workers import Smiles
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What a molecule is grouped by.
+
+    Attributes:
+        smiles: as it is read.
+        scaffold: its ``murcko_scaffold``.
+        key: its ``molecule_key``.
+        parent: its ``parent_key``.
+        parts: number of its parts that are not bonded to each other.
+    """
+
+    smiles: str
+    scaffold: str
+    key: str
+    parent: str
+    parts: int = 1
+
+
+@dataclass(frozen=True)
+class Structures:
+    """What molecules are grouped by.
+
+    Attributes:
+        smiles: M SMILES.
+        scaffolds: their ``murcko_scaffold``.
+        keys: their ``molecule_key``.
+        parents: their ``parent_key``, which a salt shares with its acid or base; none: the keys.
+        parts: numbers of their parts that are not bonded to each other; none: one each.
+    """
+
+    smiles: list[str]
+    scaffolds: list[str]
+    keys: list[str]
+    parents: list[str] = field(default_factory=list)
+    parts: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, found: Sequence[Structure]) -> "Structures":
+        columns = [[getattr(each, field.name) for each in found] for field in fields(Structure)]
+        return cls(*columns)
+
+    @property
+    def families(self) -> list[str]:
+        """Equal for rows that stay together: those of one molecule, of its salts and of its protonated forms."""
+        return self.parents or self.keys
+
+    def take(self, places: Sequence[int]) -> "Structures":
+        """The structures of the rows with these numbers."""
+        return replace(
+            self,
+            **{
+                each.name: [column[place] for place in places] if (column := getattr(self, each.name)) else []
+                for each in fields(self)
+            },
+        )
+
+
+def read_structures(featurizer: str, smiles: Smiles) -> list[Structure | str]:
+    """For each SMILES what it is grouped by, or why it cannot be read."""
+    answers: list[Structure | str] = []
+    for text in smiles:
+        try:
+            read, mol = FEATURIZERS[featurizer].read(text)
+            key = molecule_key(mol)
+            found = Structure(read, murcko_scaffold(mol), key, parent_key(mol, key), len(Chem.GetMolFrags(mol)))
+            with one_molecule(read):
+                FEATURIZERS[featurizer].features(mol)
+            answers.append(found)
+        except InputError as error:
+            answers.append(str(error))
+    return answers

@@ -1,0 +1,79 @@
+"""Commands whose options are declared by dataclasses."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, ListCommand, expanded, repeated
+from graphormer_sepnorm.options import Option
+
+
+def halves(text: str) -> tuple[str, ...]:
+    return tuple(text.split(":"))
+
+
+@dataclass(frozen=True)
+class Tea:
+    sugar: Annotated[int, Option("Spoons.")] = 2
+    milk: Annotated[bool, Option("White.")] = False
+    warm: Annotated[bool, Option("Not cold.")] = True
+    parts: Annotated[tuple[str, ...], Option("Two.", "cut", halves)] = ()
+    guests: Annotated[tuple[str, ...], Option("Who comes.")] = ()
+
+    def __post_init__(self):
+        if self.sugar > 9:
+            raise InputError("too sweet")
+
+
+@dataclass(frozen=True)
+class Pot:
+    size: Annotated[int, Option("Cups.")] = 4
+
+
+def served(*arguments: str) -> dict:
+    """What a command is called with."""
+    found: dict = {}
+
+    @expanded
+    def serve(*, pot: Pot, tea: Annotated[dict[str, Any], FieldsOf(Tea)], late: bool = False) -> None:
+        found.update(pot=pot, tea=tea, late=late)
+
+    program = typer.Typer(rich_markup_mode=None)
+    program.command(cls=ListCommand)(serve)
+    result = CliRunner().invoke(program, arguments)
+    assert result.exit_code == 0, result.output
+    return found | {"output": result.output}
+
+
+def test_a_command_gets_a_dataclass_and_what_was_given_of_another():
+    found = served("--sugar", "3", "--no-warm", "--cut", "a:b", "--size", "6", "--late")
+    assert found["pot"] == Pot(6) and found["late"] is True
+    assert found["tea"] == {"sugar": 3, "warm": False, "parts": ("a", "b")}
+    assert served() == {"pot": Pot(), "tea": {}, "late": False, "output": ""}
+
+
+def test_help_has_the_text_and_the_default_of_each_field():
+    lines = [" ".join(line.split()) for line in served("--help")["output"].splitlines()]
+    assert "--sugar <int> Spoons. [default: 2]" in lines or "--sugar INTEGER Spoons. [default: 2]" in lines
+    assert "--warm / --no-warm Not cold. [default: warm]" in lines and "--milk White." in lines
+
+
+def test_an_option_of_several_values_takes_all_that_follow_it():
+    assert served("--guests", "Ann", "Bo", "--milk", "--guests", "Cy")["tea"]["guests"] == ["Ann", "Bo", "Cy"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("--a x y", "--a x --a y"),
+        ("--a=x y --b z w", "--a=x --a y --b z w"),
+        ("--b --a x -", "--b --a x --a -"),
+        ("u --a", "u --a"),
+    ],
+)
+def test_values_are_given_their_option(given, expected):
+    assert repeated(given.split(), ["--a"]) == expected.split()

@@ -1,0 +1,42 @@
+"""A report as a whole, and the pictures beside it."""
+
+import re
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.table_model.fit import FittedTable
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.model import Stacked, TableModel
+from graphormer_sepnorm.table_model.report.sections import SECTIONS
+from graphormer_sepnorm.table_model.report.write import scores_out_of_fold
+from tests.unit.table_model.conftest import Trained
+
+TITLES = (
+    "Scores", "Data and split", "Intervals", "Distance to the training molecules", "Worst predictions",
+    "Contributions of atoms", "Training", "How to use the model",
+)  # fmt: skip
+
+
+def test_a_report_has_every_section_in_its_order(trained: Trained):
+    report = trained.run.report.read_text()
+    assert tuple(re.findall("<h2>(.*)</h2>", report)) == TITLES and len(TITLES) == len(SECTIONS)
+    facts, trust = trained.result["targets"]["a"], trained.result["trust"]
+    for member in ("kernel", "forest", "networks"):
+        assert f"{member} on its own" in report and f"{facts['scores'][member]['mae']:.4g}" in report
+    for low, high in (facts["interval"]["stack"], facts["against_forest"]["interval"]):
+        assert f"{low:.4g} to {high:.4g}" in report
+    assert "mean of the training labels" in report and f"{trust['coverage']['0.5']['a']:.4g}" in report
+    for picture in (trained.run.calibration_picture, trained.run.distance_picture):
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():
+
+    y = np.array([[1.0], [2], [5]])
+    member = np.array([[[np.nan], [3], [5]]])
+    model = TableModel(TaskConfig("regression", "mae", ("a",)), "mol", {"kernel": None}, np.ones((1, 1)))
+    fitted = FittedTable(model, Stacked(member, member[0], member[0]), {})
+    found = scores_out_of_fold(fitted, Labels(model.task, y), Folds(np.array([-1, 0, 0])))
+    assert found["kernel"]["mae"] == found["stack"]["mae"] == pytest.approx(0.5)

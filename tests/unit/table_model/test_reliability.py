@@ -1,0 +1,64 @@
+"""How far intervals hold, and errors by distance: by hand."""
+
+import numpy as np
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.inference.predict import Nearness
+from graphormer_sepnorm.inference.trust import Trust, fit_calibration, fit_domain, fit_intervals
+from graphormer_sepnorm.table_model.reliability import (
+    ComparedMolecules,
+    error_words,
+    measure_interval,
+    measure_trust,
+    molecule_errors,
+)
+from graphormer_sepnorm.training.experiment import Scores
+
+ONE = TaskConfig("regression", "mae", ("a",), mean=(0.0,), std=(9.0,))
+TWO = TaskConfig("regression", "mae", ("a", "b"), mean=(0.0, 0.0), std=(2.0, 10.0))
+CLASSES = TaskConfig("classification", "rocauc", ("a",))
+
+
+def scores(task, y, prediction) -> Scores:
+    values = np.array(prediction, np.float64)
+    return Scores({}, task, np.array(y, np.float64), values, values[None])
+
+
+def test_errors_of_molecules_by_hand():
+    assert molecule_errors(ONE, np.array([[1.0], [np.nan]]), np.array([[4.0], [0]])).tolist()[0] == 3
+    found = molecule_errors(
+        TWO, np.array([[1.0, 5], [1, np.nan], [np.nan, np.nan]]), np.array([[3.0, 0], [2, 0], [0, 0]])
+    )
+    np.testing.assert_array_equal(found, [(2 / 2 + 5 / 10) / 2, 1 / 2, np.nan])
+    assert molecule_errors(CLASSES, np.array([[1.0]]), np.array([[0.75]])).tolist() == [0.25]
+    assert len({error_words(task) for task in (ONE, TWO, CLASSES)}) == 3
+
+
+def test_coverage_and_width_on_test_by_hand():
+    """Errors 1, 2, 3 of calibration: half of the labels lie within 2; no interval of 0.9 can be had of three."""
+    intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
+    test = scores(ONE, [[1.0], [2], [2.5], [9]], np.zeros((4, 1)))
+    shares, widths = measure_interval(intervals, 0.5, test)
+    assert (shares.tolist(), widths.tolist()) == ([0.5], [4])
+    assert all(np.isnan(values).all() for values in measure_interval(intervals, 0.9, test))
+    found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test)
+    assert found["coverage"]["0.5"] == {"a": 0.5} and found["mean_width"]["0.9"] == {"a": None}
+
+
+def test_probabilities_are_measured_before_and_after_by_hand():
+    plain, final = scores(CLASSES, [[1.0], [0]], [[0.5], [0.5]]), scores(CLASSES, [[1.0], [0]], [[1.0], [0]])
+    trust = Trust(fit_domain(["CCO"]), calibration=fit_calibration(plain.y, plain.prediction))
+    found = measure_trust(trust, plain, final)
+    assert found["brier"] == {"before": {"a": 0.25}, "after": {"a": 0}}
+    assert found["calibration_error"]["after"] == {"a": 0}
+    assert measure_trust(Trust(fit_domain(["CCO"])), plain, final) == {}
+
+
+def test_errors_by_similarity_by_hand():
+    similarity = np.array([0.1, 0.29, 0.3, 0.95, 1.0, np.nan])
+    errors = np.array([1.0, 2, 3, 4, 6, 9])
+    looked = ComparedMolecules([], Nearness(similarity, [""] * 6, similarity), ["", "x", "", "y", "", ""], errors)
+    found = looked.by_similarity()
+    by_similarity = [(part["n"], part["error"]) for part in found["error_by_similarity"]]
+    assert by_similarity == [(2, 1.5), (1, 3), (0, None), (0, None), (0, None), (2, 5)]
+    assert found["unfamiliar"] == 2

@@ -1,0 +1,92 @@
+"""Scores of targets by hand, and their intervals by what they promise."""
+
+import numpy as np
+import pytest
+from scipy.stats import bootstrap
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, roc_auc_of_ranks, scores_by_target
+from graphormer_sepnorm.tasks import METRICS
+
+TWO = TaskConfig("regression", "mae", ("a", "b"))
+NAN = np.nan
+
+
+def test_scores_by_hand():
+    """Where a member predicts nothing, the mean stands."""
+    y = np.array([[1.0, NAN], [2, NAN], [4, 7]])
+    stack, forest = np.array([[1.0, 0], [2, 0], [5, 8]]), np.array([[NAN, 0], [3, 0], [2, 9]])
+    found = scores_by_target(Predicted(TWO, y, {STACK: stack, "forest": forest}, np.array([2.0, 5])))
+    assert list(found) == ["a", "b"] and list(found["a"]["scores"]) == [STACK, "forest", MEAN]
+    assert {name: scores["mae"] for name, scores in found["a"]["scores"].items()} == pytest.approx(
+        {STACK: 1 / 3, "forest": (1 + 1 + 2) / 3, MEAN: (1 + 0 + 2) / 3}
+    )
+    assert found["a"]["scores"][STACK]["spearman"] == pytest.approx(1)
+    assert found["a"]["scores"][MEAN]["spearman"] is None, "a mean has no order"
+    assert found["a"]["against_forest"]["difference"] == pytest.approx(1 / 3 - 4 / 3)
+    assert found["a"]["interval"][STACK] == [0, 1], "of three errors 0, 0, 1"
+
+
+def test_one_label_is_a_warning_and_no_interval():
+    y = np.array([[1.0, NAN], [2, NAN], [4, 7]])
+    found = scores_by_target(Predicted(TWO, y, {STACK: y + 1, "forest": y}, np.zeros(2)))
+    assert found["a"]["n"] == 3 and "warning" not in found["a"]
+    assert found["b"]["n"] == 1 and found["b"]["warning"] == "1 test molecule has a label: its error is no score"
+    assert not {"interval", "against_forest"} & found["b"].keys()
+
+
+def test_intervals_are_those_of_scipy():
+    random = np.random.default_rng(1)
+    y = random.normal(size=(80, 1))
+    stack, forest = y + random.normal(size=(80, 1)), y + 1.5 * random.normal(size=(80, 1))
+    task = TaskConfig("regression", "rmse", ("a",))
+    found = scores_by_target(Predicted(task, y, {STACK: stack, "forest": forest}, np.zeros(1)))["a"]
+    rmse = METRICS["rmse"].score
+
+    def compared(statistic, *columns: np.ndarray) -> tuple[float, float]:
+        arrays = [column[:, 0] for column in columns]
+        return bootstrap(
+            arrays, statistic, paired=True, vectorized=False, method="percentile", n_resamples=4000, rng=2
+        ).confidence_interval
+
+    np.testing.assert_allclose(found["interval"][STACK], compared(rmse, y, stack), atol=0.03)
+    expected = compared(lambda y, ours, theirs: rmse(y, ours) - rmse(y, theirs), y, stack, forest)
+    np.testing.assert_allclose(found["against_forest"]["interval"], expected, atol=0.04)
+    low, high = found["against_forest"]["interval"]
+    assert low < found["against_forest"]["difference"] < high < 0
+
+
+def test_a_difference_is_paired():
+    """Both are wrong by the same errors: each is uncertain, their difference is not."""
+    y = np.random.default_rng(0).normal(size=(50, 1))
+    task, zeros = TaskConfig("regression", "mae", ("a",)), np.zeros_like(y)
+    found = scores_by_target(Predicted(task, y, {STACK: zeros, "forest": zeros}, y[0]))
+    assert found["a"]["interval"][STACK][1] - found["a"]["interval"][STACK][0] > 0.1
+    assert found["a"]["against_forest"] == {"difference": 0, "interval": [0, 0]}
+
+
+def test_draws_of_a_single_class_do_not_count():
+    y = np.array([[1.0], [0], [0]])
+    predicted = Predicted(TaskConfig("classification", "rocauc", ("a",)), y, {STACK: y}, np.array([1 / 3]))
+    found = scores_by_target(predicted)["a"]
+    assert found["interval"] == {STACK: [1, 1], MEAN: [0.5, 0.5]} and "against_forest" not in found
+    alike = Predicted(predicted.task, 0 * y, {STACK: y}, np.zeros(1))
+    assert scores_by_target(alike)["a"]["interval"][STACK] is None
+
+
+def test_the_quick_roc_auc_is_that_of_scikit_learn():
+    random = np.random.default_rng(3)
+    y, prediction = (random.random((5, 200)) > 0.3).astype(float), random.integers(0, 20, (5, 200)) / 20
+    expected = [METRICS["rocauc"].score(*rows) for rows in zip(y, prediction, strict=True)]
+    np.testing.assert_allclose(roc_auc_of_ranks(y, prediction), expected, rtol=1e-12)
+    assert np.isnan(roc_auc_of_ranks(np.array([[1.0, 1], [0, 0]]), np.zeros((2, 2)))).all()
+
+
+def test_the_classes_of_one_column_are_one_target():
+    y = np.eye(3)[[0, 1, 2, 0, 1]]
+    task = TaskConfig("multiclass", "multiclass-accuracy", ("c_x", "c_y", "c_z"))
+    prediction = np.eye(3)[[0, 1, 2, 0, 0]] * 0.8 + 0.2 / 3
+    found = scores_by_target(Predicted(task, y, {STACK: prediction}, y.mean(axis=0)))
+    assert list(found) == ["c_x, c_y, c_z"]
+    assert found["c_x, c_y, c_z"]["scores"][STACK]["multiclass-accuracy"] == pytest.approx(0.8)
+    assert found["c_x, c_y, c_z"]["interval"][STACK][1] == 1

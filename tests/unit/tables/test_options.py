@@ -1,0 +1,47 @@
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.options import TableOptions, read_weights
+from graphormer_sepnorm.tables.splits import Sizes
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"targets": ()}, "--target-columns"),
+        ({"targets": ("y", "y")}, "named twice: y, y"),
+        ({"split": "column"}, "--split-column NAME go together"),
+        ({"split": "time"}, "--split-column NAME go together"),
+        ({"split_column": "fold"}, "--split-column NAME go together"),
+        (
+            {"split": "column", "split_column": "fold", "sizes": Sizes(0.5, 0.25, 0.25)},
+            "--split-sizes does not go with",
+        ),
+        ({"folds": 2, "sizes": Sizes(0.5, 0.25, 0.25)}, "--split-sizes does not go with --folds"),
+        (
+            {"folds": 2, "split": "time", "split_column": "year"},
+            "--folds goes with --split scaffold, .*; time makes one",
+        ),
+        ({"balance": True}, "--balance is for --task classification"),
+        ({"balance": True, "kind": "multiclass", "classes": ("a", "b")}, "--balance is for --task classification"),
+        ({"loss": "mse", "kind": "classification"}, "--loss is for --task regression"),
+        ({"metric": "rocauc"}, "'rocauc' does not score a regression: choose one of mae, rmse, r2"),
+        ({"metric": "mae", "kind": "classification"}, "choose one of rocauc, prauc, accuracy, logloss"),
+        ({"targets": ("caf\udce9",)}, r"'caf\\udce9' has bytes that are not UTF-8"),
+        ({"kind": "multiclass", "classes": ("a", "\udce9")}, r"'y_\\udce9' has bytes that are not UTF-8"),
+        ({"weights": (1.0, 2.0)}, "--target-weights has 2 numbers for 1 columns"),
+        ({"weights": (0.0,)}, "--target-weights are above 0"),
+        ({"weights": (1.0,), "kind": "multiclass", "classes": ("a", "b")}, "--target-weights is for several columns"),
+    ],
+)
+def test_options_that_do_not_fit_together(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        TableOptions("table.csv", **{"targets": ("y",), **options})
+
+
+def test_weights_are_numbers():
+    assert read_weights("1,2, 0.5") == (1.0, 2.0, 0.5) and read_weights("") == ()
+    with pytest.raises(InputError, match="target weights are '1_0,2'"):
+        read_weights("1_0,2")
+    with pytest.raises(InputError, match=r"give a number for each column, such as 1,2,0\.5"):
+        read_weights("1;2")
