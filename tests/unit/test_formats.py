@@ -16,7 +16,7 @@ FORMAT_1 = {
 }
 
 
-def test_what_was_an_encoding_becomes_a_field():
+def test_some_encodings_become_fields():
     assert config_of_format_1(FORMAT_1) == {
         "seed": 3,
         "model": {
@@ -28,7 +28,7 @@ def test_what_was_an_encoding_becomes_a_field():
     }
 
 
-def test_what_has_no_readable_encodings_is_left_for_the_validation():
+def test_malformed_encodings_are_left_to_the_validation():
     for config in ({}, {"model": 3}, {"model": {"encodings": ["bonds"]}}, {"model": {"encodings": []}}):
         assert config_of_format_1(config) == config
 

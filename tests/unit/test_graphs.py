@@ -32,7 +32,7 @@ def some_graphs() -> list[Data]:
     ]
 
 
-def test_bonds_are_in_the_order_of_their_ends_and_of_parallel_ones_the_smallest_type_counts():
+def test_bonds_are_sorted_and_the_smallest_type_of_parallel_ones_is_kept():
     packed = pack_data(some_graphs(), (3,))
     assert packed.edge_index.tolist() == [[0, 1, 1, 0, 0, 2], [1, 0, 1, 1, 2, 1]]
     assert packed.edge_ptr.tolist() == [0, 3, 6]
@@ -40,7 +40,7 @@ def test_bonds_are_in_the_order_of_their_ends_and_of_parallel_ones_the_smallest_
 
 
 @pytest.mark.parametrize("source", ["memory", "pyg"])
-def test_bonds_and_degrees_of_a_batch_are_counted_over_it(source):
+def test_bonds_and_degrees_are_numbered_across_a_batch(source):
     if source == "memory":
         batch = in_memory(pack_data(some_graphs(), (3,)), ()).batch([1, 0])
     else:
@@ -84,7 +84,7 @@ def test_rows_of_arrays_go_with_their_molecules():
     assert batch.y.tolist() == taken.y.tolist() == [[0, 0, 1], [1, 0, 0]]
 
 
-def test_pairs_are_counted_row_by_row_and_atoms_with_themselves_are_found():
+def test_pairs_are_in_row_major_order_with_their_diagonal():
     graphs = as_many_atoms_as_bonds()
     assert graphs.pair_ptr.tolist() == [0, 1, 5, 14]
     assert graphs.diagonal.tolist() == [0, 1, 4, 5, 9, 13]
@@ -151,7 +151,7 @@ def test_views_hold_molecules_of_similar_size():
     assert found.views == ((2, 16), (2, 32), (2, 64), (1, 1008))
 
 
-def test_a_batch_is_padded_when_it_leaves_the_cpu_and_counts_its_pairs_without_a_wait():
+def test_a_batch_is_padded_when_it_leaves_the_cpu_and_counts_its_pairs_without_synchronizing():
     batch = in_memory(as_many_atoms_as_bonds(), ()).batch([2, 0])
     assert batch.to("cpu").padding is None
     there = batch.to("meta", non_blocking=True)

@@ -177,7 +177,7 @@ def test_every_module_has_its_test_file(name):
     assert place.exists(), f"{name} has no tests: write {place}"
 
 
-def test_what_is_tested_elsewhere_is_a_module_without_a_file_of_its_own():
+def test_modules_tested_elsewhere_have_no_test_file():
     assert {name for name in ELSEWHERE if name not in MODULES or (UNIT / file_of_tests(name)).exists()} == set()
 
 
@@ -190,7 +190,7 @@ def test_every_folder_with_modules_is_a_package():
     assert [path for path in FILES.values() if not (path.parent / "__init__.py").exists()] == []
 
 
-def test_what_is_no_module_is_shipped_with_its_folder():
+def test_data_files_are_shipped_with_their_folder():
     setup = configparser.ConfigParser()
     setup.read(REPOSITORY / "setup.cfg")
     assert setup["options"]["packages"] == "find:"

@@ -86,7 +86,7 @@ def test_penalized_logp_refuses_a_molecule_without_atoms():
         penalized_logp(Chem.Mol())
 
 
-def test_penalized_logp_refuses_what_is_no_smiles():
+def test_penalized_logp_refuses_invalid_smiles():
     with pytest.raises(InputError, match="'C1CC' is not a valid SMILES"):
         penalized_logp("C1CC")
 

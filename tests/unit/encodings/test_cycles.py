@@ -84,6 +84,6 @@ def test_terms_by_hand():
 
 
 @pytest.mark.parametrize("max_size", [2, 33])
-def test_sizes_are_those_that_can_be_searched(max_size):
+def test_allowed_sizes_of_cycles(max_size):
     with pytest.raises(ValidationError):
         Cycles(max_size=max_size)

@@ -11,7 +11,7 @@ def test_a_graph_gets_the_arrays_of_all_encodings_and_keeps_its_own():
     assert all((after[name] == before[name]).all() for name in ("x", "edge_index", "edge_attr"))
 
 
-def test_its_words_name_every_parameter():
+def test_repr_shows_every_parameter():
     """PyG recognises a stale cache by them."""
     words = [
         repr(GraphormerTransform((Spatial(max_distance=d),), sizes)) for d, sizes in ((3, (3,)), (4, (3,)), (3, (4,)))

@@ -132,7 +132,7 @@ def test_attention_matches_reference(sizes, heads, d, with_factor):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize("with_factor", [False, True])
-def test_the_cls_alone_reads_what_it_reads_beside_the_atoms(dropout, with_factor):
+def test_the_cls_reads_the_same_with_and_without_the_atoms(dropout, with_factor):
     case = Case(SIZES["mixed"], 2, 10, with_factor=with_factor)
     (qkv,), width, batch = case.qkv, 20, len(case.sizes)
     bias, factor = case.bias(), None

@@ -73,7 +73,7 @@ def test_the_first_compiled_operation_imports_the_compiler():
 
 
 @pytest.mark.slow
-def test_no_compiler_is_imported_where_the_environment_switches_kernels_off():
+def test_no_compiler_is_imported_if_the_environment_turns_kernels_off():
     assert python(f"{OPERATION}print({COMPILERS})", mode="off").stdout.strip() == "[]"
 
 
@@ -109,13 +109,13 @@ def test_other_modes_are_refused(mode, monkeypatch):
 
 
 @pytest.mark.parametrize(("threads", "runs"), [(1, True), (2, False)])
-def test_without_the_thread_pool_kernels_run_on_one_thread_alone(threads, runs, monkeypatch):
+def test_without_the_thread_pool_kernels_run_only_on_one_thread(threads, runs, monkeypatch):
     monkeypatch.setattr(switch, "pool_launcher", lambda: None)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     assert compiles() is runs
 
 
-def test_what_is_not_float32_on_the_cpu_runs_in_plain_pytorch():
+def test_other_types_and_devices_run_in_plain_pytorch():
     assert not kernels.runs_compiled(torch.zeros(1, dtype=torch.float64))
     assert not kernels.runs_compiled(torch.zeros(1, device="meta"))
     with torch.autocast("cpu", torch.bfloat16):

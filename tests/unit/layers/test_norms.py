@@ -33,7 +33,7 @@ KINDS = {
 }
 
 
-def test_names_say_the_norm_of_the_cls_and_that_of_the_other_tokens():
+def test_names_give_the_norm_of_the_cls_and_of_the_other_tokens():
     assert {name: [type(norm) for norm in make(8).children()] for name, make in NORMS.items()} == KINDS
 
 
@@ -52,7 +52,7 @@ NORMS_AND_A_NEW_ONE = {**NORMS, "centered": partial(ShareNorm, norm=CenteredRows
 
 
 @pytest.mark.parametrize("name", NORMS_AND_A_NEW_ONE)
-def test_a_norm_says_whether_the_cls_sees_the_atoms(name):
+def test_cls_sees_atoms_tells_whether_the_cls_depends_on_them(name):
     """Other atoms give other rows of the CLS in training, or not."""
     torch.manual_seed(0)
     norm = NORMS_AND_A_NEW_ONE[name](4)
@@ -84,7 +84,7 @@ def test_packed_rows_equal_the_padded_form(name, training):
 
 
 @pytest.mark.parametrize("name", NORMS)
-def test_the_norm_of_atoms_is_that_of_the_tokens_beside_a_cls(name):
+def test_the_norm_of_atoms_is_the_token_norm(name):
     torch.manual_seed(0)
     norm = NORMS[name](4).eval()
     for tensor in (*norm.parameters(), *norm.buffers()):

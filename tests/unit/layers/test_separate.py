@@ -180,7 +180,7 @@ def test_sequence_first_is_batch_first_transposed():
     torch.testing.assert_close(out.transpose(0, 1), separate_literal((0,))(x))
 
 
-def test_a_sequence_of_the_cls_alone_is_normalized():
+def test_a_sequence_with_only_the_cls_is_normalized():
     assert separate_literal((0,))(torch.tensor([[[1.0, 4.0]], [[3.0, 2.0]]])).flatten().tolist() == [-1, 1, 1, -1]
 
 
@@ -239,7 +239,7 @@ def test_batchnorm_changes_the_output_and_all_new_parameters_learn(family):
 
 
 @every_family
-def test_state_dict_goes_round_and_a_deep_copy_stands_alone(family):
+def test_state_dict_round_trip_and_independent_deep_copy(family):
     model = separate_all(family).eval()
     inputs = family.inputs()
     twin = copy.deepcopy(model)
@@ -344,7 +344,7 @@ def test_a_new_token_norm_starts_from_the_affine_parameters_too():
     assert norm.tok_norm_layer.weight.equal(weight)
 
 
-def test_norm_without_bias_gives_its_weight_alone():
+def test_norm_without_bias_passes_on_only_its_weight():
     layer = encoder_layer(bias=False)
     nn.init.uniform_(layer.norm1.weight)
     norm = separate_norms(layer).norm1
@@ -388,7 +388,7 @@ def test_the_report_names_every_norm_once():
     ]
 
 
-def test_norms_that_are_not_known_are_replaced_where_the_caller_says_so():
+def test_unknown_norms_are_replaced_if_the_caller_says_so():
     model = nn.ModuleDict({"tokens": nn.LayerNorm(WIDTH), "pooled": nn.LayerNorm(WIDTH)})
     x = torch.randn(5, 4, WIDTH)
     model = separate_norms(model, also="^tokens$", batch_first=False)
@@ -396,7 +396,7 @@ def test_norms_that_are_not_known_are_replaced_where_the_caller_says_so():
     torch.testing.assert_close(model["tokens"](x)[0].mean(dim=0), torch.zeros(WIDTH), atol=1e-5, rtol=0)
 
 
-def test_sequence_first_layers_stay_sequence_first_whatever_is_said_of_others():
+def test_batch_first_does_not_apply_to_known_layers():
     model = separate_norms(encoder(), batch_first=True)
     assert not any(norm.batch_first for norm in separate_modules(model))
 
@@ -426,7 +426,7 @@ def test_an_encoder_of_other_layers_is_left_alone():
     assert "do not say whether they are batch first" in refusal(model)
 
 
-def test_norms_over_other_axes_are_left_alone_even_where_the_caller_vouches():
+def test_norms_over_other_axes_are_left_alone_even_if_the_caller_names_them():
     model = nn.Sequential(nn.BatchNorm1d(4), nn.GroupNorm(2, 4), nn.LayerNorm((3, 4)))
     assert refusal(model, also=".").count("does not normalize only the last axis") == 3
 
@@ -472,7 +472,7 @@ def test_timm_leaves_norms_of_heads_and_of_pooled_vectors_alone():
     assert list(model.separated_norms.skipped) == [*left, "fc_norm"]
 
 
-def test_timm_with_further_special_tokens_is_left_alone_until_told_which():
+def test_timm_with_further_special_tokens_is_left_alone_without_positions():
     assert "2 special tokens in front" in refusal(timm_vit("deit_tiny_distilled_patch16_224"))
     registers = partial(timm_vit, reg_tokens=4)
     assert "5 special tokens in front" in refusal(registers())
@@ -484,7 +484,7 @@ def test_timm_without_a_cls_is_left_alone():
     assert "no CLS token" in refusal(timm_vit(class_token=False, reg_tokens=1, global_pool="avg"))
 
 
-def test_timm_blocks_whose_cls_is_not_known_are_left_alone_until_told_where():
+def test_timm_blocks_with_unknown_cls_are_left_alone_without_positions():
     """Without a CLS in front, with two special tokens in one parameter, and a class that puts its tokens together."""
     Block = timm_block("Block")
 

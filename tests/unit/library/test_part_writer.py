@@ -35,7 +35,7 @@ def predicted(predictor):
     return read_and_compute(predictor, CPU, SMILES).values[:, 0]
 
 
-def test_all_rows_with_their_errors_and_what_the_footer_says(predictor, assignment, tmp_path):
+def test_all_rows_with_their_errors_and_the_footer(predictor, assignment, tmp_path):
     report = write_part(predictor, CPU, Options(Selection("logp")), assignment)
     table = pq.read_table(assignment.part)
     assert table.column_names == ["smiles", "logp", "logp_predicted", "error"]
@@ -100,14 +100,14 @@ def test_best_rows_by_hand(monkeypatch):
             assert best_rows(tables, "x", count, lowest, table.schema)["row"].to_pylist() == expected
 
 
-def test_nothing_is_left_of_a_part_that_fails(predictor, assignment, tmp_path):
+def test_a_failed_part_leaves_no_file(predictor, assignment, tmp_path):
     with pytest.raises(InputError, match=r"row 2 \(counted from 1\) cannot be read"):
         write_part(predictor, CPU, Options(Selection("logp"), strict=True), assignment)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1", "cut", "foreign", "other footer"])
-def test_what_is_no_whole_part_has_no_report(predictor, assignment, tmp_path, content):
+def test_an_incomplete_part_has_no_report(predictor, assignment, tmp_path, content):
     part = tmp_path / "out.parquet"
     report = write_part(predictor, CPU, Options(Selection("logp")), assignment)
     if content is None:

@@ -133,7 +133,7 @@ def test_a_process_trains_to_the_end(start):
 
 
 @pytest.mark.slow
-def test_a_killed_trial_is_said_to_be(start):
+def test_a_killed_trial_is_reported(start):
     process, _ = start(epochs=1000)
     os.kill(process.process.pid, signal.SIGKILL)
     outcome = process.outcome()
@@ -151,7 +151,7 @@ def test_sigint_from_a_terminal_does_not_reach_a_trial(start):
 
 
 @pytest.mark.parametrize("error", [None, TrialPruned(), InputError("loss nan")])
-def test_how_a_trial_ended_is_sent(monkeypatch, error):
+def test_the_outcome_of_a_trial_is_sent_to_the_search(monkeypatch, error):
     def train_trial():
         if error is not None:
             raise error

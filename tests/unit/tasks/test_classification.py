@@ -21,7 +21,7 @@ def test_classification_loss_by_hand_and_missing_labels_have_no_gradient():
     assert task.predict(torch.zeros(1, 2)).tolist() == [[0.5, 0.5]]
 
 
-def test_positives_are_weighted_where_that_is_asked_for():
+def test_positives_are_weighted_if_requested():
     """Three negatives to a positive; a target without positives counts as it is."""
     y = np.array([[1, 0], [0, 0], [0, NAN], [0, 0]], np.float32)
     task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"), balance=True)

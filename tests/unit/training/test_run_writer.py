@@ -23,7 +23,7 @@ def recorder(tmp_path) -> RunWriter:
     return RunWriter(Trainer(config, *splits), RunFolder(tmp_path / "run"))
 
 
-def test_an_epoch_is_on_the_disk_when_it_is_given(recorder, capsys):
+def test_an_epoch_is_on_the_disk_when_it_is_yielded(recorder, capsys):
     for number, epoch in enumerate(recorder.epochs(), 1):
         assert [line["epoch"] for line in recorder.run.read_metrics()] == list(range(1, number + 1))
         assert recorder.run.read_metrics()[-1]["val_metric"] == epoch.val_metric
@@ -87,7 +87,7 @@ def test_on_a_gpu_the_best_weights_are_those_of_their_epoch_when_they_are_writte
     assert load_tensors(recorder.run.weights)[0]["cls"].equal(weights[1])
 
 
-def test_on_a_gpu_what_ends_a_run_leaves_its_last_epoch_on_the_disk(recorder, clock, monkeypatch):
+def test_on_a_gpu_the_last_epoch_is_on_the_disk_however_a_run_ends(recorder, clock, monkeypatch):
     """Within the fourth epoch, when weights have moved on."""
     config, update = recorder.trainer.config, Step.__call__
     recorder.trainer.config = replace(config, train=replace(config.train, epochs=6))

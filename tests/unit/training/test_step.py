@@ -71,7 +71,7 @@ def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping()
     assert norm == pytest.approx(torch.nn.utils.get_total_norm(gradients).item(), rel=1e-4) and norm > 1e-3
 
 
-def test_averages_are_the_weights_after_the_first_update_and_follow_them_from_then_on():
+def test_averages_start_at_the_weights_after_the_first_update():
     trainer = trainer_of(without_dropout())
     trainer.model.train()
     update(trainer, np.arange(8))
@@ -88,7 +88,7 @@ def learned(trainer: Trainer) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "sgd"])
 @pytest.mark.parametrize("bad", [torch.inf, torch.nan])
-def test_an_update_whose_loss_is_not_finite_changes_no_weight_and_spoils_none_of_the_next(bad, optimizer, monkeypatch):
+def test_an_update_with_a_non_finite_loss_changes_no_weight_and_does_not_affect_later_ones(bad, optimizer, monkeypatch):
     """Before any other update, and between two of them; the last is an optimizer that does not know ``found_inf``."""
     monkeypatch.setitem(OPTIMIZERS, "sgd", lambda model, train: [torch.optim.SGD(model.parameters(), momentum=0.9)])
     config = without_dropout()
@@ -107,7 +107,7 @@ def test_an_update_whose_loss_is_not_finite_changes_no_weight_and_spoils_none_of
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_step_that_may_be_skipped_is_the_optimizers_own(optimizer):
+def test_a_step_that_is_not_skipped_equals_the_optimizers_own(optimizer):
     """Bit for bit, where it is not."""
     found = []
     for step in (lambda o: o.step(), lambda o: step_unless(torch.tensor(0.0), o, 0.01)):
@@ -134,7 +134,7 @@ def test_the_loss_is_computed_in_the_precision_of_the_run():
     assert losses[1] == task.loss(output.float(), batch.y, batch.bounds) != losses[0]
 
 
-def test_following_by_hand():
+def test_moving_averages_by_hand():
     """Weights 1 and 3 to 2 and 5 by a quarter; a buffer is copied."""
     average, model = nn.BatchNorm1d(2), nn.BatchNorm1d(2)
     with torch.no_grad():
@@ -188,7 +188,7 @@ def test_a_compiled_model_learns_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, recipe):
+def test_updates_do_not_synchronize_and_leave_no_tensor_on_the_host(on_meta, recipe):
     """Nor do the batches from which statistics are estimated anew, and predictions until all of them are read."""
     trainer = trainer_of(config_of(recipe))
     trainer.model.train()
