@@ -34,7 +34,7 @@ def test_malformed_encodings_are_left_to_the_validation():
 
 
 def test_tensors_are_renumbered_cut_and_dropped():
-    """The last layer's atoms do not count, the first row of a table of bonds stood for no bond."""
+    """The prediction does not depend on the atoms of the last layer; the first bond type stood for no bond."""
     table = torch.arange(6.0).view(3, 2)
     tensors = {
         "encodings.1.in_degree": torch.ones(1),

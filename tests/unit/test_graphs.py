@@ -25,7 +25,7 @@ def molecule(num_atoms: int, ends: list[tuple[int, int]], kinds: list[int]) -> D
 
 
 def some_graphs() -> list[Data]:
-    """One with parallel bonds and a loop, one with bonds in one direction, out of order."""
+    """One with parallel bonds and a loop, and one with unsorted bonds in one direction."""
     return [
         molecule(2, [(1, 0), (0, 1), (0, 1), (0, 1), (1, 1)], [1, 2, 0, 1, 2]),
         molecule(3, [(2, 1), (0, 2), (0, 1)], [0, 2, 1]),
@@ -59,7 +59,7 @@ def test_degrees_have_no_limit():
 
 
 class PerRow:
-    """An encoding with an array of each level, whose rows are numbered."""
+    """An encoding with an array of each level whose rows are numbered."""
 
     arrays: ClassVar[dict[str, Level]] = {"of_atoms": "atom", "of_pairs": "pair", "of_bonds": "edge"}
 
@@ -123,7 +123,7 @@ def test_bond_types_are_distinct_and_start_at_one():
     ],
 )
 def test_datasets_outside_the_vocabularies_are_refused(name, value, sentence):
-    """Values that the first molecule has too, in whose place they are right, do not hide those of the second."""
+    """The same value is valid in the first molecule, which must not hide the invalid one in the second."""
     graphs = [skeleton((0, 1), (1, 2), (2, 0)), skeleton((0, 1))]
     for graph in graphs:
         graph.x, graph.y = torch.full((graph.num_nodes,), 27), torch.zeros(1)
@@ -145,7 +145,7 @@ def test_padding_by_hand():
 
 
 def test_views_hold_molecules_of_similar_size():
-    """Of up to twice the tokens, from 16 on."""
+    """Up to twice the number of tokens, from 16 on."""
     sizes = [1, 15, 16, 31, 32, 60, 1000]
     found = Padding.of(torch.tensor([0, *sizes]).cumsum(0))
     assert found.views == ((2, 16), (2, 32), (2, 64), (1, 1008))

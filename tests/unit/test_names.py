@@ -1,4 +1,4 @@
-"""The public names: what programs, editors and type checkers find in the package itself."""
+"""The public names, as programs, editors and type checkers see them."""
 
 import ast
 import importlib
@@ -24,7 +24,7 @@ graphormer_sepnorm.Grafformer
 
 
 def imported_for_type_checkers() -> dict[str, str]:
-    """Name -> module, below the package, of the imports that no program runs."""
+    """Name -> module, below the package, of the imports that are only for type checkers."""
     (block,) = (node for node in ast.parse((PACKAGE / "__init__.py").read_text()).body if isinstance(node, ast.If))
     return {
         alias.name: node.module.removeprefix("graphormer_sepnorm.")

@@ -69,7 +69,7 @@ def test_a_config_from_before_there_were_schedules_has_a_cosine(tmp_path):
 
 @pytest.mark.parametrize("name", [n if n == "slim" else pytest.param(n, marks=pytest.mark.slow) for n in RECIPES])
 def test_every_parameter_learns(name):
-    """But the last norms of the atoms, which give ``encode`` its atoms and no prediction."""
+    """Except for the last norms of atoms, which affect ``encode`` but no prediction."""
     model = dataset_config("sample", TrainConfig(), None, RECIPES[name].architecture).model
     molecules = read_sample("train", Path()).take(np.arange(64))
     torch.manual_seed(0)

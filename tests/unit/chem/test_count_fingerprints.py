@@ -1,4 +1,4 @@
-"""Counts of what occurs in molecules."""
+"""Count fingerprints."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_counts_by_hand():
 
 
 def test_the_reduced_graph_is_counted_in_tenths():
-    """Two hydroxyls: a pair that gives, one that takes, two that do both; beside their distance 0.3 instead of 1."""
+    """Two hydroxyls: a donor pair, an acceptor pair, two mixed pairs; at neighbouring distances 0.3 instead of 1."""
     found = by_kind("OCCCCCO")["erg"]
     assert sorted(found[found > 0].tolist()) == [3, 3, 3, 3, 6, 6, 10, 10, 20]
 

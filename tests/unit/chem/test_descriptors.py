@@ -42,7 +42,7 @@ def test_many_molecules_agree_with_single_ones(tmp_path):
 
 
 def test_molecules_with_atom_maps_have_the_file_of_those_without(tmp_path):
-    """One that was written when maps counted as structure is not read again."""
+    """Files from when maps counted as structure are not read."""
     mapped, plain = (kept_descriptors(tmp_path, [text]) for text in ("[CH3:1][CH2:2]O", "[CH3][CH2]O"))
     np.testing.assert_array_equal(mapped, plain)
     assert len(list(tmp_path.glob("*.npz"))) == 1

@@ -1,4 +1,4 @@
-"""The descriptors that take little time."""
+"""The fast descriptors."""
 
 import numpy as np
 import pytest

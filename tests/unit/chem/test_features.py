@@ -56,7 +56,7 @@ def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
 
 
 def test_zinc_atoms_by_hand():
-    """Hydrogens count where the SMILES writes them, and the sign of a charge does."""
+    """Hydrogens count if the SMILES writes them, and so does the sign of a charge."""
     expected = {
         "CC(C)C": ["C"] * 4,
         "C[C@H](N)O": ["C", "C H1", "N", "O"],

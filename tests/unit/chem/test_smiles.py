@@ -78,14 +78,14 @@ def test_read_smiles_accepts_the_longest_allowed():
     ],
 )
 def test_too_many_atoms_are_counted_before_rdkit_looks_for_rings(text, atoms, monkeypatch):
-    """A ring of 20,000 atoms takes gigabytes."""
+    """For a ring of 20,000 atoms, RDKit needs gigabytes."""
     monkeypatch.setattr(smiles, "_read_strictly", lambda text: pytest.fail("rings are looked for"))
     with pytest.raises(InputError, match=f"The molecule has {atoms} atoms; at most 1,000 are read"):
         read_smiles(text)
 
 
 def test_rings_are_counted_before_rdkit_looks_for_them(monkeypatch):
-    """In 44 atoms, each of one half bonded to each of the other, RDKit looks for half a minute."""
+    """For 44 atoms, each of one half bonded to each of the other, RDKit takes half a minute."""
     closures = [[f"%({22 * first + second})" for second in range(22)] for first in range(22)]
     text = ".".join("[U]" + "".join(part) for part in (*closures, *zip(*closures, strict=True)))
     monkeypatch.setattr(smiles, "_read_strictly", lambda text: pytest.fail("rings are looked for"))

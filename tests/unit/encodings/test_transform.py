@@ -12,7 +12,7 @@ def test_a_graph_gets_the_arrays_of_all_encodings_and_keeps_its_own():
 
 
 def test_repr_shows_every_parameter():
-    """PyG recognises a stale cache by them."""
+    """PyG uses it to recognize a stale cache."""
     words = [
         repr(GraphormerTransform((Spatial(max_distance=d),), sizes)) for d, sizes in ((3, (3,)), (4, (3,)), (3, (4,)))
     ]

@@ -4,7 +4,7 @@ from graphormer_sepnorm.kernels import cpu, dense
 
 
 def test_attention_without_scores_is_the_mean_of_the_values_by_hand():
-    """One head of width 1 on two atoms and their CLS; queries are zero, so all are read alike."""
+    """One head of width 1 on two atoms and their CLS; queries are zero, so all weights are equal."""
     attend = cpu.make_attention(torch.tensor([0, 2]), torch.zeros(4, 1), torch.zeros(1))
     qkv = torch.tensor([[0.0, 5.0, 1.0], [0.0, 6.0, 2.0], [0.0, 7.0, 6.0]])
     torch.testing.assert_close(attend(qkv, 0.0), torch.tensor([[3.0], [3.0], [3.0]]))

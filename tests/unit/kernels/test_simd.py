@@ -1,4 +1,4 @@
-"""The kernels with vectors of other widths than this processor's own."""
+"""The kernels with vector widths other than this processor's."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The door to the kernels: when compiled code is imported, how it is switched off, and what runs without it."""
+"""When compiled code is imported, how it is turned off, and computation without it."""
 
 import json
 import os
@@ -37,7 +37,7 @@ print(json.dumps(Graphormer.from_pretrained("zinc-subset").predict(["CCO", "CC(=
 
 @pytest.fixture(autouse=True)
 def _default_mode(monkeypatch):
-    """Tests start without a choice, and leave none behind."""
+    """Tests start without a choice, and leave none."""
     monkeypatch.setenv(KERNELS_VARIABLE, "auto")
 
 
@@ -49,7 +49,7 @@ def python(code: str, mode: str = "auto") -> subprocess.CompletedProcess:
 
 
 def arrays() -> dict[str, list]:
-    """What all encodings precompute for a few molecules."""
+    """The arrays of all encodings for a few molecules."""
     graphs = [random_graph(1, 0), random_graph(9, 1, extra_bonds=3), random_graph(8, 2, pieces=2)]
     encodings = tuple(encoding() for encoding in ENCODINGS.values())
     return {name: array.tolist() for name, array in precompute(encodings, pack_data(graphs, (3,))).items()}

@@ -1,4 +1,4 @@
-"""The kernels as operators of PyTorch: what torch.compile and torch.export make of them."""
+"""The kernels as PyTorch operators, with torch.compile and torch.export."""
 
 import io
 from dataclasses import replace
@@ -41,7 +41,7 @@ def make_batch(config: ModelConfig, sizes: list[int]) -> GraphBatch:
 
 
 class FromTensors(nn.Module):
-    """The model as a function of tensors, as export wants it."""
+    """The model as a function of tensors, for export."""
 
     def __init__(self, model: Network):
         super().__init__()

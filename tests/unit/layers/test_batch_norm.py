@@ -29,7 +29,7 @@ def test_running_statistics_become_averages_over_the_batches():
 
 
 def test_hooks_are_removed_afterwards():
-    """A model that was looked at twice is as fast as before, and can be copied and sent to other processes."""
+    """So that the model is as fast as before, and can be copied and sent to other processes."""
     model = nn.Sequential(nn.BatchNorm1d(1))
     for _ in range(2):
         reestimate_batch_norm(model, model, [torch.tensor([[0.0], [2.0]])])
@@ -72,7 +72,7 @@ def test_batch_norms_of_several_processes_keep_their_parameters_and_statistics(m
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_statistics_over_processes_are_precise_if_the_mean_is_far_above_the_spread(monkeypatch, size):
-    """A sum of squares in float32 would leave none: 9 is 9,000,000 times the variance."""
+    """A sum of squares in float32 would lose all digits: 9 is 9,000,000 times the variance."""
     rows = 3 + 1e-3 * torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     expected = torch.var_mean(rows, dim=0, correction=0)
     sent: list[torch.Tensor] = []

@@ -38,7 +38,7 @@ def test_names_give_the_norm_of_the_cls_and_of_the_other_tokens():
 
 
 class CenteredRows(nn.Module):
-    """Batch statistics that no class of PyTorch tells of: the mean over the rows is taken away."""
+    """Batch statistics in an unknown class: subtracts the mean over the rows."""
 
     def __init__(self, hidden_size: int):
         super().__init__()
@@ -53,7 +53,7 @@ NORMS_AND_A_NEW_ONE = {**NORMS, "centered": partial(ShareNorm, norm=CenteredRows
 
 @pytest.mark.parametrize("name", NORMS_AND_A_NEW_ONE)
 def test_cls_sees_atoms_tells_whether_the_cls_depends_on_them(name):
-    """Other atoms give other rows of the CLS in training, or not."""
+    """Whether other atoms change the rows of the CLS in training."""
     torch.manual_seed(0)
     norm = NORMS_AND_A_NEW_ONE[name](4)
     cls, atoms = torch.randn(3, 4), torch.randn(5, 4)

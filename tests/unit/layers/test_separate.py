@@ -26,7 +26,7 @@ PAGES = [Path(__file__).parents[3] / name for name in ("README.md", "docs/other-
 
 @dataclass(frozen=True)
 class Family:
-    """A small model, the arguments of a call, and how to read the CLS and all tokens off what it returns."""
+    """A small model, arguments of a call, and functions that return its CLS and all tokens."""
 
     make: Callable[[], nn.Module]
     inputs: Callable[[], dict[str, Tensor]]
@@ -128,7 +128,7 @@ def seed():
 
 
 def trained(model: nn.Module) -> nn.Module:
-    """Gives every norm weights and biases of its own, as training does."""
+    """Gives every norm different weights and biases, as training does."""
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, nn.LayerNorm):
@@ -485,7 +485,7 @@ def test_timm_without_a_cls_is_left_alone():
 
 
 def test_timm_blocks_with_unknown_cls_are_left_alone_without_positions():
-    """Without a CLS in front, with two special tokens in one parameter, and a class that puts its tokens together."""
+    """No CLS in front, two special tokens in one parameter, and a class that assembles its tokens itself."""
     Block = timm_block("Block")
 
     class OwnTokens(type(timm_vit())):
@@ -548,7 +548,7 @@ def test_masked_autoencoder_is_converted_in_encoder_and_decoder():
 
 
 class MaskedAutoencoder(nn.Module):
-    """The encoder of He et al. (CVPR 2022) as its authors build it of timm's blocks: CLS and visible patches."""
+    """The encoder of He et al. (CVPR 2022), built from timm's blocks as by its authors: CLS and visible patches."""
 
     def __init__(self):
         super().__init__()
@@ -627,7 +627,7 @@ def test_graphormer_with_sep_norm_has_nothing_to_convert(config):
 
 
 def cls_norms_after_one_step(rank: int) -> tuple[bool, bool]:
-    """Whether a step on data that differs from rank to rank moves the CLS norms, and to the same on all ranks."""
+    """Whether a step on data that differs between ranks changes the CLS norms, and equally on all ranks."""
     torch.manual_seed(0)
     model = DistributedDataParallel(separate_norms(encoder(batch_first=True)))
     weights = list(separate_modules(model)[0].cls_norm_layers.parameters())
@@ -658,7 +658,7 @@ def test_cls_norms_train_alike_on_two_processes(tmp_path):
 
 
 def test_a_model_that_is_distributed_already_is_refused():
-    wrapped = DistributedDataParallel.__new__(DistributedDataParallel)  # without the process group that it asks for
+    wrapped = DistributedDataParallel.__new__(DistributedDataParallel)  # without the process group that it requires
     nn.Module.__init__(wrapped)
     wrapped.module = encoder()
     assert "separate first" in refusal(wrapped)

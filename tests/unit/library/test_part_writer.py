@@ -90,7 +90,7 @@ def test_rows_that_reach_the_threshold(predictor, assignment):
 
 
 def test_best_rows_by_hand(monkeypatch):
-    """Of equal values the first rows; none without a value; however the rows are divided."""
+    """Ties in input order, no rows without a value, for any division of the rows."""
     monkeypatch.setattr(part_writer, "GROUP", 1)
     values = [1.0, 3.0, None, 2.0, 3.0, 1.0]
     table = pa.table({"x": pa.array(values, pa.float32()), "row": range(6)})

@@ -69,7 +69,7 @@ def test_missing_columns_are_reported(parquet, options, message):
 
 @pytest.mark.parametrize("place", [2, 0.5, -4])
 def test_a_damaged_file_is_reported(tmp_path, place):
-    """Its first bytes, a page of data, its length at the end."""
+    """Damaged in its first bytes, in a page of data, and in its length at the end."""
     path = tmp_path / "in.parquet"
     texts = np.random.default_rng(0).integers(0, 10**9, 2000).astype(str)
     pq.write_table(pa.table({"smiles": texts}), path, write_page_checksum=True, use_dictionary=False)

@@ -1,4 +1,4 @@
-"""What surrounds the engine, for which ``tests/robustness/test_library.py`` is; here parts are written in turn."""
+"""Jobs on libraries, with parts written in turn; ``tests/robustness/test_library.py`` tests the engine."""
 
 import contextlib
 import errno

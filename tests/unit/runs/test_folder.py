@@ -35,7 +35,7 @@ def test_the_members_of_an_ensemble_are_sorted_by_number(tmp_path):
 
 
 def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
-    """Not those that lie there: one may not have been trained yet, and another may be a stranger's."""
+    """Not those in the folder: one may not have been trained yet, and another may belong to something else."""
     run = RunFolder(tmp_path)
     assert run.parts() is None and run.members() == []
     run.begin_parts(Parts("model", 2))

@@ -1,4 +1,4 @@
-"""What a search varies."""
+"""The search space."""
 
 from dataclasses import fields, replace
 
@@ -24,7 +24,7 @@ TASK = TaskConfig("regression", "mae", ("y",))
 
 
 def distributions(places, heads: int) -> dict:
-    """What a trial draws from."""
+    """The distributions that a trial samples from."""
     trial = optuna.create_study().ask()
     suggested(trial, places, heads)
     return trial.distributions

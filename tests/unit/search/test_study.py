@@ -68,7 +68,7 @@ def test_a_study_without_a_complete_trial_has_no_summary(tmp_path):
 
 
 def test_a_search_is_plotted(tmp_path):
-    """Without two different scores nothing can be said of importance."""
+    """Importance needs at least two different scores."""
     study = optuna.create_study()
     folder = StudyFolder(tmp_path)
     style = matplotlib.rcParams["axes.facecolor"]

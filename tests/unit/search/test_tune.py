@@ -1,4 +1,4 @@
-"""The search itself, with trials whose scores are made up."""
+"""The search itself, with trials whose scores are given."""
 
 import csv
 import multiprocessing
@@ -35,9 +35,9 @@ SILENCE = TimeoutError()
 
 
 class Here:
-    """Stands in for ``TrialProcess``: it trains in this process when it begins, and has ended then.
+    """Replaces ``TrialProcess``: trains in this process when it starts, and has then ended.
 
-    At ``SILENCE`` it goes on for ever.
+    At ``SILENCE`` it never ends.
     """
 
     def __init__(self, *arguments):
@@ -60,9 +60,9 @@ class Here:
 
 
 class Trainers:
-    """Stands in for ``Trainer``: the epochs of each are what ``script`` makes of its number and config.
+    """Replaces ``Trainer``: ``script`` maps the number and config of a trial to its epochs.
 
-    A score is that of an epoch; an exception is raised.
+    A score is the metric of an epoch; an exception is raised.
     """
 
     def __init__(self, script):
@@ -81,7 +81,7 @@ def epochs(script: list):
 
 
 def by_rate(number: int, config: Config) -> list:
-    """The nearer the rate is to 0.002, the better."""
+    """The score is better the closer the rate is to 0.002."""
     return [abs(config.train.lr - 0.002)] * EPOCHS
 
 
@@ -107,7 +107,7 @@ def sqlite_without_waiting_for_the_disk(monkeypatch):
 
 @pytest.fixture
 def search(path, tmp_path, monkeypatch):
-    """Searches with made-up trials, without pictures; gives the result."""
+    """Searches with given scores, without plots; returns the result."""
     monkeypatch.setattr(module, "draw", lambda study, folder, config: None)
     monkeypatch.setattr(module, "TrialProcess", Here)
     monkeypatch.setattr(trial, "load_split", lambda table, split, encodings: None)
@@ -166,7 +166,7 @@ def test_several_trials_at_a_time_draw_different_values(search):
 @pytest.mark.slow
 @pytest.mark.parametrize("stopped_in", (0, 4, 12))
 def test_an_interrupted_search_continues_as_if_uninterrupted(search, tmp_path, stopped_in):
-    """In trial 0, whose values are the recipe's, in random ones, and in those that are drawn from the earlier ones."""
+    """Interrupted in trial 0, the recipe; in a random trial; and in one sampled from earlier results."""
     search(trials=14, out="whole")
     whole = [values_of(config) for config in search.configs]
 
@@ -234,7 +234,7 @@ def test_a_trial_that_cannot_begin_ends_the_search(search):
 
 
 def test_the_time_limit_stops_running_trials_and_they_start_again(search, tmp_path, monkeypatch):
-    """Time is over when the third trial runs, which never says a thing."""
+    """The limit is reached during the third trial, which never reports anything."""
     late = []
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 100.0 if late else 0.0))
 
@@ -292,7 +292,7 @@ def test_a_study_that_is_damaged_or_of_another_version_is_refused(search, tmp_pa
 
 
 def test_a_full_disk_gives_a_sentence_and_the_search_can_continue(search, monkeypatch):
-    """SQLite itself says that the disk is full, for a file that may not grow."""
+    """SQLite reports a full disk for a file that may not grow."""
     search(trials=2)
     connect = sqlite3.connect
 
@@ -322,7 +322,7 @@ def test_nothing_to_search_is_refused_before_anything_is_written(search, tmp_pat
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Runs that would have been trained for the comparison; their scores are those in ``scores``."""
+    """Runs of the comparison, without training; their scores are those in ``scores``."""
 
     def train_run(config, out, resume):
         assert resume and (out / TABLE).exists()

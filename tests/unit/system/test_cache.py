@@ -1,4 +1,4 @@
-"""The cache: what is removed, in which order, and what is not."""
+"""Which entries of the cache are removed, and in which order."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One policy for devices and precisions."""
+"""Devices and precisions."""
 
 from dataclasses import replace
 from typing import get_args, get_type_hints

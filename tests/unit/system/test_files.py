@@ -37,7 +37,7 @@ def test_only_leftovers_of_the_same_file_are_removed(tmp_path):
 
 
 def test_a_killed_writers_file_goes_with_the_next_writing(tmp_path):
-    """And a file that is being written stays."""
+    """A file that is being written is kept."""
     path = tmp_path / "report.html"
     process = os.fork()
     if process == 0:

@@ -121,7 +121,7 @@ guarded(command)
 
 
 def start(fate: str) -> subprocess.Popen:
-    """A command that shares out work without end, as the first of its own group of processes."""
+    """A command that distributes work endlessly, as the first of its own process group."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, "-c", COMMAND, fate], start_new_session=True, text=True, **pipes)
 
@@ -149,7 +149,7 @@ def test_a_killed_process_gives_a_sentence():
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, with what they are to do")
 def test_no_process_outlives_one_that_is_killed():
-    """Its output ends when all of its processes have."""
+    """The output ends only when all processes have ended."""
     with start("long") as process:
         while process.stdout.readline() != "4\n":
             pass

@@ -97,7 +97,7 @@ def test_every_kind_of_a_config_is_a_task():
 
 @pytest.mark.parametrize("kind", TASKS)
 def test_every_task_implements_the_interface(kind):
-    """Three targets, a molecule without labels, and what a model gave for all."""
+    """Three targets, a molecule without labels, and model outputs for all."""
     y = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [NAN] * 3])
     task = make_task(TaskConfig(kind, TASKS[kind].metrics[0], ("a", "b", "c")))
     fitted = make_task(task.fitted(y))

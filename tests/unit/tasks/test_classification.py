@@ -22,7 +22,7 @@ def test_classification_loss_by_hand_and_missing_labels_have_no_gradient():
 
 
 def test_positives_are_weighted_if_requested():
-    """Three negatives to a positive; a target without positives counts as it is."""
+    """Three negatives per positive; a target without positives has weight 1."""
     y = np.array([[1, 0], [0, 0], [0, NAN], [0, 0]], np.float32)
     task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"), balance=True)
     balanced = Classification(task).fitted(y)

@@ -76,7 +76,7 @@ def test_scores_of_small_and_large_numbers_are_those_of_others(scale):
 
 @pytest.mark.parametrize("name", METRICS)
 def test_scores_are_computed_in_double_precision(name):
-    """Labels and predictions are kept in single precision, which both can hold."""
+    """Labels and predictions are stored in single precision, which represents both exactly."""
     rng = np.random.default_rng(0)
     y = (
         np.eye(3, dtype=np.float32)[rng.integers(3, size=500)]

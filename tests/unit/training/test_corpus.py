@@ -1,4 +1,4 @@
-"""The script that writes the corpus of a body, in data/."""
+"""The script in data/ that writes a corpus for pretraining."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A run goes on as if it had never stopped, whatever its optimizer keeps."""
+"""A resumed run continues as if uninterrupted, whatever the state of its optimizer."""
 
 import itertools
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.robustness.tiny_run import tiny_config
 
 
 class Odd(Optimizer):
-    """Signed gradients, times what depends on everything that it keeps: tensors and scalars of all kinds."""
+    """Signed gradients times a factor that depends on its whole state: tensors and scalars of all kinds."""
 
     def __init__(self, parameters):
         super().__init__(parameters, {"lr": 0.0, "updates": 0, "betas": (0.9, 0.99)})
@@ -45,7 +45,7 @@ class Odd(Optimizer):
                 state["phase"] = "even" if state["steps"] % 2 == 0 else "odd"
                 state["warm"] = state["steps"] > 3
                 state["last"] = float(parameter.grad.norm()) if state["warm"] else None
-                if state["warm"]:  # kept from the fourth update on alone
+                if state["warm"]:  # exists only from the fourth update on
                     state["late"] = state.get("late", torch.zeros_like(parameter)) + parameter.grad.sign()
                 size = state["rate"] + float(state["exact"] + state["counts"].sum() + group["seen"].sum())
                 size += group["updates"] + 0.5 * (state["phase"] == "even") + (state["last"] or 0.0)
@@ -61,7 +61,7 @@ class Lists(Odd):
 
 @pytest.fixture(autouse=True)
 def more_optimizers(monkeypatch):
-    """Registered as any other: one line."""
+    """Registered with one line, like any other."""
     monkeypatch.setitem(OPTIMIZERS, "odd", lambda model, train: [Odd(model.parameters())])
     monkeypatch.setitem(OPTIMIZERS, "lists", lambda model, train: [Lists(model.parameters())])
 
@@ -132,7 +132,7 @@ def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
     ],
 )
 def test_a_state_with_only_tensors_is_resumed(tmp_path, splits, optimizer, names):
-    """As versions before this one wrote it."""
+    """As written by earlier versions."""
     config = config_of(optimizer)
     recorder(config, *splits, tmp_path / "whole").train()
     run = tmp_path / "parts"

@@ -41,7 +41,7 @@ def test_the_facts_are_those_of_the_best_epoch_and_its_weights(recorder):
 
 
 class Clock:
-    """Stands still but for what is added to it."""
+    """A clock that only moves when told."""
 
     now = 1000.0
 
@@ -51,7 +51,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    """Of a run whose epochs count as those of a GPU."""
+    """For a run that is saved as on a GPU."""
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(module, "on_gpu", lambda model: True)
@@ -88,7 +88,7 @@ def test_on_a_gpu_the_best_weights_are_those_of_their_epoch_when_they_are_writte
 
 
 def test_on_a_gpu_the_last_epoch_is_on_the_disk_however_a_run_ends(recorder, clock, monkeypatch):
-    """Within the fourth epoch, when weights have moved on."""
+    """During the fourth epoch, when weights have changed."""
     config, update = recorder.trainer.config, Step.__call__
     recorder.trainer.config = replace(config, train=replace(config.train, epochs=6))
     states = []

@@ -34,7 +34,7 @@ def test_every_update_has_a_rate_above_zero(schedule, warmup, updates):
 
 
 def test_a_run_of_one_update_by_hand():
-    """It is at half of the run: past warm-up, 0.3 / 0.8 down a line or a cosine, before the cooldown."""
+    """It is at half of the run: after warm-up, at 0.3 / 0.8 of a line or a cosine, before the cooldown."""
     assert learning_rate(replace(TRAIN, schedule="linear"), 0, 1) == pytest.approx(0.3125)
     assert learning_rate(replace(TRAIN, schedule="trapezoid"), 0, 1) == 0.5
     assert learning_rate(replace(TRAIN, schedule="cosine"), 0, 1) == pytest.approx(0.25 * (1 + SIN))

@@ -1,4 +1,4 @@
-"""Any field of a config by its name."""
+"""Setting any field of a config by its name."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What every pre-training objective does: it finds what there is to learn in molecules, and learns it."""
+"""The contract of pretraining objectives: they find targets in molecules and learn them."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ ELEMENTS = FEATURIZERS[FOR_TABLES].atom_sizes[0]
 
 
 class Recovery:
-    """Masks atoms and tells their elements: an objective of atoms, which no label tells."""
+    """Masks atoms and predicts their elements: an objective without labels."""
 
     def __init__(self, task, train, val, device):
         self.task, self.train, self.val = task, train, val
@@ -50,7 +50,7 @@ class Recovery:
 
 
 class MaskedAtoms:
-    """In one file and one line, as any other."""
+    """One file and one line, like any other."""
 
     title, objective = "masked atoms", Recovery
 
@@ -83,7 +83,7 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 
 @pytest.fixture(scope="module")
 def trained(objective, corpus):
-    """A trainer and its epochs, in which it saw twelve molecules forty times."""
+    """A trainer and its epochs, with forty passes over twelve molecules."""
     train = TrainConfig(epochs=40, batch_size=6, lr=1e-2, optimizer="muon", clip_norm=1.0)
     config = task_config("these tests", FOR_TABLES, objective.task(corpus.targets), train, None, tiny)
     data = prepared(corpus, config, "contract")
