@@ -56,9 +56,9 @@ def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
 def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config:
     """The run with the architecture and the featurizer of the checkpoint that it starts from.
 
-    Dropout is no part of the architecture here: it stays the run's.
+    The run keeps its own dropout.
 
-    If the run prepares molecules, it does so before what the checkpoint's featurizer reads.
+    If the run or the checkpoint prepares molecules, the result does too.
 
     Args:
         config: the run; its number of tasks is kept.
