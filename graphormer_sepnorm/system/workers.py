@@ -77,10 +77,10 @@ def map_chunks(
 
 
 def in_processes(work: Callable[[int], Result], count: int) -> list[Result]:
-    """What ``work`` makes of the numbers below ``count``, in processes of one thread each; they end if this one has to.
+    """Works on the numbers below ``count``, in processes of one thread each that end with this one; results in order.
 
-    Of one number this process computes all, as it does where there is a GPU, which copies of a process cannot use, and
-    where several processes of torchrun do the same together.
+    This process works itself if there is one number, if there is a GPU, which copies of a process cannot use, and if
+    several processes of torchrun work together.
     """
     if count == 1 or num_processes() > 1 or torch.accelerator.is_available():
         return [work(number) for number in range(count)]
