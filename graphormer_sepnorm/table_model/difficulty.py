@@ -25,7 +25,7 @@ DEVIATION = np.sqrt(np.pi / 2)  # of normal errors, over their mean absolute val
 
 @dataclass(frozen=True)
 class Difficulty:
-    """What the size of errors is told by.
+    """The expected size of errors.
 
     Attributes:
         coefficients: float64 [1 + S, T], the intercept and those of the logarithms of the signs.
@@ -94,7 +94,7 @@ def of_other_folds(similarity: np.ndarray, folds: Folds, numbers: np.ndarray) ->
 
 
 def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """The logarithms of what tells the size of an error: float64 [S, M, T]; without similarities the last two are 0.
+    """The logarithms of the signs of a large error: float64 [S, M, T]; without similarities the last two are 0.
 
     Args:
         disagreement: [M, T].

@@ -37,7 +37,7 @@ class FittedTable:
         model: fitted.
         out_of_fold: of these molecules, by members that did not see them.
         left_out: by name, why a member does not take part.
-        remarks: by name, what a user would not expect of a member.
+        remarks: by name, a sentence on a member that users would not expect.
     """
 
     model: TableModel
@@ -77,7 +77,7 @@ def fit_table(
 
 
 def remarks(fitted: dict[str, Fitted]) -> dict[str, str]:
-    """What a user would not expect of members, by name."""
+    """The remarks on members, by name."""
     return {name: each.remark for name, each in fitted.items() if each.remark}
 
 

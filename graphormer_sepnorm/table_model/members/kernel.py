@@ -132,7 +132,7 @@ class KernelMember:
 
 
 def remark(numbers: np.ndarray, molecules: int) -> str:
-    """What a user should know of how the kernel was fitted."""
+    """A sentence for users on how the kernel was fitted, if they would not expect it."""
     if len(numbers) == molecules:
         return ""
     return f"the kernel compares molecules with {len(numbers):,} of the {molecules:,} that it learnt from"
