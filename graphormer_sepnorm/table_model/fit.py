@@ -86,10 +86,12 @@ def fit_members(
 ) -> tuple[dict[str, Fitted], dict[str, str]]:
     """The members that can learn from a table, and why the others cannot, by name; arguments as ``fit_table``."""
     molecules.read(setting.config.featurizer)
-    fitted, left_out = {}, {}
+    fitted: dict[str, Fitted] = {}
+    left_out: dict[str, str] = {}
     for name in members:
+        known = setting.members | {name: each.member for name, each in fitted.items()}
         try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels, folds, setting)
+            fitted[name] = MEMBERS[name].fit(molecules, labels, folds, replace(setting, members=known))
         except CannotLearn as error:
             left_out[name] = str(error)
     return fitted, left_out

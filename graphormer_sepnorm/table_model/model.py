@@ -202,7 +202,10 @@ class TableModel:
         if difficulty is not None and (difficulty.errors < 0).any():
             raise InputError(f"{run.stack} is damaged: its errors are below 0")
         trust = load_trust(run.trust) if run.trust.exists() else None
-        return cls(task, featurizer, {name: MEMBERS[name].load(folder) for name in names}, weights, trust, difficulty)
+        members: dict[str, Member] = {}
+        for name in names:
+            members[name] = MEMBERS[name].load(folder, members)
+        return cls(task, featurizer, members, weights, trust, difficulty)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures, counts, de
 from graphormer_sepnorm.table_model.forest import Forest, forest_arrays, load_forest, save_forest
 from graphormer_sepnorm.table_model.growing import TREES, fit_forest
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 
 FEATURES = SIZE + WIDTH
 
@@ -72,7 +72,7 @@ class ForestMember:
         save_forest(folder / FOREST, self.forest)
 
     @classmethod
-    def load(cls, folder: Path) -> "ForestMember":
+    def load(cls, folder: Path, members: dict[str, Member]) -> "ForestMember":
         return cls(load_forest(folder / FOREST, FEATURES))
 
 

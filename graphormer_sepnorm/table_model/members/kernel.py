@@ -25,7 +25,7 @@ from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
-from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference, landmarks, shipped_body
 
 KERNEL = "kernel.safetensors"
@@ -102,7 +102,7 @@ class KernelMember:
         save_arrays(folder / KERNEL, self.arrays(), {"format": FORMAT})
 
     @classmethod
-    def load(cls, folder: Path) -> "KernelMember":
+    def load(cls, folder: Path, members: dict[str, Member]) -> "KernelMember":
         path = folder / KERNEL
         arrays, facts = load_arrays(path)
         if facts.get("format") != FORMAT:
