@@ -1,7 +1,7 @@
 """Machines on how similar molecules are, by counts of what occurs in them, by descriptors and by the foundation.
 
-Of numbers, the mean of a support vector machine and a Gaussian process; of classes, a support vector machine. What
-they learnt is kept as arrays, with the body that embeds.
+Of numbers, the mean of a support vector machine and a Gaussian process; of classes, a Gaussian process. What they
+learnt is kept as arrays, with the body that embeds.
 
 Axis letters: M molecules, N training molecules, T targets.
 """
