@@ -31,6 +31,7 @@ from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import limited_logit
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.forest import forest_features
 from graphormer_sepnorm.table_model.masking import contributions_by_masking
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.forest import ForestMember
@@ -81,9 +82,16 @@ def stack_of(model: PredictingModel) -> TableModel:
     weights = np.ones((1, len(model.targets)))
     forest = getattr(model, "forest", None)
     if forest is not None and forest.weight > 0:
-        members["forest"] = ForestMember(forest)
+        members["forest"] = EarlierForest(forest)
         weights = np.concatenate([(1 - forest.weight) * weights, forest.weight * weights])
     return TableModel(config.task, model.featurizer, members, weights, model.trust)
+
+
+class EarlierForest(ForestMember):
+    """The forest of a run folder that an earlier version wrote, which looks at other descriptors."""
+
+    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
+        return self.forest.predict(forest_features(molecules.molecules)).astype(np.float64)
 
 
 def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarget, smiles: str) -> Explanation:

@@ -29,7 +29,6 @@ LATER = {
         "columns",
         "explain",
         "explain_table",
-        "forest",
         "pictures",
         "predict",
         "predict_table",
@@ -37,7 +36,6 @@ LATER = {
         "teachers",
         "trust",
     },
-    "graphormer_sepnorm/training": {"baseline", "finishing", "own_table", "table_report", "trusting"},
 }
 PAGES = [
     "CHANGELOG.md",
