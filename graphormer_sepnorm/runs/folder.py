@@ -123,12 +123,12 @@ class RunFolder:
         return [self.member(number) for number in range(parts.count)] if parts and parts.kind == "model" else []
 
     def begin_parts(self, parts: Parts) -> None:
-        """Writes the record, within ``locked``; raises InputError as ``check_parts``."""
+        """Writes the record; requires ``locked``; raises InputError as ``check_parts``."""
         self.check_parts(parts)
         write_atomically(self.record, READ_PARTS.dump_json(parts) + b"\n")
 
     def check_parts(self, parts: Parts) -> None:
-        """Raises InputError if the folder holds anything else than these run folders."""
+        """Raises InputError if the folder holds anything other than these run folders."""
         if self.holds_run:
             raise InputError(f"{self} holds one network, which is no part of a table model: choose another --out")
         if (held := self.parts()) not in (None, parts):

@@ -27,6 +27,8 @@ FOLDERS = [
 LATER = {
     "graphormer_sepnorm/inference": {
         "columns",
+        "contributions",
+        "describing",
         "explain",
         "explain_table",
         "pictures",
@@ -34,6 +36,7 @@ LATER = {
         "predict_table",
         "resumable_writer",
         "teachers",
+        "training_rows",
         "trust",
     },
 }
