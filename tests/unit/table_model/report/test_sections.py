@@ -26,7 +26,7 @@ from graphormer_sepnorm.tasks import TASKS
 def page(result: dict, kind: str = "regression", folder: Path = Path("run"), metric: str | None = None) -> Reported:
     """A report of which nothing is there but the result."""
     task = TaskConfig(kind, TASKS[kind].find_metric(metric), ("a", "b"))
-    return Reported(RunFolder(folder), None, SimpleNamespace(task=task, result=result), None)
+    return Reported(RunFolder(folder), None, None, SimpleNamespace(task=task, result=result), None)
 
 
 def test_numbers_are_shown_with_four_digits():
