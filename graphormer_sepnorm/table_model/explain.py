@@ -32,6 +32,7 @@ from graphormer_sepnorm.inference.trust import limited_logit
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.forest import forest_features
 from graphormer_sepnorm.table_model.masking import contributions_by_masking
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.forest import ForestMember
@@ -81,9 +82,16 @@ def stack_of(model: PredictingModel) -> TableModel:
     members: dict[str, Member] = {"networks": NetworksMember([(*pair, {}) for pair in model.models])}
     weights = np.ones((1, len(model.targets)))
     if isinstance(model, EarlierModel) and model.forest is not None and model.forest.weight > 0:
-        members["forest"], share = ForestMember(model.forest), model.forest.weight
+        members["forest"], share = EarlierForest(model.forest), model.forest.weight
         weights = np.concatenate([(1 - share) * weights, share * weights])
     return TableModel(config.task, model.featurizer, members, weights, model.trust)
+
+
+class EarlierForest(ForestMember):
+    """A forest of an earlier version, which learnt from all of RDKit's descriptors."""
+
+    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
+        return self.forest.predict(forest_features(molecules.molecules)).astype(np.float64)
 
 
 def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarget, smiles: str) -> Explanation:

@@ -6,7 +6,7 @@ Axis letters: M molecules, T targets.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class ForestMember:
         save_forest(folder / FOREST, self.forest)
 
     @classmethod
-    def load(cls, folder: Path) -> "ForestMember":
+    def load(cls, folder: Path) -> Self:
         return cls(load_forest(folder / FOREST, FEATURES))
 
 
