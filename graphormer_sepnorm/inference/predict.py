@@ -127,7 +127,6 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         targets: names of what is predicted.
         trust: what is known of the training molecules and of errors; None: nothing.
         gives_spread: whether predictions have a standard deviation.
-        is_combined: whether any network is not all that makes the predictions.
         digest: of what predictions depend on apart from the networks.
         embedder: in whose space distances to the training molecules are measured.
         outputs: what networks compute of each molecule.
@@ -144,9 +143,6 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def gives_spread(self) -> bool: ...
-
-    @property
-    def is_combined(self) -> bool: ...
 
     @property
     def digest(self) -> str: ...
@@ -206,11 +202,6 @@ class Predictor:
             model.to(device)
         self.device = self.models[0][0].cls.device
         return self
-
-    @property
-    def is_combined(self) -> bool:
-        """Whether any model is not all that makes the predictions."""
-        return len(self.models) > 1
 
     @property
     def digest(self) -> str:

@@ -20,6 +20,7 @@ from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.class_sets import ClassSets, read_class_sets
 from graphormer_sepnorm.inference.training_rows import TrainingRows, read_training_rows
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 
@@ -371,6 +372,7 @@ class Trust:
     """What is kept beside a model: the domain, and intervals of a regression or the calibration of a classification.
 
     Attributes:
+        class_sets: of a classification; None in files written before they were kept.
         rows: of the training molecules; None in files written before they were kept.
     """
 
@@ -378,6 +380,7 @@ class Trust:
     intervals: Intervals | None = None
     calibration: Calibration | None = None
     rows: TrainingRows | None = None
+    class_sets: ClassSets | None = None
 
     def fits(self, num_tasks: int, width: int) -> bool:
         """Whether it can be that of models of so many targets, the first of which has embeddings of this width."""
@@ -385,6 +388,8 @@ class Trust:
         of_targets += [self.calibration.slope] if self.calibration else []
         of_targets += [self.rows.labels.T] if self.rows else []
         embeddings = self.domain.embeddings
+        if self.class_sets and not self.class_sets.fits(num_tasks):
+            return False
         return all(len(array) == num_tasks for array in of_targets) and embeddings.shape[1] in (0, width)
 
 
@@ -395,6 +400,7 @@ def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:
         "intervals": trust.intervals,
         "calibration": trust.calibration,
         "rows": trust.rows,
+        "class_sets": trust.class_sets,
     }
     return {
         f"{part}.{field.name}": getattr(kept, field.name)
@@ -437,7 +443,7 @@ def load_trust(path: Path) -> Trust:
         calibration = Calibration(
             read("calibration.slope", np.float64, 1), read("calibration.intercept", np.float64, 1)
         )
-    trust = Trust(domain, intervals, calibration, read_training_rows(arrays, path))
+    trust = Trust(domain, intervals, calibration, read_training_rows(arrays, path), read_class_sets(arrays, path))
     if not fits_together(trust):
         raise InputError(f"{path} is damaged: its arrays do not fit together")
     return trust

@@ -86,11 +86,6 @@ class TableModel:
         return self.difficulty is not None or len(self.members) > 1
 
     @property
-    def is_combined(self) -> bool:
-        """A network is not all that makes the predictions."""
-        return True
-
-    @property
     def digest(self) -> str:
         """Of what predictions depend on apart from the networks."""
         arrays = {

@@ -85,8 +85,9 @@ class PredictionService:
 
     @property
     def known_confidence(self) -> float | None:
-        """The confidence of the intervals; None where the models have none."""
-        return self.confidence if self.trust and self.trust.intervals else None
+        """The confidence of intervals or of sets of classes; None where the models have none."""
+        known = self.trust and (self.trust.intervals or self.trust.class_sets)
+        return self.confidence if known else None
 
     def facts(self) -> ModelFacts:
         return ModelFacts(
