@@ -1,4 +1,4 @@
-"""What is read in place of a molecule as it was drawn: its largest part, its neutral parent, a canonical tautomer.
+"""Preparations of molecules before they are read: the largest part, the neutral parent, a canonical tautomer.
 
 A preparation is a function from a molecule to another one; ``PREPARATIONS`` has them by name, and the name of a model's
 featurizer ends in that of its preparation, so that predictions prepare molecules as training did.

@@ -106,9 +106,13 @@ class MoleculeModel(Protocol[Result]):
         models: what it computes with, and the configs of their runs.
         featurizer: name of the featurizer that reads its molecules.
         device: where it computes.
+        condition_columns: the columns of a table that it reads in addition to molecules.
     """
 
     featurizer: str
+
+    @property
+    def condition_columns(self) -> tuple[str, ...]: ...
 
     @property
     def models(self) -> list[tuple[Network, Config]]: ...
@@ -157,6 +161,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
     @property
     def outputs(self) -> "list[Output]": ...
 
+    def ready(self, molecules: Molecules) -> Molecules:
+        """The molecules as the networks read them; raises InputError if the model needs to know more of them."""
+
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """What is said of the molecules, from the ``outputs`` [M, width] of the networks."""
 
@@ -177,6 +184,7 @@ class Predictor:
         InputError: the models differ in targets or features.
     """
 
+    condition_columns: tuple[str, ...] = ()
     trust: Trust | None = None  # nothing is known of their errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):
@@ -224,6 +232,9 @@ class Predictor:
     def compute(self, molecules: Molecules) -> Predictions:
         return self.predictions(molecules, computed(molecules, self.outputs))
 
+    def ready(self, molecules: Molecules) -> Molecules:
+        return molecules
+
     @property
     def outputs(self) -> list["Output"]:
         """The predictions of each model."""
@@ -257,9 +268,11 @@ class Comparer:
         self.domain = predictor.trust.domain
         self.embedder = predictor.embedder
         self.models, self.featurizer, self.device = predictor.models, predictor.featurizer, predictor.device
+        self.condition_columns = predictor.condition_columns
 
     def compute(self, molecules: Molecules) -> Predictions:
         embedded = [self.embedder.output] if len(self.domain.embeddings) else []
+        molecules = self.predictor.ready(molecules)
         outputs = computed(molecules, [*self.predictor.outputs, *embedded])
         distance = self.domain.distance(outputs.pop()) if embedded else np.full(len(molecules.errors), np.nan)
         similarity, rows = self.domain.nearest_rows(molecules.mols)
@@ -276,6 +289,7 @@ class Embedder:
     """
 
     settings: tuple[str, ...] = ()
+    condition_columns: tuple[str, ...] = ()
 
     def __init__(self, model: Network, config: Config):
         self.model = model

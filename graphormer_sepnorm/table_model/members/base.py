@@ -4,7 +4,7 @@ Axis letters: M molecules, T targets.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -13,6 +13,7 @@ import numpy as np
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.inference.predict import Output
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 
@@ -68,12 +69,14 @@ class Setting:
         folder: where what takes long is kept as it comes; None: nowhere.
         resume: go on with what is there.
         verbose: show progress.
+        conditions: of the measurements.
     """
 
     config: Config
     folder: Path | None = None
     resume: bool = False
     verbose: bool = False
+    conditions: Conditions = field(default_factory=Conditions)
 
 
 @dataclass(frozen=True)

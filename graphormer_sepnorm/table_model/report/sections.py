@@ -280,6 +280,8 @@ def contributions_section(page: Reported) -> Section | None:
     if not page.networks:
         return None
     model = Graphormer.from_pretrained(page.networks[0].path)
+    if model.config.conditions:
+        return None
     order = np.argsort(page.test.prediction[:, 0], kind="stable")
     rows = dict.fromkeys([*order[: EXPLAINED // 2].tolist(), *order[-EXPLAINED // 2 :].tolist()])
     explanations: list[Explanation] = []
