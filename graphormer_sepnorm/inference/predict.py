@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, Scale
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
@@ -130,6 +130,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         kind: of the task.
         targets: names of what is predicted.
         trust: what is known of the training molecules and of errors; None: nothing.
+        scales: of the targets, as in ``TaskConfig``.
         gives_spread: whether predictions have a standard deviation.
         is_combined: whether any network is not all that makes the predictions.
         digest: of what predictions depend on apart from the networks.
@@ -142,6 +143,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def targets(self) -> tuple[str, ...]: ...
+
+    @property
+    def scales(self) -> tuple[Scale, ...]: ...
 
     @property
     def trust(self) -> Trust | None: ...
@@ -196,6 +200,7 @@ class Predictor:
             raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
         self.models = models
         self.kind, self.targets, self.featurizer = faces.pop()
+        self.scales = models[0][1].task.scales
         self.device = models[0][0].cls.device
 
     @property

@@ -93,9 +93,7 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
         return ConditionColumn(name, (), float(numbers.mean()), float(numbers.std()) or 1.0)
     words = tuple(sorted(set(texts)))
     if len(words) > MOST_WORDS:
-        raise InputError(
-            f"--feature-columns {name}: it has {len(words)} different words, at most {MOST_WORDS} are known"
-        )
+        raise InputError(f"--feature-columns {name} has {len(words)} different words: at most {MOST_WORDS} are read")
     return ConditionColumn(name, words)
 
 

@@ -14,7 +14,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
-from graphormer_sepnorm.config import Config, TaskConfig, first_problem
+from graphormer_sepnorm.config import Config, Scale, TaskConfig, first_problem
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Embedder, Output, Predictions, calibrated, computed
 from graphormer_sepnorm.inference.trust import (
@@ -74,6 +74,10 @@ class TableModel:
     @property
     def targets(self) -> tuple[str, ...]:
         return self.task.targets
+
+    @property
+    def scales(self) -> tuple[Scale, ...]:
+        return self.task.scales
 
     @property
     def embedder(self) -> Embedder:
