@@ -161,12 +161,13 @@ class TrainConfig:
         seed: seed of the split, initialization, order and dropout.
         precision: of matrix products, "32-true" for float32 or "bf16-mixed" for bfloat16; weights are float32.
         compile: whether to compile the model with PyTorch when training starts, which takes minutes; for GPUs.
-        start_from: run folder, weights file or name of shipped weights to start from, except for the head; None: random
-            weights.
+        start_from: run folder, weights file or name of shipped weights to start from, except for the last layer of the
+            head; None: random weights.
         frozen_layers: number of first blocks of ``start_from`` that are frozen, together with the embeddings before
             them.
         frozen_epochs: number of first epochs in which all weights of ``start_from`` are frozen and only the head is
             trained; at most half of the epochs.
+        frozen_statistics: whether BatchNorm keeps the statistics of ``start_from`` instead of those of each batch.
         patience: number of epochs without a better validation metric after which training stops; 0: no early stopping.
     """
 
@@ -190,13 +191,14 @@ class TrainConfig:
     start_from: str | None = None
     frozen_layers: Annotated[int, Field(ge=0, le=1000)] = 0
     frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000), Option("First epochs in which only the head learns.")] = 0
+    frozen_statistics: Annotated[bool, Option("Keep the statistics of BatchNorm that training starts from.")] = False
     patience: Annotated[
         int, Field(ge=0, le=1_000_000), Option("Epochs without improvement before the end; 0: never.")
     ] = 0
 
     def __post_init__(self) -> None:
-        if (self.frozen_layers or self.frozen_epochs) and self.start_from is None:
-            raise ValueError("weights can be frozen only when training starts from a checkpoint")
+        if (self.frozen_layers or self.frozen_epochs or self.frozen_statistics) and self.start_from is None:
+            raise ValueError("weights and statistics can be frozen only when training starts from a checkpoint")
         if self.schedule == "trapezoid" and self.warmup + self.cooldown > 1 + 1e-9:
             raise ValueError(f"warmup {self.warmup} and cooldown {self.cooldown} add up to more than 1")
 

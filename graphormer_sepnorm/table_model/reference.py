@@ -143,10 +143,17 @@ class Reference:
             gaussian(described, self.described, self.widths[0]),
             gaussian(embedded, self.embeddings, self.widths[1]),
         )
-        found = np.stack(parts, axis=1)
+        return self.under_conditions(molecules, np.stack(parts, axis=1))
+
+    def under_conditions(self, molecules: MoleculeFeatures, similarities: np.ndarray) -> np.ndarray:
+        """Similarities [M, G, N] as ``with_conditions``; unchanged if there are no conditions."""
         if not self.conditions.shape[1]:
-            return found
-        return with_conditions(found, gaussian(molecules.of(condition_values), self.conditions, self.widths[2]))
+            return similarities
+        return with_conditions(similarities, molecules.of(self.condition_similarity))
+
+    def condition_similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
+        """Of the conditions of molecules to those of the training molecules: float32 [M, N], from 0 to 1."""
+        return gaussian(molecules.of(condition_values), self.conditions, self.widths[2])
 
     def similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
         """The mean of the ``similarities`` with the ``SHARES`` as weights: float32 [M, N], from 0 to 1."""

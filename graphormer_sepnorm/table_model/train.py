@@ -207,7 +207,8 @@ def fit_steps(
     fitted: dict[str, Fitted] = {}
     left_out: dict[str, str] = {}
     for step in steps:
-        found, refused = fit_members(molecules, labels, folds, setting, step)
+        known = {name: each.member for name, each in fitted.items()}
+        found, refused = fit_members(molecules, labels, folds, replace(setting, members=known), step)
         fitted, left_out = fitted | found, left_out | refused
         if not fitted.keys() & {"kernel", "networks"}:
             continue

@@ -33,7 +33,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         config: the run.
         out: run folder; must be new unless ``resume``.
         root: folder of the downloaded datasets.
-        resume: go on from the last saved epoch of ``out``.
+        resume: continue from the last saved epoch of ``out``.
 
     Returns:
         The result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
@@ -128,7 +128,7 @@ class Scores:
 
 
 def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:
-    """Scores the best checkpoints of runs on one dataset by their mean prediction.
+    """Scores the mean prediction of the best checkpoints of runs on one dataset.
 
     Raises:
         InputError: as ``evaluate_run``.

@@ -6,7 +6,7 @@ Axis letters: M molecules, T targets.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -19,7 +19,13 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 
 
 class Member(Protocol):
-    """A model of a table that takes part in a table model."""
+    """A model of a table that takes part in a table model.
+
+    Attributes:
+        share: in proportion to which members are expected to weigh, before anything is known of a table.
+    """
+
+    share: ClassVar[float]
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":
@@ -56,8 +62,12 @@ class Member(Protocol):
         """Writes what was learnt into a folder; raises InputError if it cannot be written."""
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what ``save`` wrote; raises InputError for what is missing or damaged."""
+    def load(cls, folder: Path, members: "dict[str, Member]") -> Self:
+        """Reads what ``save`` wrote; raises InputError for what is missing or damaged.
+
+        Args:
+            members: those that were loaded before, by name.
+        """
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ class Setting:
         resume: go on with what is there.
         verbose: show progress.
         conditions: of the measurements.
+        members: those that were fitted before, by name.
     """
 
     config: Config
@@ -77,6 +88,7 @@ class Setting:
     resume: bool = False
     verbose: bool = False
     conditions: Conditions = field(default_factory=Conditions)
+    members: "dict[str, Member]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Any field of a config by its name."""
+"""Setting any field of a config by its name."""
 
 import json
 
@@ -29,7 +29,7 @@ def test_a_list_of_encodings_is_replaced(config):
     ]
 
 
-def test_every_field_is_reached_by_its_own_value(config):
+def test_every_field_can_be_set(config):
     fields = ADAPTER.dump_python(config, mode="json", exclude=ELSEWHERE)
     names = field_names(fields)
     assert {"featurizer", "task.mean", "model.encodings.0.name", "train.precision"} <= set(names)
@@ -60,7 +60,7 @@ def test_every_field_is_reached_by_its_own_value(config):
         ("featurizer=ogb", "--set: its vocabularies"),
     ],
 )
-def test_what_the_config_refuses_is_a_sentence(config, setting, problem):
+def test_invalid_settings_are_refused_with_a_sentence(config, setting, problem):
     with pytest.raises(InputError) as refused:
         with_settings(config, [setting])
     assert str(refused.value).startswith(problem)
