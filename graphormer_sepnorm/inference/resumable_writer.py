@@ -35,7 +35,8 @@ from graphormer_sepnorm.system.files import (
 )
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import CHUNK
-from graphormer_sepnorm.tables.formats import Table, is_file, open_table, smiles_of_rows, table_of_smiles
+from graphormer_sepnorm.tables.formats import Table, is_file, open_table, table_of_smiles
+from graphormer_sepnorm.tables.rows import samples_of
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
 
 STANDARD_OUTPUT = "-"
@@ -293,11 +294,12 @@ def fill(
     """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
     errors: Counter[str] = Counter()
     try:
+        read = samples_of(table.columns, reader.condition_columns, "the table")
         if partial.progress.bytes == 0:
             partial.append(writer.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
         with tqdm(initial=partial.progress.rows, unit=" molecules", disable=None) as bar:
-            for rows, result in compute_chunks(reader, table.chunks(CHUNK), smiles_of_rows):
+            for rows, result in compute_chunks(reader, table.chunks(CHUNK), read):
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
                     refuse_errors(reasons, partial.progress.rows)

@@ -65,6 +65,9 @@ def explain_rows(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
+    if model.condition_columns:
+        names = ", ".join(model.condition_columns)
+        raise InputError(f"a prediction that depends on {names} cannot be explained by the atoms of a molecule")
     stack = stack_of(model)
     view = ExplainedTarget(stack.task, model.device, target)
     if method == "gradients":

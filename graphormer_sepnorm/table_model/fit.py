@@ -114,7 +114,7 @@ def put_together(
     values = combined(labels.task, by_member, weights)
     spread = disagreement(by_member, weights, values)
     kept = {name: each.member for name, each in fitted.items()}
-    model = TableModel(labels.task, setting.config.featurizer, kept, weights)
+    model = TableModel(labels.task, setting.config.featurizer, kept, weights, conditions=setting.conditions)
     if not labels.is_classification:
         numbers = landmarks(len(molecules))
         similarity = of_other_folds(similarity_to_training(kept, molecules), folds, numbers)

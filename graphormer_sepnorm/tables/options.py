@@ -49,6 +49,7 @@ class TableOptions:
         negative_log_molar: a unit of concentrations that are learnt as -log10 of M, or COLUMN=UNIT for some targets.
         test_csv: a table whose rows are the test split; the rows at ``path`` are divided into the other two.
         weight_column: of numbers above 0, how much each row counts.
+        feature_columns: of conditions of the measurements, numbers or words, which models learn from and ask for.
         id_column: of names of rows; None: as ``find_id_column``.
 
     Raises:
@@ -98,6 +99,9 @@ class TableOptions:
     ] = ()
     test_csv: Annotated[str | None, Option("Table to test on, with the columns of --csv.")] = None
     weight_column: Annotated[str | None, Option("Column of --csv that says how much a row counts.")] = None
+    feature_columns: Annotated[
+        tuple[str, ...], Option("Columns of --csv with conditions of measurements, such as temperature or assay.")
+    ] = ()
     id_column: Annotated[
         str | None, Option("Column of --csv with names of its rows; by default one such as id, name or compound_id.")
     ] = None
@@ -113,6 +117,8 @@ class TableOptions:
         self.check_split()
         self.check_task()
         self.check_scales()
+        if len(set(self.feature_columns) - set(self.targets)) < len(self.feature_columns):
+            raise InputError("--feature-columns names a column twice, or a target column")
 
     def check_split(self) -> None:
         """Raises InputError unless what is said of the splits fits together."""

@@ -65,6 +65,7 @@ PAGES = [
     "docs/own-table.md",
     "docs/page.md",
     "docs/predict.md",
+    "docs/preparing-data.md",
     "docs/python.md",
     "docs/results.md",
     "docs/scikit-learn.md",

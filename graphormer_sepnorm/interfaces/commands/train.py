@@ -31,7 +31,7 @@ from graphormer_sepnorm.training.settings import in_precision, with_settings
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What is trained, from what, and where it is written."""
+    """The data, the recipe and the run folder."""
 
     dataset: Annotated[str, Option(f"One of {', '.join(DATASETS)}.")] = "sample"
     csv: Annotated[str | None, Option("Your own table, in place of --dataset: CSV, .gz, or SDF.")] = None

@@ -277,8 +277,10 @@ def plain_picture(smiles: str) -> Picture | None:
         return None
 
 
-def contributions_section(page: Reported) -> Section:
+def contributions_section(page: Reported) -> Section | None:
     """Of the molecules with the lowest and the highest predictions of the first target."""
+    if page.model.conditions.columns:
+        return None
     order = np.argsort(page.test.prediction[:, 0], kind="stable")
     rows = dict.fromkeys([*order[: EXPLAINED // 2].tolist(), *order[-EXPLAINED // 2 :].tolist()])
     found = explain_rows(page.model, [page.looked.smiles[row] for row in rows]).values()
