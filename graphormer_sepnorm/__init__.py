@@ -1,7 +1,8 @@
 """Graphormer with separate normalization of the CLS token, for molecular property prediction.
 
-Names are imported when they are asked for: PyTorch Geometric and scikit-learn take seconds, and the processes that
-only read SMILES need neither. Editors and type checkers read the imports below, programs the table.
+Public names are imported on first use. PyTorch Geometric and scikit-learn take seconds to import, and processes that
+only read SMILES need neither of them. Editors and type checkers read the ``TYPE_CHECKING`` imports; at run time,
+``MODULES`` is used.
 """
 
 import importlib

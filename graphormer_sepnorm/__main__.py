@@ -1,4 +1,4 @@
-"""The command where no script is on the path: python -m graphormer_sepnorm."""
+"""Runs the command as ``python -m graphormer_sepnorm``, where the console script is not on the path."""
 
 from graphormer_sepnorm.interfaces.cli import main
 

@@ -1,6 +1,6 @@
-"""Everything that defines a run, as frozen dataclasses, and functions that return whole architectures.
+"""Configuration of a run, as frozen dataclasses.
 
-Reading is strict: an unknown key, a wrong type or a value out of range raises ``InputError``.
+Parsing is strict: an unknown key, a wrong type or a value out of range raises ``InputError``.
 """
 
 import json
@@ -34,7 +34,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
 Kind = Literal["regression", "classification", "multiclass"]
-# What can be chosen for a task of each kind.
+# Options that apply to each kind of task.
 OPTIONS: dict[Kind, tuple[str, ...]] = {
     "regression": ("loss", "weights"),
     "classification": ("balance", "weights"),
@@ -55,7 +55,7 @@ def known_readout(name: str) -> str:
 
 
 def one_of_encodings(_: type, handler: GetCoreSchemaHandler) -> CoreSchema:
-    """How a member of ``ENCODINGS`` is read: by its name."""
+    """Validation schema for members of ``ENCODINGS``, selected by ``name``."""
     choices = {name: handler.generate_schema(kind) for name, kind in ENCODINGS.items()}
     return core_schema.tagged_union_schema(choices, discriminator="name")
 
@@ -65,26 +65,27 @@ class ModelConfig:
     """Architecture of a Graphormer.
 
     Attributes:
-        atom_sizes: sizes of the vocabularies of the columns of ``x``.
-        bond_sizes: sizes of the vocabularies of the columns of ``edge_attr``.
-        num_tasks: values predicted per molecule.
+        atom_sizes: vocabulary sizes of the columns of ``x``.
+        bond_sizes: vocabulary sizes of the columns of ``edge_attr``.
+        num_tasks: number of values predicted per molecule.
         layers, width, ffn_width, heads: as in the paper's tables; ``width`` is a multiple of ``heads``.
         norm: a name in ``NORMS``.
         norm_position: "post" normalizes after each residual sum, "pre" before each sublayer.
-        encodings: structural encodings; what they add to atoms and pairs is summed.
-        messages: whether atoms receive messages along their bonds in every block, beside attention. Source: Rampasek et
+        encodings: structural encodings; their terms for atoms and pairs are summed.
+        messages: whether every block adds messages along bonds to the attention output of atoms. Source: Rampasek et
             al., "Recipe for a General, Powerful, Scalable Graph Transformer", NeurIPS 2022 (GraphGPS).
-        degree_scaling: whether degrees scale what each atom receives from the others in every block. Source: Ma et al.,
-            ICML 2023 (GRIT), the section on injecting degree information.
-        attention_layers: last blocks that have attention; None, or more than there are: all. The blocks before them are
-            local: atoms hear of their neighbours alone, which needs ``messages``.
-        atom_values: whether values of the atoms, as the local blocks leave them, are averaged and summed and added to
-            what the head predicts.
-        bias_hidden: hidden width of the network from pair features to the attention bias; 0: the sum is the bias.
-        readout: a name in ``READOUTS``, what the head sees.
-        dropout: on the output of each sublayer.
-        attention_dropout: on the attention weights.
-        embedding_std: standard deviation of the embeddings of atoms and pairs at first; Graphormer's is 0.02.
+        degree_scaling: whether every block scales the input that an atom receives from other atoms by its degree.
+            Source: Ma et al., ICML 2023 (GRIT), the section on injecting degree information.
+        attention_layers: number of last blocks with attention; None, or more than ``layers``: all. The blocks before
+            them are local: atoms receive messages only from their neighbours, which requires ``messages``.
+        atom_values: whether to add the mean and the sum of learned atom values to the output of the head; they are
+            computed from the output of the local blocks.
+        bias_hidden: hidden width of the network that maps pair features to the attention bias; 0: the sum of the pair
+            features is the bias.
+        readout: a name in ``READOUTS``, the input of the head.
+        dropout: dropout rate of the output of each sublayer.
+        attention_dropout: dropout rate of the attention weights.
+        embedding_std: standard deviation of the initial embeddings of atoms and pairs; 0.02 in Graphormer.
     """
 
     atom_sizes: Annotated[tuple[Count, ...], Field(min_length=1, max_length=100)]
@@ -111,25 +112,25 @@ class ModelConfig:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.local_layers and not self.messages:
-            raise ValueError(f"atoms hear nothing in {self.local_layers} layers without attention: set messages")
+            raise ValueError(f"the {self.local_layers} layers without attention require messages=True")
         names = [encoding.name for encoding in self.encodings]
         if len(set(names)) < len(names):
             raise ValueError(f"an encoding is named twice: {', '.join(names)}")
 
     @property
     def num_bond_types(self) -> int:
-        """Number of combinations of bond features; types are counted from 1 on."""
+        """Number of combinations of bond features; bond types start at 1."""
         return math.prod(self.bond_sizes)
 
     @property
     def local_layers(self) -> int:
-        """Number of the first blocks, which have no attention."""
+        """Number of blocks without attention; they come first."""
         return 0 if self.attention_layers is None else max(0, self.layers - self.attention_layers)
 
     def atoms_count_after(self, layer: int) -> bool:
-        """Whether the atoms that leave a layer change the prediction.
+        """Whether the prediction depends on the atoms that leave a layer.
 
-        Those of the last one do so if they are read out, or if the norm of the CLS sees them.
+        It depends on those of the last layer only if the readout or the norm of the CLS uses them.
         """
         return layer < self.layers - 1 or self.readout != "cls" or NORMS[self.norm](self.width).cls_sees_atoms
 
@@ -140,28 +141,29 @@ class TrainConfig:
 
     Attributes:
         epochs: passes over the training split.
-        min_updates: of a small split, there are as many epochs as it takes for so many updates.
+        min_updates: minimum number of updates; on a small split, epochs are added until it is reached.
         batch_size: molecules per update, over all processes.
         lr: peak learning rate, reached after ``warmup``.
-        warmup: fraction of all updates in which the rate rises linearly.
-        schedule: how the rate falls to zero after the peak, as half a "cosine", "linear", or as the side of a
-            "trapezoid", which stays at the peak until ``cooldown``.
-        cooldown: fraction of all updates, the last ones, in which the rate of a trapezoid falls linearly.
-        dropout_until: fraction of the epochs after which nothing is dropped any more. Source: Liu et al., "Dropout
-            reduces underfitting", ICML 2023 ("early dropout").
-        optimizer: a name in ``OPTIMIZERS``; an unknown one is refused when training starts.
-        weight_decay: the optimizer's decoupled one, on weight matrices only.
-        clip_norm: largest norm of the gradient.
-        averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: none.
-        seed: of split, initialisation, order and dropout.
+        warmup: fraction of all updates during which the rate rises linearly.
+        schedule: decay of the rate from the peak to zero: "cosine" (half a period), "linear", or "trapezoid", which
+            stays at the peak until ``cooldown``.
+        cooldown: fraction of all updates, at the end, during which the rate of a trapezoid falls linearly.
+        dropout_until: fraction of the epochs after which dropout is turned off. Source: Liu et al., "Dropout reduces
+            underfitting", ICML 2023 ("early dropout").
+        optimizer: a name in ``OPTIMIZERS``; an unknown one is rejected when training starts.
+        weight_decay: decoupled weight decay, on weight matrices only.
+        clip_norm: maximum norm of the gradient.
+        averaging: decay per update of the exponential moving average of the weights that is evaluated; 0: no averaging.
+        seed: seed of the split, initialization, order and dropout.
         precision: of matrix products, "32-true" for float32 or "bf16-mixed" for bfloat16; weights are float32.
-        compile: whether PyTorch compiles the model when training starts, which takes minutes; for GPUs.
-        start_from: run folder, weights file or name of shipped weights, all but whose head training starts from; None:
-            random weights.
-        frozen_layers: first blocks of ``start_from`` that keep their weights, with the embeddings before them.
-        frozen_epochs: first epochs in which all weights of ``start_from`` are kept and only the head learns; at most
-            half of the epochs.
-        patience: epochs without a better validation metric after which training stops; 0: it never stops early.
+        compile: whether to compile the model with PyTorch when training starts, which takes minutes; for GPUs.
+        start_from: run folder, weights file or name of shipped weights to start from, except for the head; None: random
+            weights.
+        frozen_layers: number of first blocks of ``start_from`` that are frozen, together with the embeddings before
+            them.
+        frozen_epochs: number of first epochs in which all weights of ``start_from`` are frozen and only the head is
+            trained; at most half of the epochs.
+        patience: number of epochs without a better validation metric after which training stops; 0: no early stopping.
     """
 
     epochs: Annotated[Count, Option("Passes over the molecules.")] = 20
@@ -192,23 +194,23 @@ class TrainConfig:
         if (self.frozen_layers or self.frozen_epochs) and self.start_from is None:
             raise ValueError("weights can be frozen only when training starts from a checkpoint")
         if self.schedule == "trapezoid" and self.warmup + self.cooldown > 1 + 1e-9:
-            raise ValueError(f"warmup {self.warmup} and cooldown {self.cooldown} are together more than all updates")
+            raise ValueError(f"warmup {self.warmup} and cooldown {self.cooldown} add up to more than 1")
 
 
 @dataclass(frozen=True, config=STRICT)
 class TaskConfig:
-    """What is predicted and how it is scored.
+    """The targets, the loss and the metric.
 
     Attributes:
-        kind: "regression", "classification" (binary cross-entropy per target), or "multiclass" (softmax
-            cross-entropy; the targets are the classes of one column, with labels of 0 and a single 1).
+        kind: "regression", "classification" (binary cross-entropy per target), or "multiclass" (softmax cross-entropy;
+            the targets are the one-hot encoded classes of one column).
         metric: a name in ``METRICS``.
         targets: names of the target columns.
-        mean, std: per target, the scale that training puts regression targets on; undone in predictions.
-        balance: whether the positives of a classification count as much as its negatives.
-        pos_weight: per target, the weight of its positives that training found for that.
+        mean, std: per target, the scaling of regression targets in training; undone in predictions.
+        balance: whether positives weigh as much as negatives in the loss of a classification.
+        pos_weight: per target, the weight of its positives computed by training if ``balance`` is set.
         loss: of a regression, "l1" or "mse", on scaled targets.
-        weights: per target, what its labels count in the loss; none: all the same.
+        weights: per target, the weight of its labels in the loss; empty: equal weights.
     """
 
     kind: Kind
@@ -234,11 +236,11 @@ class TaskConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class Config:
-    """A whole run: what is written to ``config.json`` and rebuilds a model.
+    """A whole run: saved as ``config.json``, from which a model is rebuilt.
 
     Attributes:
         dataset: name in ``DATASETS`` or the path of a CSV file.
-        featurizer: name in ``FEATURIZERS``, which reads SMILES for this model.
+        featurizer: name in ``FEATURIZERS``; reads SMILES for this model.
     """
 
     dataset: str
@@ -258,7 +260,7 @@ class Config:
 
 @dataclass(frozen=True, config=ConfigDict(extra="ignore", strict=True))
 class Format:
-    """The part of a config that all versions of this package read."""
+    """The part of a config that all versions of this package can parse."""
 
     format_version: int = FORMAT_VERSION
 
@@ -272,7 +274,7 @@ def config_to_json(config: Config) -> str:
 
 
 def read_config(path: Path) -> Config:
-    """Reads the ``config.json`` of a run; raises InputError as ``config_from_json``, or if it cannot be read."""
+    """Reads the ``config.json`` of a run; raises InputError as ``config_from_json``, or if the file cannot be read."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -281,15 +283,15 @@ def read_config(path: Path) -> Config:
 
 
 def config_from_json(text: str | bytes, source: str) -> Config:
-    """Reads a config.
+    """Parses a config.
 
     Args:
         text: JSON.
         source: name of its file, for the message.
 
     Raises:
-        InputError: not JSON, a key that is unknown or missing, a value of the wrong type or out of range, or a
-            format newer than this package.
+        InputError: not JSON, a key that is unknown or missing, a value of the wrong type or out of range, or a format
+            newer than this package.
     """
     try:
         version = FORMAT.validate_json(text).format_version
@@ -308,7 +310,7 @@ def config_from_json(text: str | bytes, source: str) -> Config:
 
 
 def first_problem(error: ValidationError) -> str:
-    """One sentence on the first thing that a validation found wrong."""
+    """One sentence about the first validation error."""
     problem = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in problem["loc"])
     return ": ".join(filter(None, (where, problem["msg"].removeprefix("Value error, "))))

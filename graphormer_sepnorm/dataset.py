@@ -1,4 +1,4 @@
-"""What a named dataset is, and where downloads and prepared molecules lie."""
+"""The ``Dataset`` class, and the folder of the downloaded datasets."""
 
 import os
 from collections.abc import Callable
@@ -23,13 +23,13 @@ class Dataset:
     """A named dataset.
 
     Attributes:
-        task: what is predicted; its scale is left to the training split.
+        task: the targets and the metric; the scaling is computed from the training split.
         featurizer: name in ``FEATURIZERS``.
-        read: split and root folder to molecules with targets.
-        source: root folder to a text that changes when the raw data does.
-        folder: folder below the root that holds the raw data; None for data that does not lie there.
-        evaluate: the benchmark's own evaluator, from labels [M, tasks] and predictions [M, tasks] to the score that is
-            published; None where the metric of the task is used.
+        read: maps a split and the root folder to molecules with targets.
+        source: maps the root folder to a text that changes when the raw data changes.
+        folder: folder below the root that holds the raw data; None if the data is not below the root.
+        evaluate: evaluator of the benchmark, from labels [M, tasks] and predictions [M, tasks] to the published score;
+            None to use the metric of the task.
     """
 
     task: TaskConfig
@@ -41,5 +41,5 @@ class Dataset:
 
 
 def data_root(root: str | os.PathLike | None) -> Path:
-    """The folder of the downloaded datasets: the argument, the environment variable, or ``datasets`` here."""
+    """The folder of the downloaded datasets: the argument, the environment variable, or ``datasets`` in this folder."""
     return Path(root or os.environ.get(ROOT_VARIABLE) or "datasets")

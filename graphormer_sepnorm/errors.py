@@ -1,5 +1,5 @@
 class InputError(ValueError):
-    """Something the user gave cannot be used; the message is one sentence that says what, where and what to do.
+    """The user's input cannot be used. The message is one sentence: what is wrong, where, and what to do.
 
-    The commands print the message and end with exit code 2.
+    The commands print the message and exit with code 2.
     """

@@ -1,7 +1,7 @@
-"""From older formats of configs and checkpoints to today's.
+"""Converts configs and checkpoints of older formats to the current one.
 
-Format 1 counted messages along bonds and scaling by degrees among the encodings, told encodings and messages the number
-of bond types with one for no bond, and had parameters that no prediction depends on.
+In format 1, messages along bonds and degree scaling were encodings. Encodings and messages had an extra bond type for
+"no bond". Checkpoints contained parameters that no prediction depends on.
 """
 
 import re
@@ -15,7 +15,7 @@ RECEIVED = re.compile(r"(?<![^.])blocks\.(\d{1,4})\.(messages|degree_scaler)\.")
 
 
 def encodings_of(config: dict) -> list[dict]:
-    """The encodings in a run's JSON; none where they cannot be read, for the validation to find."""
+    """The encodings in the JSON of a run; an empty list if they are malformed, which validation reports later."""
     model = config.get("model")
     encodings = model.get("encodings") if isinstance(model, dict) else None
     if not isinstance(encodings, list) or not all(isinstance(encoding, dict) for encoding in encodings):
@@ -24,12 +24,12 @@ def encodings_of(config: dict) -> list[dict]:
 
 
 def is_field(encoding: dict) -> bool:
-    """Whether an encoding of format 1 is a field of the model now."""
+    """Whether an encoding of format 1 is now a field of ``ModelConfig``."""
     return encoding.get("name") in list(FIELDS)
 
 
 def config_of_format_1(config: dict) -> dict:
-    """A run's JSON of format 1 as this package writes it."""
+    """Converts the JSON of a run from format 1 to the current format."""
     encodings = encodings_of(config)
     if not encodings:
         return config
@@ -45,12 +45,12 @@ def config_of_format_1(config: dict) -> dict:
 def tensors_of_format_1(
     tensors: dict[str, Tensor], config: dict, atoms_count_after: Callable[[int], bool]
 ) -> dict[str, Tensor]:
-    """Weights of format 1, or a state with their averages and moments, as this package writes them.
+    """Converts weights of format 1, or a training state with moving averages and moments, to the current format.
 
     Args:
-        config: the run's JSON of format 1.
-        atoms_count_after: whether the atoms that leave a layer change the prediction; where they do not, they receive
-            nothing along bonds and by their degrees any more.
+        config: the JSON of the run in format 1.
+        atoms_count_after: whether the prediction depends on the atoms that leave a layer. Layers for which it does not
+            no longer have messages or degree scaling.
     """
     kept = [place for place, encoding in enumerate(encodings_of(config)) if not is_field(encoding)]
     place_now = {str(before): str(now) for now, before in enumerate(kept)}

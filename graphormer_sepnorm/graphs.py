@@ -1,7 +1,7 @@
-"""Molecular graphs, packed one after another: what the features give and the encodings read.
+"""Molecular graphs packed into flat arrays: the output of the featurizer and the input of the encodings.
 
-Axis letters: M molecules, T atoms of all of them, E directed bonds of all of them, P ordered atom pairs (sum of n^2),
-F feature columns.
+Axis letters: M molecules, T atoms (of all molecules), E directed bonds (of all molecules), P ordered atom pairs (sum of
+n^2), F feature columns.
 """
 
 import math
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from torch_geometric.data import Batch, Data
 
 LARGEST_BOND_TYPE = 255
-ALIGNMENT = 8  # in bytes 16, of bfloat16: what fused attention reads at once
+ALIGNMENT = 8  # 16 bytes of bfloat16, the alignment that fused attention requires
 SMALLEST_VIEW = 4  # doublings: molecules of up to 16 tokens share a view
 Level = Literal["atom", "pair", "edge"]
 
 
 @dataclass(frozen=True)
 class Graphs:
-    """Many molecular graphs in a few arrays; ``packed_graphs`` makes them.
+    """Many molecular graphs in a few flat arrays. Use ``packed_graphs`` to create them.
 
     Attributes:
         x: [T, F] atom features, one column per vocabulary.
-        atom_ptr: [M + 1], molecule m has the atoms atom_ptr[m] to atom_ptr[m + 1].
-        edge_index: [2, E], source and target of each directed bond, counted from 0 in each molecule; in the order of
-            sources, then targets, and no two bonds with the same ones.
-        edge_ptr: [M + 1], molecule m has the bonds edge_ptr[m] to edge_ptr[m + 1].
-        bond: uint8 [E] bond type, one number for all of a bond's features, from 1 on.
-        y: float32 [M, tasks] targets, NaN where a label is missing; None where there are none.
-        bounds: float32 [M, tasks, 2], between which numbers a target lies whose label says no more; infinite where
-            nothing is known, None where that is everywhere.
-        arrays: what encodings precomputed, by name.
-        levels: what the rows of each of ``arrays`` belong to.
+        atom_ptr: [M + 1]; molecule m has the atoms atom_ptr[m] to atom_ptr[m + 1].
+        edge_index: [2, E] source and target of each directed bond, numbered from 0 within each molecule. Bonds are
+            sorted by source, then target, without duplicates.
+        edge_ptr: [M + 1]; molecule m has the bonds edge_ptr[m] to edge_ptr[m + 1].
+        bond: uint8 [E] bond type, one number per combination of bond features, starting at 1.
+        y: float32 [M, tasks] targets, NaN where a label is missing; None if there are no targets.
+        bounds: float32 [M, tasks, 2] lower and upper bounds of a censored target, ±inf where unbounded; None if no
+            target is censored.
+        arrays: precomputed arrays of the encodings, by name.
+        levels: for each of ``arrays``, whether its rows are atoms, pairs or bonds.
     """
 
     x: np.ndarray
@@ -55,17 +55,17 @@ class Graphs:
 
     @property
     def num_atoms(self) -> np.ndarray:
-        """[M] atoms of each molecule."""
+        """[M] number of atoms per molecule."""
         return np.diff(self.atom_ptr)
 
     @cached_property
     def pair_ptr(self) -> np.ndarray:
-        """[M + 1], molecule m has the ordered pairs pair_ptr[m] to pair_ptr[m + 1], row by row."""
+        """[M + 1]; molecule m has the ordered pairs pair_ptr[m] to pair_ptr[m + 1], in row-major order."""
         return pointers(self.num_atoms**2)
 
     @property
     def diagonal(self) -> np.ndarray:
-        """[T] number of the pair that each atom forms with itself."""
+        """[T] index of the pair that each atom forms with itself."""
         n = np.repeat(self.num_atoms, self.num_atoms)
         place = np.arange(len(n)) - np.repeat(self.atom_ptr[:-1], self.num_atoms)
         return np.repeat(self.pair_ptr[:-1], self.num_atoms) + place * (n + 1)
@@ -74,11 +74,11 @@ class Graphs:
         return len(self.atom_ptr) - 1
 
     def ptr(self, level: Level) -> np.ndarray:
-        """[M + 1], molecule m has the rows ptr[m] to ptr[m + 1] of an array of this level."""
+        """[M + 1]; molecule m has the rows ptr[m] to ptr[m + 1] of an array of this level."""
         return {"atom": self.atom_ptr, "pair": self.pair_ptr, "edge": self.edge_ptr}[level]
 
     def rows(self, level: Level, molecule: int) -> slice:
-        """Where an array of this level has the rows of one molecule."""
+        """The rows of one molecule in an array of this level."""
         ptr = self.ptr(level)
         return slice(ptr[molecule], ptr[molecule + 1])
 
@@ -87,7 +87,7 @@ class Graphs:
         return replace(self, y=y, bounds=bounds)
 
     def take(self, molecules: np.ndarray) -> "Graphs":
-        """The molecules with these numbers, in this order."""
+        """The molecules with these indices, in this order."""
         needed: set[Level] = {"atom", "edge", *self.levels.values()}
         rows = {level: ranges(self.ptr(level), molecules) for level in needed}
         return replace(
@@ -106,9 +106,9 @@ class Graphs:
 def packed_graphs(
     x: np.ndarray, atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray
 ) -> Graphs:
-    """The graphs in packed arrays, laid out as in ``Graphs``, whose bonds come in any order.
+    """Builds ``Graphs`` from packed arrays whose bonds may be in any order.
 
-    Of parallel bonds the one of the smallest type is kept.
+    Of parallel bonds, the one with the smallest type is kept.
     """
     num_atoms = np.diff(atom_ptr)
     molecule = np.repeat(np.arange(len(num_atoms)), np.diff(edge_ptr))
@@ -121,19 +121,19 @@ def packed_graphs(
 
 
 def ranges(ptr: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """The numbers ptr[m] to ptr[m + 1] of each of ``members``, one after another."""
+    """Concatenates the ranges ptr[m] to ptr[m + 1] for each m in ``members``."""
     counts = np.diff(ptr)[members]
     ends = np.cumsum(counts)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(ptr[:-1][members] - (ends - counts), counts)
 
 
 def pointers(counts: np.ndarray | list[int]) -> np.ndarray:
-    """Cumulative sums of ``counts`` [M] behind a leading zero: [M + 1]."""
+    """Cumulative sums of ``counts`` [M] with a leading zero: [M + 1]."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
 def bond_types(edge_attr: np.ndarray, bond_sizes: tuple[int, ...]) -> np.ndarray:
-    """One number from 1 on for each combination of bond features.
+    """One number, starting at 1, for each combination of bond features.
 
     Args:
         edge_attr: [E, C] bond features; column c is below bond_sizes[c].
@@ -146,11 +146,11 @@ def bond_types(edge_attr: np.ndarray, bond_sizes: tuple[int, ...]) -> np.ndarray
 
 
 def check_features(name: str, values: Tensor, sizes: tuple[int, ...], ptr: Tensor) -> None:
-    """Raises InputError unless values [R, C] are integers, those of column c from 0 to sizes[c] - 1.
+    """Raises InputError unless values [R, C] are integers and column c is between 0 and sizes[c] - 1.
 
     Args:
-        name: of the values, for the message.
-        ptr: [M + 1], molecule m has the rows ptr[m] to ptr[m + 1].
+        name: name of the values, for the message.
+        ptr: [M + 1]; molecule m has the rows ptr[m] to ptr[m + 1].
     """
     if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
         raise InputError(f"{name} must hold integers, it holds {values.dtype}: number the categories of each column")
@@ -166,7 +166,7 @@ def check_features(name: str, values: Tensor, sizes: tuple[int, ...], ptr: Tenso
 
 
 def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None:
-    """Raises InputError unless the ends of bonds [2, E], counted from 0 in each molecule, are below num_atoms [M]."""
+    """Raises InputError unless both ends of all bonds [2, E] are numbered below num_atoms [M] of their molecule."""
     if edge_index.shape[0] != 2 or edge_index.is_floating_point():
         raise InputError(f"edge_index must be integers [2, E], it is {edge_index.dtype} {list(edge_index.shape)}")
     wrong = (edge_index < 0) | (edge_index >= num_atoms.repeat_interleave(edge_ptr.diff()))
@@ -180,18 +180,18 @@ def check_bonds(edge_index: Tensor, edge_ptr: Tensor, num_atoms: Tensor) -> None
 
 
 def molecule_of(row: int, ptr: Tensor) -> int:
-    """The number of the molecule whose rows ptr[m] to ptr[m + 1] have ``row`` among them."""
+    """Index of the molecule that contains ``row``, where molecule m has the rows ptr[m] to ptr[m + 1]."""
     return int(torch.searchsorted(ptr, row, right=True)) - 1
 
 
 def checked_graphs(
     x: Tensor, atom_ptr: Tensor, edge_index: Tensor, edge_ptr: Tensor, edge_attr: Tensor, bond_sizes: tuple[int, ...]
 ) -> Graphs:
-    """The graphs in packed tensors, laid out as in ``packed_graphs``, with the features [E, C] of their bonds.
+    """Builds ``Graphs`` from packed tensors and bond features [E, C], after checking them.
 
     Raises:
-        InputError: a bond ends at an atom that its molecule does not have, or has features outside the vocabularies,
-            or these have too many combinations.
+        InputError: a bond ends at an atom that its molecule does not have, a bond feature is outside its vocabulary, or
+            there are too many combinations of bond features.
     """
     if math.prod(bond_sizes) > LARGEST_BOND_TYPE:
         raise InputError(
@@ -212,7 +212,7 @@ def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
     """Packs PyG graphs with ``x`` [n, F] or [n], ``edge_index`` [2, e] and ``edge_attr`` [e, C] or [e].
 
     Raises:
-        InputError: as ``checked_graphs``, or ``edge_attr`` of another size.
+        InputError: as ``checked_graphs``, or ``edge_attr`` has the wrong size.
     """
     for number, graph in enumerate(graphs):
         if graph.edge_attr.numel() != graph.num_edges * len(bond_sizes):
@@ -232,15 +232,15 @@ def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
 
 @dataclass(frozen=True)
 class Padding:
-    """Where the rows of a batch lie in padded views, each of molecules of similar size.
+    """Positions of the rows of a batch in padded views. Each view holds molecules of similar size.
 
-    A view has b molecules of L tokens, the CLS first. Molecules, slots and scores are counted over all views.
+    A view has b molecules of L tokens, the CLS first. Molecules, slots and scores are numbered across all views.
 
     Attributes:
         views: b and L of each view; L is a multiple of ``ALIGNMENT``.
-        molecule: int64 [B], the place of each molecule.
-        slot: int64 [N], that of each row among the b * L slots of the views; the B CLS rows first.
-        score: int64 [P], that of each ordered pair of atoms among the b * L * L scores of the views.
+        molecule: int64 [B] position of each molecule.
+        slot: int64 [N] position of each row among the b * L slots of the views, the B CLS rows first.
+        score: int64 [P] position of each ordered atom pair among the b * L * L scores of the views.
     """
 
     views: tuple[tuple[int, int], ...]
@@ -250,9 +250,9 @@ class Padding:
 
     @classmethod
     def of(cls, ptr: Tensor) -> "Padding":
-        """That of molecules with the atoms ptr[b] to ptr[b + 1], on the device of ``ptr`` [B + 1].
+        """The padding of molecules with the atoms ptr[b] to ptr[b + 1], on the device of ``ptr`` [B + 1].
 
-        It reads the sizes, for which a GPU is waited for: a batch is padded before it is moved there.
+        This reads the sizes of the molecules, which synchronizes with a GPU, so pad a batch before moving it there.
         """
         atom_ptr = ptr.cpu().numpy()
         sizes = np.diff(atom_ptr)
@@ -276,31 +276,31 @@ class Padding:
         return cls(views, *(torch.from_numpy(array).to(ptr.device) for array in numbers))
 
     def to(self, move: Callable[[Tensor], Tensor]) -> "Padding":
-        """The same with its tensors moved."""
+        """Applies ``move`` to all tensors."""
         return Padding(self.views, move(self.molecule), move(self.slot), move(self.score))
 
 
 def numbers_within(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of ``counts`` [M] things of each molecule: the number of each within its molecule, and the molecule of each."""
+    """For ``counts`` [M] items per molecule: the index of each item within its molecule, and its molecule."""
     molecule = np.repeat(np.arange(len(counts)), counts)
     return np.arange(len(molecule)) - pointers(counts)[molecule], molecule
 
 
 @dataclass(frozen=True)
 class GraphBatch:
-    """Some molecules, packed.
+    """A batch of packed molecules.
 
     Attributes:
         x: integer [T, F] atom features.
-        ptr: int64 [B + 1], molecule b has the atoms ptr[b] to ptr[b + 1].
-        edge_index: int64 [2, E], source and target of each directed bond, counted over the batch; ordered as in
+        ptr: int64 [B + 1]; molecule b has the atoms ptr[b] to ptr[b + 1].
+        edge_index: int64 [2, E] source and target of each directed bond, numbered across the batch and sorted as in
             ``Graphs``.
-        bond: int64 [E] bond type, from 1 on.
-        arrays: what the encodings precomputed, by name; [T, ...] per atom, [P, ...] per ordered pair of atoms or
-            [E, ...] per bond.
-        y: float32 [B, tasks] targets, NaN where a label is missing; None where there are none.
+        bond: int64 [E] bond type, starting at 1.
+        arrays: precomputed arrays of the encodings, by name: [T, ...] per atom, [P, ...] per ordered atom pair or [E,
+            ...] per bond.
+        y: float32 [B, tasks] targets, NaN where a label is missing; None if there are no targets.
         bounds: float32 [B, tasks, 2] as in ``Graphs``, or None.
-        padding: of a batch that was moved from the CPU to another device; None elsewhere.
+        padding: set when the batch was moved from the CPU to another device, otherwise None.
     """
 
     x: Tensor
@@ -326,15 +326,15 @@ class GraphBatch:
 
     @property
     def in_degree(self) -> Tensor:
-        """int64 [T] bonds that end at each atom."""
+        """int64 [T] number of bonds that end at each atom."""
         target = self.edge_index[1]
         return target.new_zeros(self.num_atoms).index_add(0, target, torch.ones_like(target))
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> "GraphBatch":
-        """The same batch on another device, padded on the way where it leaves the CPU.
+        """Moves the batch to another device. A batch that leaves the CPU is padded first.
 
         Args:
-            non_blocking: whether to go on before the tensors have arrived; they travel from page-locked memory then.
+            non_blocking: copy asynchronously, from pinned memory.
         """
         there = torch.device(device)
         leaves = self.ptr.device.type == "cpu" and there.type != "cpu"
@@ -358,14 +358,14 @@ class GraphBatch:
 
     @classmethod
     def from_pyg(cls, batch: "Batch", array_names: Iterable[str]) -> "GraphBatch":
-        """Reads a batch of PyG's DataLoader whose graphs went through ``GraphormerTransform``.
+        """Converts a batch of PyG's DataLoader whose graphs were transformed by ``GraphormerTransform``.
 
         Args:
-            batch: PyG batch with ``x``, ``ptr``, what the transform says of bonds, and the arrays.
-            array_names: the arrays that the model's encodings need.
+            batch: PyG batch with ``x``, ``ptr`` and the attributes that the transform adds.
+            array_names: names of the arrays that the encodings of the model need.
 
         Raises:
-            ValueError: an array is missing.
+            ValueError: an attribute is missing.
         """
         names = list(array_names)
         missing = [name for name in ("bond_index", "bond", *names) if name not in batch]

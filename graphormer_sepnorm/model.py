@@ -1,6 +1,7 @@
-"""Graphormer with separate normalization: embed, local blocks, blocks, head.
+"""Graphormer with separate normalization: embedding, local blocks, blocks, head.
 
-Every token-wise operation runs on packed rows [N, D], N = B + T: the CLS rows of the B molecules, then the T atoms.
+Every token-wise operation works on packed rows [N, D] with N = B + T: the CLS rows of the B molecules, then the T
+atoms.
 
 Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bonds, H heads, D width, F feature columns.
 """
@@ -45,7 +46,7 @@ class AtomEmbedding(nn.Module):
 
 
 class BiasNetwork(nn.Module):
-    """From pair features [P, C] to the attention bias [P, H]."""
+    """Maps pair features [P, C] to the attention bias [P, H]."""
 
     def __init__(self, channels: int, heads: int):
         super().__init__()
@@ -57,7 +58,7 @@ class BiasNetwork(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Multi-head attention of all tokens of a molecule, with a bias per head and pair."""
+    """Multi-head attention between all tokens of a molecule, with a bias per head and pair."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -66,7 +67,7 @@ class SelfAttention(nn.Module):
         self.dropout = config.attention_dropout
 
     def forward(self, x: Tensor, read: int, attend: Attention) -> Tensor:
-        """What the first ``read`` rows, all N or the B CLS rows alone, get from all rows x [N, D]: [read, D]."""
+        """Attention output of the first ``read`` rows (all N rows or only the B CLS rows), from x [N, D]: [read, D]."""
         dropout = self.dropout if self.training else 0.0
         if read == x.shape[0]:
             return self.out(attend(self.qkv(x), dropout))
@@ -87,12 +88,12 @@ class FeedForward(nn.Module):
 
 
 class Structure(NamedTuple):
-    """What every block knows of the molecules.
+    """The structure of the molecules in a batch, shared by all blocks.
 
     Attributes:
         attend: attention with the bias of this batch.
-        edge_index: int64 [2, E], source and target of the directed bonds.
-        bond: int64 [E] bond type, from 1 on.
+        edge_index: int64 [2, E] source and target of the directed bonds.
+        bond: int64 [E] bond type, starting at 1.
         in_degree: int64 [T].
     """
 
@@ -103,9 +104,9 @@ class Structure(NamedTuple):
 
 
 class LocalBlock(nn.Module):
-    """Messages along bonds and feed-forward for the atoms alone, each with residual and norm; there is no CLS yet.
+    """Messages along bonds and a feed-forward network, each with a residual and a norm; only for atoms, without CLS.
 
-    The norms are those that atoms have beside a CLS.
+    The norms are those that ``ModelConfig.norm`` uses for atoms.
     """
 
     def __init__(self, config: ModelConfig):
@@ -118,14 +119,14 @@ class LocalBlock(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def receive(self, atoms: Tensor, structure: Structure) -> Tensor:
-        """What each of the atoms [T, D] gets from its neighbours."""
+        """The messages that the atoms [T, D] receive from their neighbours."""
         received = self.messages(atoms, structure.edge_index, structure.bond)
         return received if self.degree_scaler is None else self.degree_scaler(received, structure.in_degree)
 
 
 class PostNormLocalBlock(LocalBlock):
     def forward(self, atoms: Tensor, structure: Structure) -> Tensor:
-        """From atoms [T, D] to the next ones."""
+        """Maps atoms [T, D] to atoms [T, D]."""
         atoms = self.messages_norm(atoms + self.dropout(self.receive(atoms, structure)))
         return self.ffn_norm(atoms + self.dropout(self.ffn(atoms)))
 
@@ -141,13 +142,14 @@ LOCAL_BLOCKS = {"post": PostNormLocalBlock, "pre": PreNormLocalBlock}
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each with residual and norm.
+    """Attention and a feed-forward network, each with a residual and a norm.
 
-    Where the config has them, messages along bonds add to what atoms receive by attention, and degrees scale the sum.
+    If the config asks for them, messages along bonds are added to the attention output of atoms, and the sum is scaled
+    by their degrees.
 
     Args:
-        atoms_count: whether the atoms that leave this block change the prediction; if not, it has nothing that acts on
-            them beside attention, and what norms learn of them is not trained.
+        atoms_count: whether the prediction depends on the atoms that leave this block. If not, the block has no
+            messages and no degree scaling, and the token norm that is not used is frozen.
     """
 
     norms_of_read_rows: tuple[str, ...]
@@ -167,7 +169,7 @@ class Block(nn.Module):
                 getattr(self, name).see_cls_alone()
 
     def receive(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
-        """What each of the first ``read`` rows of x [N, D] gets from all."""
+        """Output of attention and messages for the first ``read`` rows of x [N, D]."""
         received = self.attention(x, read, structure.attend)
         if read == num_cls or (self.messages is None and self.degree_scaler is None):
             return received
@@ -183,7 +185,7 @@ class PostNormBlock(Block):
     norms_of_read_rows = ("attention_norm", "ffn_norm")
 
     def forward(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
-        """From rows [N, D] to the first ``read`` of the next ones: all N, or the CLS rows alone."""
+        """Maps rows [N, D] to the first ``read`` output rows: all N, or only the CLS rows."""
         x = x[:read] + self.dropout(self.receive(x, read, num_cls, structure))
         x = self.attention_norm.packed(x, num_cls)
         return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
@@ -203,15 +205,15 @@ BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
 
 
 def find_factor(terms: list[Terms]) -> Tensor | None:
-    """The product of the factors [P, H] of the attention weights, None if no encoding gives one."""
+    """Product of the factors [P, H] of the attention weights; None if no encoding has one."""
     factors = [term.factor for term in terms if term.factor is not None]
     return math.prod(factors[1:], start=factors[0]) if factors else None
 
 
 class Network(nn.Module):
-    """Graph transformer that reads its prediction off a virtual graph token, the CLS.
+    """Graph transformer that reads its prediction from a virtual graph token, the CLS.
 
-    ``inference.pretrained.Graphormer`` is this network with the ways in which users load it and ask it.
+    ``inference.pretrained.Graphormer`` adds the methods with which users load the network and predict.
 
     Sources: Ying et al., NeurIPS 2021 (Graphormer); Chen et al., NeurIPS 2023 (separate normalization).
     """
@@ -244,15 +246,15 @@ class Network(nn.Module):
             nn.Linear(config.width, config.num_tasks),
         )
         self.atom_values = AtomValues(config.width, config.num_tasks) if config.atom_values else None
-        self.float()  # whatever PyTorch's default is
+        self.float()  # regardless of PyTorch's default type
         self.reset_parameters()
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draws linear layers' weights from Xavier's uniform distribution, embeddings from N(0, ``embedding_std``).
+        """Initializes linear layers with Xavier's uniform distribution and embeddings with N(0, ``embedding_std``).
 
-        Biases start at zero, values of atoms near zero; norms, vectors of encodings and the embeddings of bonds in
-        messages as they were built.
+        Biases start at zero and atom values near zero. Norms, vectors of encodings and bond embeddings of messages keep
+        their own initialization.
         """
         tables = (parameter for parameter in self.encodings.parameters() if parameter.ndim > 1)
         for parameter in (self.cls, self.cls_bias, *self.embedding.parameters(), *tables):
@@ -266,11 +268,11 @@ class Network(nn.Module):
 
     @property
     def layers(self) -> nn.ModuleList:
-        """All blocks from the input on, local ones first."""
+        """All blocks, from input to output: the local ones, then those with attention."""
         return nn.ModuleList([*self.local_blocks, *self.blocks])
 
     def set_dropout(self, drops: bool) -> None:
-        """Lets training drop out as the config says, or nothing."""
+        """Turns dropout in training on, with the rates of the config, or off."""
         for module in self.layers.modules():
             if isinstance(module, SelfAttention):
                 module.dropout = self.config.attention_dropout if drops else 0.0
@@ -287,33 +289,33 @@ class Network(nn.Module):
         """The final embeddings of the CLS tokens [B, D] and of the atoms [T, D].
 
         Args:
-            batch: a GraphBatch, or a batch of PyG's DataLoader over graphs that went through ``transform()``.
+            batch: a GraphBatch, or a batch of PyG's DataLoader whose graphs were transformed by ``transform()``.
 
         Raises:
-            ValueError: one molecule in training with a BatchNorm on the CLS; in a batch of PyG's, what the transform
-                adds is missing, or atom features are outside the vocabularies.
+            ValueError: there is only one molecule in training with a BatchNorm on the CLS; or a PyG batch lacks the
+                attributes that the transform adds, or has atom features outside the vocabularies.
         """
         atoms, num_cls, structure = self.embedded(self.packed(batch))
         return self.run_blocks(self.run_local_blocks(atoms, num_cls, structure), num_cls, structure)
 
     def encode_cls(self, batch: "Batch | GraphBatch") -> Tensor:
-        """The final embeddings of the CLS tokens [B, D], without those of the atoms; as ``encode``.
+        """The final embeddings of the CLS tokens [B, D] only; raises as ``encode``.
 
-        Not for training with a BatchNorm that all tokens share, whose statistics need the atoms.
+        Do not use it in training with a BatchNorm shared by all tokens, whose statistics need the atoms.
         """
         atoms, num_cls, structure = self.embedded(self.packed(batch))
         near = self.run_local_blocks(atoms, num_cls, structure)
         return self.run_blocks(near, num_cls, structure, read_atoms=False)[0]
 
     def packed(self, batch: "Batch | GraphBatch") -> GraphBatch:
-        """The batch as the encodings read it; raises as ``encode`` for one of PyG's."""
+        """Converts a PyG batch to a ``GraphBatch``; raises as ``encode``."""
         if not isinstance(batch, GraphBatch):
             batch = GraphBatch.from_pyg(batch, [name for e in self.config.encodings for name in e.arrays])
             check_features("x", batch.x, self.config.atom_sizes, batch.ptr)
         return batch
 
     def embedded(self, batch: GraphBatch) -> tuple[Tensor, int, Structure]:
-        """The embedded atoms [T, D], the number B of molecules, and what every block knows of them."""
+        """The embedded atoms [T, D], the number B of molecules, and the structure that all blocks share."""
         terms = [encoding(batch) for encoding in self.encodings]
         atoms = self.embed_atoms(batch, terms)
         bias, factor = self.pair_bias(batch, terms), find_factor(terms)
@@ -321,7 +323,7 @@ class Network(nn.Module):
         return atoms, batch.num_graphs, Structure(attend, batch.edge_index, batch.bond, batch.in_degree)
 
     def run_local_blocks(self, atoms: Tensor, num_cls: int, structure: Structure) -> Tensor:
-        """From embedded atoms [T, D] to those that know what lies around them."""
+        """Runs the local blocks on embedded atoms [T, D]."""
         for block in self.local_blocks:
             atoms = block(atoms, structure)
         return atoms
@@ -329,10 +331,10 @@ class Network(nn.Module):
     def run_blocks(
         self, atoms: Tensor, num_cls: int, structure: Structure, read_atoms: bool = True
     ) -> tuple[Tensor, Tensor]:
-        """From the atoms [T, D] that local blocks leave to the final embeddings of the CLS [B, D] and the atoms [T, D].
+        """Runs the blocks on the atoms [T, D] from the local blocks; returns the CLS [B, D] and atom embeddings [T, D].
 
-        The blocks compute for every row, but for the last one: without ``read_atoms`` it does so for the CLS rows
-        alone, and there are no rows of atoms.
+        All blocks but the last compute every row. Without ``read_atoms``, the last one computes only the CLS rows, and
+        the returned atoms are empty.
         """
         x = torch.cat([self.cls.expand(num_cls, -1), atoms])  # [N, D]
         *blocks, last = self.blocks
@@ -347,7 +349,7 @@ class Network(nn.Module):
         return sum((term.atom for term in terms if term.atom is not None), self.embedding(batch.x))  # [T, D]
 
     def pair_bias(self, batch: GraphBatch, terms: list[Terms]) -> Tensor:
-        """The bias of ordered atom pairs [P, H], shared by all layers."""
+        """Attention bias of ordered atom pairs [P, H], shared by all layers."""
         pairs = [term.pair for term in terms if term.pair is not None]
         if not pairs:
             channels = self.config.bias_hidden or self.config.heads
@@ -358,9 +360,9 @@ class Network(nn.Module):
         """Predictions [B, tasks].
 
         Args:
-            near: [T, D], what local blocks leave.
-            cls, atoms: what ``run_blocks`` gives.
-            ptr: [B + 1], of a batch.
+            near: [T, D], output of the local blocks.
+            cls, atoms: output of ``run_blocks``.
+            ptr: [B + 1] atom offsets of the batch.
         """
         predicted = self.head(self.readout.read(cls, atoms, ptr))
         return predicted if self.atom_values is None else predicted + self.atom_values(near, ptr)

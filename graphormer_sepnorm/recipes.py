@@ -1,4 +1,4 @@
-"""Recipes: an architecture with the optimisation that suits it, by name or from an earlier run or shipped weights."""
+"""Recipes: an architecture and its optimization, by name, from an earlier run or from shipped weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,8 +27,8 @@ class Recipe:
     """How to build and train a model for any vocabulary and number of tasks.
 
     Attributes:
-        architecture: from ``atom_sizes``, ``bond_sizes`` and the number of tasks to the model.
-        train: the optimisation.
+        architecture: maps ``atom_sizes``, ``bond_sizes`` and the number of tasks to a model config.
+        train: the optimization.
     """
 
     architecture: Architecture
@@ -47,7 +47,7 @@ def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 
 def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
-    """Graphormer-slim of 10 layers with messages along bonds, encodings of walks, rings and cycles, and a bias network.
+    """Graphormer-slim with 10 layers, messages along bonds, walk, ring and cycle encodings, and a bias network.
 
     LayerNorm on the CLS, BatchNorm on the atoms.
     """
@@ -64,24 +64,24 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
 
 
 def paper_encodings(*, max_hops: int = 5) -> tuple[Encoding, ...]:
-    """Graphormer's own three encodings, for paths of ``max_hops`` bonds."""
+    """The three encodings of Graphormer, with paths of up to ``max_hops`` bonds."""
     return Centrality(), Spatial(), EdgePath(max_hops=max_hops)
 
 
 def walk_and_ring_encodings() -> tuple[Encoding, ...]:
-    """Graphormer's own three encodings, random walks and rings."""
+    """The three encodings of Graphormer, random walks and rings."""
     return (*paper_encodings(), RandomWalk(), Rings())
 
 
 def variant(architecture: Architecture, **fields: Any) -> Architecture:
-    """An architecture with other values of some fields of ``ModelConfig``."""
+    """An architecture with some fields of ``ModelConfig`` replaced."""
     return lambda *sizes: replace(architecture(*sizes), **fields)
 
 
-# Graphormer-slim as its paper trains it on ZINC: pre-norm with a last norm, LayerNorm for all tokens, dropout, bonds
-# along up to 20 steps of a path. The paper makes 400,000 updates of 256 molecules, 10,000 epochs of the subset's 10,000
-# molecules; 400 epochs of the recipe are 16,000. What else departs from the paper, and why, is in ``docs/fidelity.md``.
-# Source: Ying et al., NeurIPS 2021, hyper-parameters of Graphormer-slim on ZINC.
+# Graphormer-slim as trained on ZINC in its paper: pre-norm with a final norm, LayerNorm for all tokens, dropout, and
+# bonds along up to 20 steps of a path. The paper makes 400,000 updates of 256 molecules, which are 10,000 epochs of the
+# 10,000 molecules of the subset; the 400 epochs of this recipe are 16,000 updates. Other differences from the paper are
+# listed in ``docs/fidelity.md``. Source: Ying et al., NeurIPS 2021, hyperparameters of Graphormer-slim on ZINC.
 paper = variant(
     slim,
     encodings=paper_encodings(max_hops=20),
@@ -90,16 +90,16 @@ paper = variant(
     dropout=0.1,
     attention_dropout=0.1,
 )
-# Attention only in the last three of the ten layers, and values of atoms.
+# Attention only in the last three of ten layers, and atom values.
 local = variant(best, attention_layers=3, atom_values=True)
-# Without cycles, to be pre-trained; about three million, 0.7 million and 0.2 million parameters. The CLS of the small
-# one has a BatchNorm of its own, as the atoms have.
+# For pretraining, without cycles; about three million, 0.7 million and 0.2 million parameters. In the small one, the
+# CLS and the atoms each have a BatchNorm.
 foundation_base = variant(best, encodings=walk_and_ring_encodings(), width=192, ffn_width=192, attention_dropout=0.1)
 foundation_small = variant(
     foundation_base, layers=8, width=128, ffn_width=128, attention_layers=3, norm="sepnorm-batchnorm"
 )
 foundation_mini = variant(foundation_base, layers=4, width=64, ffn_width=64)
-# As it is trained further on small tables, with more dropout.
+# The small one with more dropout, for fine-tuning on small tables.
 fine_tuned = variant(foundation_small, dropout=0.1)
 
 FINE_TUNING = TrainConfig(
@@ -126,7 +126,7 @@ RECIPES = {
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe of that name, of shipped weights or of the ``config.json`` of a run; raises InputError for none."""
+    """The recipe for a name, shipped weights or the ``config.json`` of a run; raises InputError if there is none."""
     if name in RECIPES:
         return RECIPES[name]
     shipped = shipped_models()
@@ -149,7 +149,7 @@ def find_recipe(name: str) -> Recipe:
 def dataset_config(
     dataset: str, train: TrainConfig, norm: str | None = None, architecture: Architecture = slim
 ) -> Config:
-    """The config of an architecture on a named dataset; raises InputError for an unknown name."""
+    """The config of an architecture for a named dataset; raises InputError for an unknown name."""
     found = find_dataset(dataset)
     return task_config(dataset, found.featurizer, found.task, train, norm, architecture)
 
@@ -162,7 +162,7 @@ def task_config(
     norm: str | None = None,
     architecture: Architecture = slim,
 ) -> Config:
-    """The config of an architecture, with another norm if one is named, for a task on what ``featurizer`` reads."""
+    """The config of an architecture for a task on the features of ``featurizer``; ``norm`` replaces its norm."""
     found = FEATURIZERS[featurizer]
     model = architecture(found.atom_sizes, found.bond_sizes, len(task.targets))
     if norm is not None:

@@ -49,7 +49,6 @@ class PretendedService:
             targets=["length"],
             is_probability=False,
             models=1,
-            is_combined=False,
             confidence=0.9,
             knows_domain=True,
             columns=[ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()],
@@ -90,7 +89,15 @@ class PretendedService:
         if target != "length":
             raise InputError(f"the model has no target {target!r}")
         atoms = [Atom(symbol=letter, contribution=1) for letter in smiles]
-        return AtomContributions(caption="length", meaning="ones", baseline=0, atoms=atoms, picture="<svg></svg>")
+        return AtomContributions(
+            caption="length",
+            meaning="ones",
+            baseline=0,
+            start="nothing",
+            atoms=atoms,
+            fragments=[],
+            picture="<svg></svg>",
+        )
 
 
 class InThisProcess:
@@ -114,7 +121,6 @@ def tiny_service(folder: Path) -> object:
 
     from graphormer_sepnorm.datasets.benchmarks import sample_table
     from graphormer_sepnorm.inference.predict import load_predictor
-    from graphormer_sepnorm.inference.pretrained import Graphormer
     from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
     from graphormer_sepnorm.interfaces.web.service import PredictionService
     from graphormer_sepnorm.system.device import Compute
@@ -122,12 +128,12 @@ def tiny_service(folder: Path) -> object:
     from tests.tiny import save_tiny
 
     torch.set_num_threads(1)
-    paths = [save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed) for seed in range(2)]
+    for seed in range(2):
+        save_tiny(folder / f"model-{seed}", featurizer="mol", seed=seed)
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(sample_table().smiles[:200].tolist()), fit_intervals(errors, zeros, zeros + 0.1))
     predictor = EarlierModel(load_predictor([str(folder)]).models, trust=trust)
-    explained = Graphormer.from_pretrained(paths[0])
-    return PredictionService(predictor, explained, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
+    return PredictionService(predictor, 0.9, Compute(torch.device("cpu")), "tiny", {"architecture": "tiny"})
 
 
 def uncompiled_service(folder: Path) -> object:

@@ -1,5 +1,5 @@
-"""Chemistry: where a SMILES becomes integers, and what RDKit computes of a molecule; nothing here knows a model.
+"""Chemistry: features of SMILES, and properties computed with RDKit. Nothing here depends on a model.
 
-A new featurizer is a ``Featurizer`` and a line in ``features.FEATURIZERS``, a new property a function in
-``properties``.
+To add a featurizer, create a ``Featurizer`` and add a line to ``features.FEATURIZERS``. To add a property, write a
+function in ``properties``.
 """

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 from rdkit import Chem
-from rdkit.Chem import QED, Crippen, Descriptors, rdMolDescriptors
+from rdkit.Chem import QED, rdMolDescriptors
 
 from graphormer_sepnorm.chem.smiles import one_molecule
 
 PROPERTIES: dict[str, Callable[[Chem.Mol], float]] = {
-    "MolWt": Descriptors.MolWt,  # type: ignore[attr-defined]  # RDKit's stubs lack both
-    "MolLogP": Crippen.MolLogP,  # type: ignore[attr-defined]
+    "MolWt": rdMolDescriptors._CalcMolWt,
+    "MolLogP": lambda mol: rdMolDescriptors.CalcCrippenDescriptors(mol)[0],
     "TPSA": rdMolDescriptors.CalcTPSA,
     "NumHDonors": rdMolDescriptors.CalcNumHBD,
     "NumHAcceptors": rdMolDescriptors.CalcNumHBA,

@@ -1,6 +1,6 @@
-"""Counts of what occurs in molecules, by eight of RDKit's fingerprints.
+"""Counts of what occurs in molecules, by seven of RDKit's fingerprints.
 
-Axis letters: M and N molecules, Z entries that are not 0.
+Axis letters: M and N molecules, Z non-zero entries.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,16 +23,15 @@ KINDS = (
     "chiral-atom-pairs",
     "feature-atom-pairs",
     "torsions",
-    "avalon",
     "erg",
 )
-PARTS_OF_ONE = 10  # ErG counts tenths
+PARTS_OF_ONE = 10  # ErG counts are stored in tenths
 Counter = Callable[[Chem.Mol, list[int]], np.ndarray]
 
 
 @cache
 def counters() -> tuple[Counter, ...]:
-    """What counts each of the ``KINDS``, of a molecule and its feature invariants: integers [SIZE] or fewer."""
+    """For each of ``KINDS``, a function of a molecule and its feature invariants: integers [SIZE] or fewer."""
     morgan = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=SIZE)
     pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE)
     chiral_pairs = rdFingerprintGenerator.GetAtomPairGenerator(fpSize=SIZE, includeChirality=True)
@@ -44,19 +43,8 @@ def counters() -> tuple[Counter, ...]:
         lambda mol, features: chiral_pairs.GetCountFingerprintAsNumPy(mol),
         lambda mol, features: pairs.GetCountFingerprintAsNumPy(mol, customAtomInvariants=features),
         lambda mol, features: torsions.GetCountFingerprintAsNumPy(mol),
-        avalon,
         reduced_graph,
     )
-
-
-def avalon(mol: Chem.Mol, features: list[int]) -> np.ndarray:
-    """The counts of the Avalon fingerprint: uint32 [SIZE]."""
-    from rdkit.Avalon.pyAvalonTools import GetAvalonCountFP  # its import takes a while
-
-    found = np.zeros(SIZE, np.uint32)
-    entries = GetAvalonCountFP(mol, SIZE).GetNonzeroElements()
-    found[list(entries)] = list(entries.values())
-    return found
 
 
 def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:
@@ -70,7 +58,7 @@ def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:
 
 
 def counts_of(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
-    """Places int32 [Z] and counts uint16 [Z] of what occurs in a molecule; raises InputError if RDKit fails."""
+    """Positions int32 [Z] and counts uint16 [Z] of the non-zero entries; raises InputError if RDKit fails."""
     row = np.zeros((len(KINDS), SIZE), np.uint32)
     with one_molecule():
         features = list(GetFeatureInvariants(mol))
@@ -82,7 +70,7 @@ def counts_of(mol: Chem.Mol) -> tuple[np.ndarray, np.ndarray]:
 
 
 def count_fingerprints(molecules: Sequence[Molecule]) -> csr_array:
-    """The counts of molecules: uint16 [M, KINDS x SIZE]; raises InputError for one that cannot be read."""
+    """The fingerprints of molecules: uint16 [M, KINDS x SIZE]; raises InputError for one that cannot be read."""
     rows = [counts_of(molecule_of(molecule)) for molecule in molecules]
     places = np.concatenate([np.empty(0, np.int32), *(places for places, _ in rows)])
     counts = np.concatenate([np.empty(0, np.uint16), *(counts for _, counts in rows)])

@@ -1,4 +1,4 @@
-"""RDKit's two-dimensional descriptors of many molecules, computed in worker processes and kept in the cache.
+"""RDKit's two-dimensional descriptors of many molecules, computed in worker processes and cached.
 
 Axis letters: M molecules, D descriptors.
 """
@@ -21,13 +21,13 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
 NAMES = tuple(name for name, _ in Descriptors.descList)
-CHUNK = 250  # molecules, each of which takes ten times as long as to be read
+CHUNK = 250  # molecules; their descriptors take ten times as long as reading them
 
 
 def descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
-    """All of RDKit's 2D descriptors: float32 [M, D].
+    """All 2D descriptors of RDKit: float32 [M, D].
 
-    NaN where one has no finite value, and for what cannot be read.
+    NaN for values that are not finite and for molecules that cannot be read.
     """
     values = np.full((len(molecules), len(NAMES)), np.nan)
     for row, molecule in zip(values, molecules, strict=True):
@@ -43,7 +43,7 @@ def descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
 
 
 def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
-    """As ``descriptors``, from the file of these SMILES in ``folder``; written before if it is not there or damaged."""
+    """As ``descriptors``, from a file for these SMILES in ``folder``, which is written if missing or damaged."""
     text = "\n".join([rdBase.rdkitVersion, *NAMES, *(without_atom_maps(str(text)) for text in smiles)])
     digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
     path = folder / f"{digest[:32]}.npz"
@@ -58,7 +58,7 @@ def kept_descriptors(folder: Path, smiles: Smiles) -> np.ndarray:
 
 
 def all_descriptors(smiles: Smiles, folder: Path) -> np.ndarray:
-    """As ``descriptors``, in several processes and from ``folder`` as far as they are there; shows how far it is."""
+    """As ``descriptors``, in several processes, using files in ``folder`` that exist; shows a progress bar."""
     found = []
     with tqdm(total=len(smiles), desc="descriptors", unit=" molecules", leave=False, disable=None) as progress:
         for chunk, values in map_chunks(partial(kept_descriptors, folder), in_chunks(smiles, CHUNK), list):

@@ -1,6 +1,6 @@
-"""Some of RDKit's two-dimensional descriptors, which take about half a millisecond a molecule.
+"""A selection of RDKit's two-dimensional descriptors, which takes about half a millisecond per molecule.
 
-The slow ones are left out: qed, BCUT2D, EState and its surfaces, BertzCT, SPS, Ipc, BalabanJ, chi and kappa indices,
+Slow ones are left out: qed, BCUT2D, EState and its surfaces, BertzCT, SPS, Ipc, BalabanJ, chi and kappa indices,
 densities of Morgan environments, partial charges, and numbers of fragments (fr_).
 
 Axis letters: M molecules, D descriptors.
@@ -49,12 +49,12 @@ WIDTH = len(NUMBERS) + 2 + 12 + 10 + 14
 
 
 def fast_descriptors(molecules: Sequence[Molecule]) -> np.ndarray:
-    """Numbers of atoms, rings and bonds, lipophilicity, refraction, and surface by each and by charge: float32 [M, D].
+    """Counts of atoms, rings and bonds, logP, refractivity, and surface areas by each and by charge: float32 [M, D].
 
-    NaN where one has no finite value.
+    NaN where a value is not finite.
 
     Raises:
-        InputError: a molecule that cannot be read or that RDKit fails on.
+        InputError: a molecule cannot be read, or RDKit fails on it.
     """
     found = np.array([descriptors_of(molecule_of(molecule)) for molecule in molecules], np.float64)
     found = found.reshape(len(molecules), WIDTH)

@@ -26,7 +26,7 @@ ZINC_ATOM_TYPES = (
 )  # fmt: skip
 ZINC_ATOM_INDEX = {name: index for index, name in enumerate(ZINC_ATOM_TYPES)}
 ZINC_BOND_INDEX = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}
-# Index = CIP label; those of axes and planes, which no SMILES has, count as none.
+# Index = CIP label; labels of axes and planes, which SMILES cannot express, count as none.
 ATOM_LABELS = {"": 0, "R": 1, "S": 2, "r": 3, "s": 4}
 BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
 BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
@@ -53,13 +53,13 @@ class MoleculeGraph:
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """Rows of features of atoms or of bonds, computed once for all that look alike.
+    """Features of atoms or bonds, computed once for all that have the same ``inputs``.
 
     Attributes:
         width: number of features.
         inputs: methods or functions whose results determine the features.
-        compute: atom or bond to its features, each below 256.
-        known: rows computed so far, by the results of ``inputs``.
+        compute: maps an atom or bond to its features, each below 256.
+        known: features computed so far, by the results of ``inputs``.
     """
 
     width: int
@@ -68,7 +68,7 @@ class FeatureRows:
     known: dict[tuple, bytes] = field(default_factory=dict)
 
     def __call__(self, parts: Sequence[Chem.Atom | Chem.Bond]) -> np.ndarray:
-        """Features of ``parts``: uint8 [len(parts), width]; raises what ``compute`` raises."""
+        """Features of ``parts``: uint8 [len(parts), width]; raises as ``compute``."""
         keys = list(zip(*(map(read, parts) for read in self.inputs), strict=True))
         if not self.known.keys() >= set(keys):
             self.known.update((key, bytes(self.compute(part))) for key, part in zip(keys, parts, strict=True))
@@ -89,13 +89,13 @@ def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
 
 
 def canonical_kekule(mol: Chem.Mol, written: str) -> Chem.Mol:
-    """The Kekule form of the canonical SMILES, without isotopes, its atoms in the order of ``mol``.
+    """The Kekule form of the canonical SMILES without isotopes, with the atoms in the order of ``mol``.
 
-    Which bonds of a ring are double, and which hydrogens stand in brackets, depends on how a SMILES is written. The
-    canonical one is the same for every spelling of a molecule.
+    The double bonds of a ring, and the hydrogens written in brackets, depend on how a SMILES is written. The canonical
+    SMILES is the same for all of them.
 
     Raises:
-        InputError: RDKit does not read the canonical SMILES that it writes.
+        InputError: RDKit cannot read the canonical SMILES that it wrote.
     """
     mol = Chem.Mol(mol)
     smiles = Chem.MolToSmiles(mol)
@@ -116,7 +116,7 @@ def canonical_kekule(mol: Chem.Mol, written: str) -> Chem.Mol:
 
 @dataclass(frozen=True)
 class Featurizer:
-    """How atoms and bonds become integers.
+    """Maps atoms and bonds to integers.
 
     Attributes:
         atom_sizes, bond_sizes: sizes of the vocabularies of the columns of ``x`` and ``edge_attr``, at most 256 each.
@@ -163,7 +163,7 @@ class Featurizer:
         return left, read_smiles(left)
 
     def features(self, mol: Chem.Mol, written: str = "") -> MoleculeGraph:
-        """The features of a molecule, its atoms in their order; ``written`` is what ``prepare`` takes, too."""
+        """The features of a molecule, atoms in its order; ``written`` is passed to ``prepare``."""
         mol = self.prepare(mol, written)
         atoms = [mol.GetAtomWithIdx(i) for i in range(mol.GetNumAtoms())]  # twice as fast as GetAtoms()
         bonds = [mol.GetBondWithIdx(i) for i in range(mol.GetNumBonds())]
@@ -189,7 +189,7 @@ class Featurizer:
 
 
 def zinc_atom_type(atom: Chem.Atom) -> list[int]:
-    """Atom type of the ZINC benchmark; raises InputError for an atom that it does not have."""
+    """Atom type of the ZINC benchmark; raises InputError for an atom that has none."""
     charge, hydrogens = atom.GetFormalCharge(), atom.GetNumExplicitHs()
     name = atom.GetSymbol() + (f" H{hydrogens}" if hydrogens else "") + (" +" if charge > 0 else " -" if charge else "")
     index = ZINC_ATOM_INDEX.get(name)
@@ -201,7 +201,7 @@ def zinc_atom_type(atom: Chem.Atom) -> list[int]:
 
 
 def atom_words(atom: Chem.Atom) -> str:
-    """An atom as a SMILES writes it in brackets, with its unpaired electrons."""
+    """An atom in the bracket notation of SMILES, with its unpaired electrons."""
     hydrogens, charge, unpaired = atom.GetTotalNumHs(), atom.GetFormalCharge(), atom.GetNumRadicalElectrons()
     written = f"H{hydrogens if hydrogens > 1 else ''}" if hydrogens else ""
     sign = f"{charge:+d}".replace("1", "") if abs(charge) == 1 else f"{charge:+d}" if charge else ""
@@ -210,7 +210,7 @@ def atom_words(atom: Chem.Atom) -> str:
 
 
 def zinc_bond_type(bond: Chem.Bond) -> list[int]:
-    """Bond order; raises InputError for one that the ZINC benchmark does not have."""
+    """Bond order; raises InputError for a bond type that the ZINC benchmark does not have."""
     index = ZINC_BOND_INDEX.get(bond.GetBondType())
     if index is None:
         raise InputError(f"bond type {bond.GetBondType().name.lower()} is not in this model's vocabulary")
@@ -223,7 +223,7 @@ def smallest_ring(atom: Chem.Atom) -> int:
 
 
 def mol_atom(atom: Chem.Atom) -> list[int]:
-    """What is known of an atom however its molecule is written, as far as the vocabularies of ``MOL_ATOM_SIZES`` go."""
+    """Features of an atom that do not depend on how the molecule is written, within ``MOL_ATOM_SIZES``."""
     ring = smallest_ring(atom)
     features = [
         atom.GetAtomicNum(),
@@ -240,7 +240,7 @@ def mol_atom(atom: Chem.Atom) -> list[int]:
 
 
 def mol_bond(bond: Chem.Bond) -> list[int]:
-    """What is known of a bond however its molecule is written; a kind of bond that is not in the vocabulary is 0."""
+    """Features of a bond that do not depend on how the molecule is written; 0 for an unknown bond type."""
     return [
         BOND_ORDERS.get(bond.GetBondType(), 0),
         BOND_LABELS.get(label(bond), 0),
@@ -313,7 +313,7 @@ FEATURIZERS = AS_WRITTEN | {
     for name, found in AS_WRITTEN.items()
     for preparation in PREPARATIONS
 }
-FOR_TABLES = "mol"  # tables of one's own spell molecules as they like
+FOR_TABLES = "mol"  # SMILES in users' tables may be written in any form
 
 
 def as_written(featurizer: str) -> str:
@@ -334,7 +334,7 @@ def without_salts(featurizer: str) -> str:
 
 @dataclass(frozen=True)
 class Molecules:
-    """What was read from some SMILES, once, for everything that looks at the molecules.
+    """The molecules read from some SMILES, read once and shared by everything that uses them.
 
     Attributes:
         graphs: the molecules that could be read.
@@ -350,9 +350,15 @@ class Molecules:
     smiles: Sequence[str | None]
     mols: list[Chem.Mol | None]
 
+    @classmethod
+    def of_graphs(cls, graphs: Graphs) -> "Molecules":
+        """Molecules of which the graphs are known, nothing else."""
+        count = len(graphs)
+        return cls(graphs, np.arange(count), [""] * count, [None] * count, [None] * count)
+
     @cached_property
     def canonical(self) -> list[str]:
-        """The canonical SMILES, equal for all spellings of a molecule; "" where there is an error."""
+        """The canonical SMILES, the same for every way to write a molecule; "" where there is an error."""
         return ["" if mol is None else Chem.MolToSmiles(mol) for mol in self.mols]
 
 
@@ -371,12 +377,12 @@ def prepared_text(featurizer: str, smiles: str) -> str:
 
 
 def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 0) -> Graphs:
-    """The graphs of a whole table, for training; of the molecules nothing else is kept.
+    """The graphs of a whole table, for training; nothing else of the molecules is kept in memory.
 
     Args:
         featurizer: name in ``FEATURIZERS``.
-        smiles: all of them readable.
-        first_row: number of the first SMILES, for the message.
+        smiles: SMILES, all of them readable.
+        first_row: row number of the first SMILES, for the message.
 
     Raises:
         InputError: a SMILES cannot be read; the message names its row.
@@ -392,11 +398,11 @@ def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 
 
 
 def read_molecules(featurizer: str, smiles: Sequence[str | None]) -> Molecules:
-    """Reads SMILES; one that cannot be read costs its row only.
+    """Reads SMILES; those that cannot be read are reported in ``errors``.
 
     Args:
         featurizer: name in ``FEATURIZERS``.
-        smiles: what is no text cannot be read.
+        smiles: values that are not text are reported as errors.
     """
     found = FEATURIZERS[featurizer]
     graphs, rows, errors, texts = [], [], [""] * len(smiles), list(smiles)

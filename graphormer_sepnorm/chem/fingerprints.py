@@ -1,4 +1,4 @@
-"""Morgan fingerprints: the environments of radius 2 around the atoms, hashed to 2,048 places."""
+"""Morgan fingerprints: the environments of radius 2 around the atoms, hashed to 2,048 positions."""
 
 import numpy as np
 from rdkit import Chem
@@ -12,13 +12,13 @@ MORGAN = GetMorganGenerator(radius=2, fpSize=SIZE)
 
 
 def morgan_counts(mol: Chem.Mol) -> np.ndarray:
-    """How often each environment occurs: uint32 [SIZE]; raises InputError if RDKit fails."""
+    """Count of each environment: uint32 [SIZE]; raises InputError if RDKit fails."""
     with one_molecule():
         return MORGAN.GetCountFingerprintAsNumPy(mol)
 
 
 def morgan_bits(mol: Chem.Mol) -> ExplicitBitVect:
-    """Which environments occur; raises InputError if RDKit fails."""
+    """Presence of each environment; raises InputError if RDKit fails."""
     with one_molecule():
         return MORGAN.GetFingerprint(mol)
 
@@ -29,5 +29,5 @@ def packed(bits: ExplicitBitVect) -> np.ndarray:
 
 
 def unpacked(row: np.ndarray) -> ExplicitBitVect:
-    """The fingerprint that ``packed`` made bytes of."""
+    """The fingerprint from the bytes of ``packed``."""
     return CreateFromFPSText(row.tobytes().hex())

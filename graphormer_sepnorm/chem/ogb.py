@@ -1,6 +1,6 @@
-"""The features of atoms and bonds of the Open Graph Benchmark.
+"""The atom and bond features of the Open Graph Benchmark.
 
-Its vocabularies are written out, because importing ``ogb`` starts threads that look for updates.
+The vocabularies are copied here because importing ``ogb`` starts threads that look for updates.
 Source: ``ogb.utils.features``; Hu et al., "Open Graph Benchmark", NeurIPS 2020.
 """
 
@@ -9,7 +9,7 @@ from rdkit import Chem
 from graphormer_sepnorm.errors import InputError
 
 # Element (118 unknown), chiral tag, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization,
-# aromatic, in a ring; the last of each is for everything else.
+# aromatic, in a ring; the last entry of each stands for all other values.
 OGB_ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 # Order (4 another), stereo, conjugated.
 OGB_BOND_SIZES = (5, 6, 2)
@@ -38,7 +38,7 @@ def ogb_atom(atom: Chem.Atom) -> list[int]:
 
 
 def ogb_bond(bond: Chem.Bond) -> list[int]:
-    """The three features of OGB's ``bond_to_feature_vector``; raises InputError for stereo that it does not have."""
+    """The three features of OGB's ``bond_to_feature_vector``; raises InputError for stereo outside its vocabulary."""
     stereo = str(bond.GetStereo())
     if stereo not in OGB_STEREO:
         raise InputError(f"bond stereo {stereo.removeprefix('STEREO').lower()} is not in this model's vocabulary")
@@ -46,5 +46,5 @@ def ogb_bond(bond: Chem.Bond) -> list[int]:
 
 
 def place(vocabulary: tuple[str, ...], word: str) -> int:
-    """The place of a word, behind the last one if it is none of them."""
+    """The index of a word in the vocabulary; the length of the vocabulary for other words."""
     return vocabulary.index(word) if word in vocabulary else len(vocabulary)

@@ -1,4 +1,4 @@
-"""Properties of molecules that are computed here: penalized logP, the Murcko scaffold and a key of the molecule."""
+"""Properties of molecules: penalized logP, Murcko scaffold, and a key that identifies a molecule."""
 
 import re
 
@@ -16,10 +16,10 @@ NEGATIVE_CYCLE_MEAN, NEGATIVE_CYCLE_STD = -0.0485696876403053, 0.286021211024545
 
 
 def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
-    """Returns the ZINC benchmark's target: logP, less the synthetic accessibility score, less the long-cycle penalty.
+    """Returns the ZINC benchmark's target: logP minus the synthetic accessibility score minus the long-cycle penalty.
 
-    The terms are Crippen's logP, minus the SA score of Ertl and Schuffenhauer (2009) and minus ``excess_cycle_length``.
-    Each is normalised by its mean and standard deviation over ZINC, then they are summed, as in Jin et al. (2018).
+    The terms are Crippen's logP, the SA score of Ertl and Schuffenhauer (2009) and ``excess_cycle_length``. Each is
+    normalized by its mean and standard deviation over ZINC before they are combined, as in Jin et al. (2018).
 
     Raises:
         InputError: the SMILES cannot be read (see ``read_smiles``), the molecule has no atoms, or RDKit fails on it.
@@ -40,9 +40,9 @@ def penalized_logp(mol_or_smiles: Chem.Mol | str) -> float:
 def excess_cycle_length(mol: Chem.Mol) -> int:
     """Returns by how many atoms the longest cycle of the benchmark's cycle basis exceeds six, 0 if it does not.
 
-    The basis is Paton's (1969), grown from the first atom, as ``networkx.cycle_basis`` finds it.  In bridged systems it
-    may hold longer cycles than the smallest rings, and other ones for another order of the atoms: adamantane, all of
-    whose smallest rings have six atoms, counts two.
+    The basis is Paton's (1969), grown from the first atom, as in ``networkx.cycle_basis``. In bridged systems it may
+    contain longer cycles than the smallest rings, and it depends on the order of the atoms: adamantane, whose smallest
+    rings all have six atoms, gives two.
     """
     neighbors = [sorted(other.GetIdx() for other in atom.GetNeighbors()) for atom in mol.GetAtoms()]
     parent: dict[int, int] = {}
@@ -83,9 +83,9 @@ def murcko_scaffold(mol_or_smiles: Chem.Mol | str) -> str:
 
 
 def with_implied_hydrogens(mol: Chem.Mol) -> Chem.Mol:
-    """A copy in which hydrogens are implied wherever SMILES can imply them, however the molecule was written.
+    """A copy in which hydrogens are implicit wherever SMILES allows it, regardless of how the molecule was written.
 
-    An atom that a scaffold cuts from its neighbors gets the hydrogens that it misses only if its own are implied.
+    An atom that a scaffold cuts from its neighbours gets the missing hydrogens only if its own are implicit.
     """
     mol = Chem.Mol(mol)
     valence = Chem.GetPeriodicTable().GetDefaultValence
@@ -104,9 +104,9 @@ def with_implied_hydrogens(mol: Chem.Mol) -> Chem.Mol:
 
 
 def molecule_key(mol_or_smiles: Chem.Mol | str) -> str:
-    """Returns the same text for all spellings of a molecule, its mobile hydrogens included: the standard InChIKey.
+    """Returns the standard InChIKey, the same text for every way to write a molecule, including its mobile hydrogens.
 
-    Where InChI has none, as for a wildcard atom, the canonical SMILES.
+    If InChI has none, as for a wildcard atom, returns the canonical SMILES.
 
     Raises:
         InputError: the SMILES cannot be read (see ``read_smiles``), or RDKit fails on the molecule.

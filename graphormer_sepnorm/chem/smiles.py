@@ -1,4 +1,4 @@
-"""Reading SMILES: what RDKit makes of them, or one sentence that says why not."""
+"""Reads SMILES with RDKit; a SMILES that cannot be read is explained in one sentence."""
 
 import contextlib
 import re
@@ -17,7 +17,7 @@ INCHI = "InChI="
 END_OF_STRUCTURE = "M  END"  # of a molfile
 SPACE = "[ \t]+"  # what ends a SMILES; other white space is part of a text that is none
 ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
-Molecule = Chem.Mol | str | None  # read, or still to be read
+Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
 _KEEPING_HYDROGENS.removeHs = False  # type: ignore[assignment]  # RDKit's stubs take properties for classes
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
@@ -25,10 +25,10 @@ _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se",
 
 @contextlib.contextmanager
 def one_molecule(smiles: str = "") -> Iterator[None]:
-    """What RDKit does with one molecule: in silence, and whatever it raises is an InputError of this molecule.
+    """Context manager for RDKit calls on one molecule: silences RDKit and turns all its errors into InputError.
 
-    RDKit raises many types: its own of sanitizing, RuntimeError of a violated condition inside, ArgumentError of its
-    bindings, UnicodeEncodeError, MemoryError.  None of them may reach the other molecules of a table.
+    RDKit raises many types: its own for sanitization, RuntimeError for a violated invariant, ArgumentError of its
+    bindings, UnicodeEncodeError, MemoryError. None of them may affect the other molecules of a table.
 
     Args:
         smiles: for the message.
@@ -45,7 +45,7 @@ def one_molecule(smiles: str = "") -> Iterator[None]:
 
 
 def shortened(smiles: str) -> str:
-    """A SMILES in quotes, the end of a long one left out."""
+    """A SMILES in quotes, truncated if long."""
     return ascii(smiles if len(smiles) <= 60 else smiles[:57] + "...")
 
 
@@ -58,14 +58,14 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     molecule is read without that check, as older releases of RDKit read it: seven molecules of ogbg-molhiv, with
     aluminium, boron or germanium, need it.  A wrong valence of carbon, nitrogen and the like remains an error.
 
-    A name behind a space is ignored, unless it is a SMILES itself; a CXSMILES extension there is read by RDKit. Atom
-    maps such as that of ``[CH3:1]`` are ignored: RDKit would take them for a difference between atoms.
+    A name after a space is ignored, unless it is itself a SMILES. A CXSMILES extension in that place is read by RDKit.
+    Atom maps, as in ``[CH3:1]``, are ignored; RDKit would treat them as a difference between atoms.
 
     Raises:
-        InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with a space or with characters that are
-            not printable ASCII, a reaction, not a SMILES, a SMILES of an impossible molecule, of one with more than
-            ``MAX_ATOMS`` atoms or with too many rings (see ``check_size``), or one that RDKit fails on; the message
-            says which.
+        InputError: not a string, empty, longer than ``MAX_SMILES_LENGTH``, with a space or characters that are not
+            printable ASCII, a reaction, not a SMILES, a SMILES of an impossible molecule, of one with more than
+            ``MAX_ATOMS`` atoms or too many rings (see ``check_size``), or one that RDKit fails on; the message says
+            which.
     """
     if isinstance(smiles, Chem.Mol):
         with one_molecule():
@@ -95,21 +95,21 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
 
 
 def molecule_of(molecule: Molecule) -> Chem.Mol:
-    """The molecule itself; one that is not read yet is read, and raises InputError as ``read_smiles``."""
+    """The molecule; a SMILES is read first, which raises InputError as ``read_smiles``."""
     return molecule if isinstance(molecule, Chem.Mol) else read_smiles(molecule)
 
 
 def without_atom_maps(text: str) -> str:
-    """A SMILES without its atom maps; in a CXSMILES extension they become a property that RDKit does not know."""
+    """A SMILES without its atom maps; in a CXSMILES extension they become a property that RDKit ignores."""
     smiles, space, extension = text.partition(" ")
     return ATOM_MAP.sub(r"\1]", smiles) + space + extension.replace("molAtomMapNumber", "map")
 
 
 def without_name(text: str) -> str:
-    """A SMILES, with its CXSMILES extension if it has one, without the name that follows it.
+    """A SMILES, with its CXSMILES extension if any, without the name that follows it.
 
     Raises:
-        InputError: the name is a SMILES itself, so the space may have come into the middle of one.
+        InputError: the name is itself a SMILES, so the space may be in the middle of one.
     """
     smiles, *rest = re.split(SPACE, text, maxsplit=1)
     if not rest or not rest[0]:
@@ -124,9 +124,9 @@ def without_name(text: str) -> str:
 
 
 def largest_fragment(mol: Chem.Mol) -> Chem.Mol:
-    """The largest of the parts of a molecule that are not bonded to each other, an organic one if there is one.
+    """The largest fragment of a molecule, an organic one if there is one.
 
-    Sizes are numbers of atoms with hydrogens.  Charges stay: of sodium acetate the acetate is left.
+    The size is the number of atoms including hydrogens. Charges are kept: sodium acetate becomes acetate.
 
     Raises:
         InputError: RDKit fails on the molecule.
@@ -198,7 +198,7 @@ def num_heavy_atoms(lines: list[str]) -> int:
 
 
 def _read_strictly(text: str) -> Chem.Mol | None:
-    """What RDKit makes of a SMILES; removing hydrogens, nearly half of that work, only where it has atoms of them."""
+    """Parses a SMILES. Hydrogens are removed, which is nearly half of the work, only if they are written as atoms."""
     mol = Chem.MolFromSmiles(text, _KEEPING_HYDROGENS)
     if mol is None or mol.GetNumHeavyAtoms() < mol.GetNumAtoms():
         return Chem.MolFromSmiles(text)
@@ -206,10 +206,10 @@ def _read_strictly(text: str) -> Chem.Mol | None:
 
 
 def check_size(unsanitized: Chem.Mol) -> None:
-    """Raises InputError for more than ``MAX_ATOMS`` atoms but for hydrogens, or for too many independent rings.
+    """Raises InputError for more than ``MAX_ATOMS`` atoms other than hydrogens, or for too many independent rings.
 
-    These are more than ``MAX_RINGS``, or more than 100 and ``RINGS_PER_ATOM``: RDKit takes gigabytes or minutes to look
-    for the smallest rings of such a molecule, so they are only counted here.
+    Too many are more than ``MAX_RINGS``, or more than 100 and ``RINGS_PER_ATOM``. RDKit takes gigabytes or minutes to
+    find the smallest rings of such a molecule, so they are only counted here.
     """
     atoms = sum(atom.GetAtomicNum() != 1 for atom in unsanitized.GetAtoms())
     if atoms > MAX_ATOMS:
@@ -225,7 +225,7 @@ def too_large(atoms: int) -> str:
 
 
 def _read_leniently(text: str, shown: str) -> Chem.Mol:
-    """Reads what the strict parser refused, if only valences of metals or metalloids stand in the way."""
+    """Reads a SMILES that the strict parser rejected, if it only objected to valences of metals or metalloids."""
     mol = Chem.MolFromSmiles(text, sanitize=False)
     if mol is None:
         raise InputError(f"{shown} is not a valid SMILES.")

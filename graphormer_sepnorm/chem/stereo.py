@@ -1,4 +1,4 @@
-"""CIP labels of atoms and bonds: what R, S, E and Z say of a molecule, however its SMILES is written."""
+"""CIP labels of atoms and bonds (R, S, E and Z), independent of how a SMILES is written."""
 
 from rdkit import Chem
 from rdkit.Chem import rdCIPLabeler
@@ -8,10 +8,10 @@ MAX_COMPARISONS = 100_000
 
 
 def label_stereo(mol: Chem.Mol) -> None:
-    """Labels the atoms and bonds of a molecule, in place of the labels that RDKit gives in reading.
+    """Labels the atoms and bonds of a molecule, replacing the labels that RDKit assigns on reading.
 
-    Those miss centres that differ by branches of opposite handedness alone, such as cis and trans in rings; here they
-    have lower-case labels. A molecule in which more than ``MAX_COMPARISONS`` of branches are needed gets no labels.
+    Those miss centres whose branches differ only in their handedness, such as cis and trans in rings; here they get
+    lower-case labels. A molecule that needs more than ``MAX_COMPARISONS`` comparisons of branches gets no labels.
 
     Source: Hanson et al., "Algorithmic Analysis of Cahn-Ingold-Prelog Rules of Stereochemistry", JCIM 2018.
     """
@@ -30,5 +30,5 @@ def remove_labels(mol: Chem.Mol) -> None:
 
 
 def label(part: Chem.Atom | Chem.Bond) -> str:
-    """The CIP label of an atom or a bond, "" where it has none."""
+    """The CIP label of an atom or bond, "" if it has none."""
     return part.GetProp(LABEL) if part.HasProp(LABEL) else ""

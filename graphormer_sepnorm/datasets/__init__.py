@@ -1,4 +1,4 @@
-"""Benchmark datasets: which there are, how their downloads are read, and the store of prepared molecules.
+"""Benchmark datasets: their definitions, how their downloads are read, and the store of prepared molecules.
 
-A new dataset is a function and a line in ``benchmarks.DATASETS``.
+To add a dataset, write a function and add a line to ``benchmarks.DATASETS``.
 """

@@ -1,6 +1,6 @@
-"""The named datasets: where each comes from, its splits, its task and its vocabularies.
+"""The named datasets: source, splits, task and vocabularies of each.
 
-A new one is a function that reads its splits and a line in ``DATASETS``.
+To add one, write a function that reads its splits and add a line to ``DATASETS``.
 """
 
 import functools
@@ -28,7 +28,7 @@ HIV = TaskConfig(kind="classification", metric="rocauc", targets=("HIV_active",)
 
 
 def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> Graphs:
-    """Reads the packed tensors that a PyG dataset holds; raises InputError unless they are features of a featurizer."""
+    """Reads the packed tensors of a PyG dataset; raises InputError unless they are features of a featurizer."""
     data, slices = dataset._data, dataset.slices
     x = data.x.view(len(data.x), -1)
     check_features("x", x, featurizer.atom_sizes, slices["x"])
@@ -44,7 +44,7 @@ def unpack(dataset: "InMemoryDataset", featurizer: Featurizer) -> Graphs:
 
 
 def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
-    """ZINC as PyG lays it out; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
+    """ZINC in the layout of PyG; Dwivedi et al., "Benchmarking Graph Neural Networks", JMLR 2023."""
     from torch_geometric.datasets import ZINC  # its import takes seconds
 
     from graphormer_sepnorm.datasets.pickles import tensors_only
@@ -54,7 +54,7 @@ def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
     molecules = unpack(dataset, FEATURIZERS["zinc"])
     if not subset and len(molecules) <= ZINC_SUBSET[split]:
         raise InputError(
-            f"the root holds the subset of ZINC alone ({len(molecules)} {split} molecules): "
+            f"the root holds only the subset of ZINC ({len(molecules)} {split} molecules): "
             "use --dataset zinc-subset, or name a --root with the full set"
         )
     return molecules
@@ -80,21 +80,21 @@ def read_molhiv(split: str, root: Path) -> Graphs:
 
 
 def mae_by_ogb(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Scores labels and predictions [M, 1] by OGB's evaluator of PCQM4Mv2."""
+    """MAE of predictions [M, 1] for labels [M, 1], by OGB's evaluator of PCQM4Mv2."""
     from ogb.lsc import PCQM4Mv2Evaluator  # its import takes seconds
 
     return float(PCQM4Mv2Evaluator().eval({"y_true": y[:, 0], "y_pred": prediction[:, 0]})["mae"])
 
 
 def roc_auc_by_ogb(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Scores labels and predictions [M, 1] by OGB's evaluator of ogbg-molhiv."""
+    """ROC-AUC of predictions [M, 1] for labels [M, 1], by OGB's evaluator of ogbg-molhiv."""
     from ogb.graphproppred import Evaluator  # its import takes seconds
 
     return float(Evaluator("ogbg-molhiv").eval({"y_true": y, "y_pred": prediction})["rocauc"])
 
 
 def sample_table() -> "pd.DataFrame":
-    """The embedded sample: ``smiles``, ``split`` and ``penalized_logp`` of a few thousand molecules."""
+    """The sample that ships with the package: ``smiles``, ``split`` and ``penalized_logp`` of a few thousand rows."""
     import pandas as pd  # its import takes a while
 
     with resources.as_file(resources.files("graphormer_sepnorm.resources") / "sample.csv.gz") as path:
@@ -109,7 +109,7 @@ def read_sample(split: str, root: Path) -> Graphs:
 
 
 def state_of_files(*names: str) -> Callable[[Path], str]:
-    """Names, sizes and dates of the raw files below a root."""
+    """Names, sizes and modification times of the raw files below a root."""
 
     def source(root: Path) -> str:
         states = []

@@ -1,4 +1,4 @@
-"""From the name of a dataset to the prepared molecules of a split."""
+"""Loads the prepared molecules of a split of a named dataset."""
 
 import functools
 import hashlib
@@ -16,7 +16,7 @@ from graphormer_sepnorm.tables.prepared_table import TABLE, table_dataset
 
 
 def find_dataset(name: str) -> Dataset:
-    """The dataset of that name, or the prepared table at that path; raises InputError if there is none."""
+    """The dataset with this name, or the prepared table at this path; raises InputError if there is none."""
     if Path(name).name == TABLE and Path(name).is_file():
         return table_dataset(Path(name))
     if name not in DATASETS:
@@ -27,16 +27,16 @@ def find_dataset(name: str) -> Dataset:
 def load_split(
     name: str, split: str, encodings: tuple[Encoding, ...], root: str | os.PathLike | None = None
 ) -> MoleculeDataset:
-    """A split of a named dataset with the arrays of ``encodings``, from the cache where it is there.
+    """A split of a named dataset with the arrays of ``encodings``, from the cache if possible.
 
     Args:
         name: in ``DATASETS``, or the path of a prepared table.
         split: "train", "val" or "test".
-        encodings: of the model's config.
+        encodings: encodings in the model's config.
         root: folder of the downloaded datasets, see ``data_root``.
 
     Raises:
-        InputError: unknown name or split, or data that is neither there nor can be downloaded.
+        InputError: unknown name or split, or data that is neither in the root nor can be downloaded.
     """
     dataset = find_dataset(name)
     if split not in SPLITS:

@@ -1,4 +1,4 @@
-"""Reading raw data by PyG's and OGB's loaders alone, explained when it fails, and without a trace in the root."""
+"""Reads raw data with the loaders of PyG and OGB, with exclusive access, clear errors and an unchanged root."""
 
 import contextlib
 import hashlib
@@ -20,7 +20,7 @@ PROCESSED = "processed"
 
 @contextlib.contextmanager
 def explained_download(name: str, root: Path) -> Iterator[None]:
-    """Turns a failed download into one sentence, and removes a root that it has made."""
+    """Context manager: a failed download is explained in one sentence, and a root that it created is removed."""
     existed = root.exists()
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
@@ -38,10 +38,10 @@ def explained_download(name: str, root: Path) -> Iterator[None]:
 
 
 def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str) -> Graphs:
-    """Reads a split while no other process reads this data: PyG and OGB write files of their own beside it.
+    """Reads a split with a lock on its raw data, because the loaders of PyG and OGB also write files.
 
-    They do so in a mirror below the cache, so that the root stays as it is, except for what they download. A file of
-    theirs that is damaged, here or in the root, is made anew from the raw files.
+    They write to a mirror in the cache, so the root stays unchanged except for downloads. A damaged file of theirs, in
+    the mirror or in the root, is created again from the raw files.
     """
     mirror = cache_root() / f"mirror-{hashlib.sha256(f'{root.resolve()} {source}'.encode()).hexdigest()[:16]}"
     with locked(mirror), explained_download(name, root):
@@ -57,7 +57,7 @@ def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str)
 
 
 def link_files(source: Path, mirror: Path, without: str = "") -> None:
-    """Repeats the folders in ``source`` but those named ``without`` in ``mirror``, with symbolic links to the files."""
+    """Copies the folder structure of ``source``, except folders named ``without``, to ``mirror``, linking the files."""
     for folder, below, names in os.walk(source, followlinks=True):
         below[:] = [name for name in below if name != without]
         place = mirror / Path(folder).relative_to(source)

@@ -1,4 +1,4 @@
-"""Reading the pickles that PyG's and OGB's datasets are made of, without running anything that they contain."""
+"""Reads the pickles of PyG's and OGB's datasets without executing anything in them."""
 
 import collections
 import contextlib
@@ -24,9 +24,9 @@ def load_storage(content: bytes) -> Any:
 
 
 class TensorUnpickler(pickle.Unpickler):
-    """Reads lists and dicts of tensors; raises UnpicklingError at anything else."""
+    """Reads lists and dicts of tensors; raises UnpicklingError for anything else."""
 
-    known = {  # noqa: RUF012, never changed
+    known = {  # noqa: RUF012, constant
         ("collections", "OrderedDict"): collections.OrderedDict,
         ("torch._utils", "_rebuild_tensor_v2"): torch._utils._rebuild_tensor_v2,
         ("torch.storage", "_load_from_bytes"): load_storage,
@@ -34,7 +34,7 @@ class TensorUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.known:
-            raise pickle.UnpicklingError(f"{module}.{name} has no place in a dataset")
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a dataset")
         return self.known[module, name]
 
 
@@ -44,9 +44,10 @@ def load_tensors_only(file: BinaryIO) -> Any:
 
 @contextlib.contextmanager
 def tensors_only() -> Iterator[None]:
-    """Within it, PyG's ZINC reads its raw pickles, and ``torch.load`` reads files, as tensors and PyG's classes alone.
+    """Context manager: PyG's ZINC and ``torch.load`` read only tensors and PyG's classes.
 
-    PyG itself would turn to unrestricted pickle where ``torch.load`` refuses a file; the variable forbids that.
+    PyG itself would fall back to unrestricted pickle if ``torch.load`` rejects a file; the environment variable forbids
+    that.
     """
     with (
         torch.serialization.safe_globals(PYG_CLASSES),

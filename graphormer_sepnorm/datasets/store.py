@@ -1,8 +1,8 @@
-"""The compact store of prepared molecules: shards of packed arrays in safetensors files, written once and checked.
+"""The store of prepared molecules: shards of packed arrays in safetensors files, written once and checked.
 
-A folder holds one split: ``shard-00000.safetensors``, ... and ``index.json``, which is written last and carries the
-shards' checksums. A folder without it, or whose files do not match it, is unfinished, damaged or foreign, and is
-written anew.
+A folder holds one split: ``shard-00000.safetensors``, ... and ``index.json``, which is written last and contains the
+checksums of the shards. A folder without an index, or whose files do not match it, is unfinished, damaged or foreign,
+and is written again.
 
 Axis letters: M molecules.
 """
@@ -39,7 +39,7 @@ FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", "y", "bounds")
 
 
 class MoleculeDataset:
-    """Prepared molecules of one split, in memory or mapped from a store.
+    """Prepared molecules of one split, in memory or memory-mapped from a store.
 
     Attributes:
         num_atoms: [M].
@@ -68,12 +68,12 @@ class MoleculeDataset:
         return np.concatenate(known) if known else None
 
     def labels(self, molecules: np.ndarray) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The targets [B, tasks] and the bounds [B, tasks, 2] of the molecules with these numbers."""
+        """The targets [B, tasks] and bounds [B, tasks, 2] of the molecules with these indices."""
         bounds = None if self.bounds is None else torch.from_numpy(self.bounds[molecules])
         return torch.from_numpy(self.y[molecules]), bounds
 
     def batch(self, molecules: Sequence[int] | np.ndarray) -> GraphBatch:
-        """Packs the molecules with these numbers, in this order."""
+        """Packs the molecules with these indices, in this order."""
         molecules = np.asarray(molecules)
         shard_of = np.searchsorted(self.first, molecules, side="right") - 1
         places = [(self.shards[s], m - self.first[s]) for s, m in zip(shard_of, molecules, strict=True)]
@@ -100,10 +100,10 @@ class MoleculeDataset:
         )
 
     def batches(self, numbers: Iterable[np.ndarray], device: torch.device) -> Iterator[GraphBatch]:
-        """The batches of molecules with these numbers, on a device; packed ahead where the CPU does not compute."""
+        """Batches of the molecules with these indices, on a device; prepared in the background unless it is the CPU."""
 
         def batch(molecules: np.ndarray) -> GraphBatch:
-            with torch.accelerator.device_index(device.index):  # of this thread, for page-locked memory
+            with torch.accelerator.device_index(device.index):  # of this thread, for pinned memory
                 return self.batch(molecules).to(device, non_blocking=True)
 
         return map(batch, numbers) if device.type == "cpu" else ahead(batch, numbers)
@@ -122,7 +122,7 @@ def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> Graphs:
 
 
 def compact(numbers: np.ndarray) -> np.ndarray:
-    """Integers from 0 on as uint8 where they fit, else as int32."""
+    """Non-negative integers as uint8 if they fit, otherwise as int32."""
     return numbers.astype(np.uint8 if numbers.max(initial=0) < 256 else np.int32)
 
 
@@ -132,14 +132,14 @@ def in_memory(graphs: Graphs, encodings: tuple[Encoding, ...]) -> MoleculeDatase
 
 
 def to_tensors(graphs: Graphs) -> dict[str, torch.Tensor]:
-    """What a shard holds: the fields of ``Graphs`` by name, and an encoding's array with its level before its name."""
+    """The content of a shard: the fields of ``Graphs`` by name, and the arrays of encodings as level and name."""
     fields = {name: getattr(graphs, name) for name in FIELDS if getattr(graphs, name) is not None}
     arrays = {f"{graphs.levels[name]}.{name}": array for name, array in graphs.arrays.items()}
     return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in (fields | arrays).items()}
 
 
 def from_tensors(tensors: dict[str, torch.Tensor]) -> Graphs:
-    """The molecules that ``to_tensors`` gave."""
+    """The inverse of ``to_tensors``."""
     fields = {name: tensor.numpy() for name, tensor in tensors.items() if name in FIELDS}
     places = [(name, *name.split(".", 1)) for name in tensors if name not in FIELDS]
     return Graphs(
@@ -178,7 +178,7 @@ def shard_name(number: int) -> str:
 
 
 def is_intact(folder: Path, key: str) -> bool:
-    """Whether the folder holds a finished store of this key whose files match their checksums."""
+    """Whether the folder holds a complete store with this key whose files match their checksums."""
     try:
         index = json.loads((folder / INDEX).read_bytes())
         return index["key"] == key and all(
@@ -195,7 +195,7 @@ def sha256_of_file(path: Path) -> str:
 
 
 def open_store(folder: Path) -> MoleculeDataset:
-    """Maps the files of an intact store."""
+    """Memory-maps the files of an intact store."""
     index = json.loads((folder / INDEX).read_bytes())
     return MoleculeDataset([from_tensors(load_file(folder / shard["file"])) for shard in index["shards"]])
 
@@ -203,15 +203,15 @@ def open_store(folder: Path) -> MoleculeDataset:
 def open_or_write(
     folder: Path, read: Callable[[], Graphs], encodings: tuple[Encoding, ...], key: str, description: str
 ) -> MoleculeDataset:
-    """Opens the store in ``folder``, written before if it is not there, not intact or of another key.
+    """Opens the store in ``folder``, after writing it if it is missing, damaged or has another key.
 
-    Of several processes that ask for one folder, one writes it and the others wait.
+    If several processes request the same folder, one writes it and the others wait.
 
     Args:
-        folder: folder of this store alone; what is in it is replaced.
-        read: gives the molecules; called only if the store must be written.
+        folder: folder for this store only; its content is replaced.
+        read: returns the molecules; called only if the store must be written.
         key: everything that the content depends on.
-        description: words beside the progress bar.
+        description: label of the progress bar.
     """
     with locked(folder):
         if not is_intact(folder, key):
@@ -224,7 +224,7 @@ def open_or_write(
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Within it, no other process is in the same block for this folder; raises InputError if the cache is read-only."""
+    """Context manager: exclusive access of this process to a folder; raises InputError if the cache is read-only."""
     lock = FileLock(lock_of(folder))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def remove(path: Path) -> None:
-    """Removes a folder with all that is in it, a file or a link; raises InputError if it cannot be removed."""
+    """Removes a folder with its content, a file or a link; raises InputError if that fails."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -1,8 +1,8 @@
-"""Structural encodings: what each precomputes per molecule, and the module that learns from it, side by side.
+"""Structural encodings: the arrays that each precomputes per molecule, and the module that learns from them.
 
-An encoding is a frozen dataclass of its hyperparameters, as ``base.Encoding`` says. A new one is a class here and a
-line in ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, E directed bonds, D width, H heads, C channels of
-the pair terms (the heads, or the hidden width of the bias network), K steps or basis functions.
+An encoding is a frozen dataclass of its hyperparameters that implements ``base.Encoding``. To add one, write a class
+and add a line to ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, E directed bonds, D width, H heads, C
+channels of the pair terms (the heads, or the hidden width of the bias network), K steps or basis functions.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from graphormer_sepnorm.encodings.rings import Rings
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.graphs import Graphs, Level
 
-# Part of every cache key: raise it when a precomputation, a featurizer or the layout of the store changes.
+# Part of every cache key: increase it when a precomputation, a featurizer or the layout of the store changes.
 PRECOMPUTE_VERSION = 3
 ENCODINGS: dict[str, type[Encoding]] = {
     "centrality": Centrality,
@@ -36,5 +36,5 @@ def precompute(encodings: tuple[Encoding, ...], graphs: Graphs) -> dict[str, np.
 
 
 def levels(encodings: tuple[Encoding, ...]) -> dict[str, Level]:
-    """What the rows of each array of ``encodings`` belong to."""
+    """For each array of ``encodings``, whether its rows are atoms, pairs or bonds."""
     return {name: level for encoding in encodings for name, level in encoding.arrays.items()}

@@ -1,4 +1,4 @@
-"""What all encodings share: their interface, the sizes they are built for, the terms they give, and degrees."""
+"""The interface of encodings, the sizes of their modules, the terms that they return, and degrees."""
 
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple, Protocol
@@ -14,13 +14,13 @@ LONGEST_DISTANCE, UNREACHABLE = 254, 255  # of shortest paths, in bonds
 
 
 class EncodingSizes(NamedTuple):
-    """What the module of an encoding is built for.
+    """Sizes of the module of an encoding.
 
     Attributes:
-        width: of the atoms' embedding, D.
-        channels: of the features of atom pairs, C.
+        width: of the atom embeddings, D.
+        channels: of the pair features, C.
         heads: of attention, H.
-        bond_types: number of types, which are counted from 1 on.
+        bond_types: number of bond types, which start at 1.
     """
 
     width: int
@@ -30,11 +30,11 @@ class EncodingSizes(NamedTuple):
 
 
 class Encoding(Protocol):
-    """A frozen dataclass of hyper-parameters.
+    """A frozen dataclass of hyperparameters.
 
     Attributes:
         name: the same for all encodings of a class.
-        arrays: names of the arrays that it needs in a batch, and what their rows belong to.
+        arrays: names of the arrays that it needs in a batch, and whether their rows are atoms, pairs or bonds.
     """
 
     arrays: ClassVar[Mapping[str, Level]]
@@ -43,21 +43,21 @@ class Encoding(Protocol):
     def name(self) -> str: ...
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
-        """Its arrays for packed molecules."""
+        """The arrays for packed molecules, by name."""
         ...
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
-        """What learns from them: from GraphBatch to ``Terms``; the model draws its first weights."""
+        """The learned module, from GraphBatch to ``Terms``; the model initializes its weights."""
         ...
 
 
 class Terms(NamedTuple):
-    """What an encoding adds.
+    """The terms that an encoding contributes.
 
     Attributes:
-        atom: [T, D], to the atoms' embedding.
-        pair: [P, C], to the features of atom pairs.
-        factor: [P, H], what multiplies the attention weights of atom pairs.
+        atom: [T, D], added to the atom embeddings.
+        pair: [P, C], added to the pair features.
+        factor: [P, H], multiplies the attention weights of atom pairs.
     """
 
     atom: Tensor | None = None
@@ -66,11 +66,11 @@ class Terms(NamedTuple):
 
 
 def ends_of_bonds(graphs: Graphs) -> np.ndarray:
-    """Source and target of each directed bond, int64 [2, E], atoms numbered over all molecules."""
+    """Source and target of each directed bond, int64 [2, E], with atoms numbered across all molecules."""
     return graphs.edge_index + np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
 
 
 def degrees(graphs: Graphs) -> np.ndarray:
-    """In- and out-degrees of all atoms, int64 [T, 2]."""
+    """In- and out-degree of each atom, int64 [T, 2]."""
     source, target = (np.bincount(atoms, minlength=graphs.atom_ptr[-1]) for atoms in ends_of_bonds(graphs))
     return np.stack([target, source], axis=1)

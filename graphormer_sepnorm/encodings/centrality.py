@@ -1,4 +1,4 @@
-"""Centrality: learned vectors for degrees."""
+"""Centrality encoding: a learned vector per degree."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -16,7 +16,7 @@ from graphormer_sepnorm.kernels import embedding_sum
 
 @dataclass(frozen=True, config=STRICT)
 class Centrality:
-    """Learned vectors for the in- and the out-degree, added to the atoms.
+    """Learned vectors for the in- and out-degree, added to the atoms.
 
     Source: Ying et al., "Do Transformers Really Perform Bad for Graph Representation?", NeurIPS 2021, equation 5.
 

@@ -14,17 +14,17 @@ from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 
 @dataclass(frozen=True, config=STRICT)
 class Cycles:
-    """How many chordless cycles of each size go through an atom: cycles that no bond across them shortens.
+    """Number of chordless cycles of each size through each atom.
 
-    All smallest rings are among them, and so are cycles around several rings, such as the twelve atoms around
-    phenalene, which the smallest rings do not show. An atom gets a linear map of its numbers of cycles with at least 3,
-    4, ... atoms, as of rings.
+    These include all smallest rings, and also cycles around several rings, such as the twelve atoms around phenalene,
+    which the smallest rings do not show. As in ``Rings``, the numbers of cycles with at least 3, 4, ... atoms pass
+    through a linear map and are added to the atom.
 
     Source: Bodnar et al., "Weisfeiler and Lehman Go Cellular", NeurIPS 2021 (CIN), whose rings on ZINC are these, of up
     to 18 atoms.
 
     Attributes:
-        max_size: larger cycles are not counted; the time to find them grows steeply with their size in cages.
+        max_size: larger cycles are not counted; in cages, the time to find them grows steeply with this size.
     """
 
     name: Literal["cycles"] = "cycles"
@@ -52,11 +52,11 @@ class CyclesModule(nn.Module):
 
 
 def simple_neighbours(graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
-    """The neighbours of all atoms, each once and in both directions, whatever bonds are doubled or lead to themselves.
+    """The neighbours of all atoms, each once and in both directions, ignoring parallel bonds and self-loops.
 
     Returns:
         start: int64 [T + 1].
-        neighbour: int64, those of atom i are ``neighbour[start[i]:start[i + 1]]``, numbered over all molecules.
+        neighbour: int64; those of atom i are ``neighbour[start[i]:start[i + 1]]``, numbered across all molecules.
     """
     ends = ends_of_bonds(graphs)
     bonds = np.unique(np.sort(ends[:, ends[0] != ends[1]], axis=0), axis=1)

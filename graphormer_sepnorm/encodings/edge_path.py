@@ -16,12 +16,12 @@ from graphormer_sepnorm.kernels import embedding_sum
 
 @dataclass(frozen=True, config=STRICT)
 class EdgePath:
-    """The bonds along the shortest path, averaged over its steps with weights of their own per step.
+    """Average of the bonds along the shortest path, with separate weights for each step.
 
     Source: Ying et al., NeurIPS 2021, equation 7; per channel, as in the authors' code.
 
     Attributes:
-        max_hops: steps of a path beyond these are left out, as in the authors' code.
+        max_hops: later steps of a path are ignored, as in the authors' code.
     """
 
     name: Literal["edge"] = "edge"
@@ -29,7 +29,7 @@ class EdgePath:
     arrays: ClassVar[Mapping[str, Level]] = {"path_bonds": "pair"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
-        """``path_bonds``: uint8 [P, max_hops], bond types of the path's first steps, 0 behind its end."""
+        """``path_bonds``: uint8 [P, max_hops], bond types of the first steps of the path, 0 after its end."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
         _, path_bonds = graph_algorithms.shortest_paths(

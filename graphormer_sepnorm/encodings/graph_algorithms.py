@@ -1,7 +1,7 @@
 """Compiled loops over packed molecular graphs: shortest paths, random walks, resistances, rings and cycles.
 
-Each function takes the arrays of ``Graphs`` and fills pair arrays [P, ...]; none holds the GIL, so threads
-prepare molecules in parallel. Importing this imports Numba: precomputations do it when they run.
+Each function takes the arrays of ``Graphs`` and fills pair arrays [P, ...]. The loops release the GIL, so threads can
+prepare molecules in parallel. Importing this module imports Numba, so the encodings import it only when they run.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from graphormer_sepnorm.system.compiling import compiled
 
 @compiled
 def neighbour_lists(edge_index: np.ndarray, bond: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compressed rows of one molecule: the neighbours of atom i are neighbour[start[i]:start[i + 1]]."""
+    """Adjacency of one molecule in compressed rows: the neighbours of atom i are neighbour[start[i]:start[i + 1]]."""
     num_edges = edge_index.shape[1]
     start = np.zeros(n + 1, np.int64)
     for e in range(num_edges):
@@ -40,7 +40,7 @@ def is_smaller_path(path: np.ndarray, best: np.ndarray) -> bool:
 
 @compiled
 def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
-    """Breadth-first search from one atom; among equally short paths the one with the smallest bonds is kept."""
+    """Breadth-first search from one atom; of equally short paths, the one with the smallest bond types is kept."""
     hops = paths.shape[1]
     spd[source] = 0
     queue[0] = source
@@ -73,8 +73,8 @@ def shortest_paths(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Shortest-path distances and the bonds along those paths, by one breadth-first search per atom.
 
-    Of several shortest paths the one whose bond types come first in lexicographic order is taken, so the result does
-    not depend on how the atoms are numbered.
+    Of several shortest paths, the one whose bond types come first in lexicographic order is taken, so the result does
+    not depend on the numbering of the atoms.
 
     Returns:
         spd: uint8 [P], distance in bonds (at most 254), 255 where there is no path.
@@ -103,10 +103,10 @@ def shortest_paths(
 def random_walks(
     atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, steps: int
 ) -> np.ndarray:
-    """Probabilities that a random walk from i stands on j after k steps, ((D^-1 A)^k)_ij for k = 0..steps-1.
+    """Probabilities that a random walk from i is at j after k steps, ((D^-1 A)^k)_ij for k = 0..steps-1.
 
     Returns:
-        float32 [P, steps]; an atom without bonds stays nowhere after its first step (D^-1 = 0).
+        float32 [P, steps]; for an atom without bonds, zero after the first entry (D^-1 = 0).
     """
     num_pairs = 0
     for m in range(len(atom_ptr) - 1):
@@ -136,7 +136,7 @@ def random_walks(
 def resistances(
     atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, cap: float
 ) -> np.ndarray:
-    """Effective resistances between atoms, L+_ii + L+_jj - 2 L+_ij of the graph Laplacian's pseudo-inverse L+.
+    """Effective resistances between atoms, L+_ii + L+_jj - 2 L+_ij, with the pseudo-inverse L+ of the graph Laplacian.
 
     Source: Klein and Randic, "Resistance distance", 1993; for transformers Zhang et al., ICLR 2023 (Graphormer-GD).
 
@@ -175,7 +175,7 @@ def resistances(
 
 @compiled
 def components(start: np.ndarray, neighbour: np.ndarray, n: int) -> np.ndarray:
-    """[n] number of the connected component that each atom belongs to."""
+    """[n] index of the connected component of each atom."""
     component = np.full(n, -1, np.int64)
     stack = np.empty(n, np.int64)
     found = 0
@@ -199,7 +199,7 @@ def components(start: np.ndarray, neighbour: np.ndarray, n: int) -> np.ndarray:
 
 @compiled
 def count_ring(counts: np.ndarray, size: int) -> None:
-    """Counts one more ring of this size among an atom's rings of at least 3, 4, ... atoms, each up to 255."""
+    """Adds a ring of this size to an atom's counts of rings with at least 3, 4, ... atoms, each at most 255."""
     for k in range(size - 2):
         counts[k] = min(counts[k] + 1, 255)
 
@@ -208,14 +208,14 @@ def count_ring(counts: np.ndarray, size: int) -> None:
 def mark_rings(
     atom_ptr: np.ndarray, pair_ptr: np.ndarray, molecule: np.ndarray, ring_ptr: np.ndarray, atoms: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What atoms and pairs have of the rings through them; a ring of more than ``most`` atoms counts as one of so many.
+    """Ring counts of atoms and shared rings of pairs; rings larger than ``most`` atoms count as rings of that size.
 
     Args:
-        molecule: of each ring.
-        ring_ptr, atoms: where each ring begins, and all their atoms, numbered within their molecules.
+        molecule: molecule of each ring.
+        ring_ptr, atoms: start of each ring in ``atoms``, and the atoms of all rings, numbered within their molecules.
 
     Returns:
-        counts: uint8 [T, most - 2], numbers of rings through the atom with at least 3, 4, ... atoms, at most 255.
+        counts: uint8 [T, most - 2], number of rings through the atom with at least 3, 4, ... atoms, at most 255.
         shared: uint8 [P], size of the smallest ring through both atoms, 0 for none.
     """
     counts = np.zeros((atom_ptr[-1], most - 2), np.uint8)
@@ -236,7 +236,7 @@ def mark_rings(
 
 @compiled
 def distances_above(root: int, start: np.ndarray, neighbour: np.ndarray, distance: np.ndarray, queue: np.ndarray):
-    """Distances in bonds from an atom by way of atoms of larger numbers, -1 where there is no way."""
+    """Distances in bonds from an atom along paths through atoms with larger numbers, -1 if there is no such path."""
     distance[root] = 0
     queue[0] = root
     head, tail = 0, 1
@@ -253,24 +253,24 @@ def distances_above(root: int, start: np.ndarray, neighbour: np.ndarray, distanc
 
 @compiled
 def count_cycles(atom_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, most: int) -> np.ndarray:
-    """Numbers of chordless cycles of at most ``most`` atoms through each atom.
+    """Number of chordless cycles of at most ``most`` atoms through each atom.
 
-    From each atom, the root, paths grow over atoms of larger numbers, to one that is bonded to the end of the path and
-    to none of its other atoms. If it is bonded to the root as well, the path ends, and is a cycle; it counts in the one
-    of its two directions in which the second atom has a smaller number than the last. Atoms from which the root is too
-    far for the atoms that are left are not tried.
+    From each atom, the root, paths grow through atoms with larger numbers. The next atom must be bonded to the end of
+    the path and to no other atom of it. If it is also bonded to the root, the path is a complete cycle. Each cycle is
+    found in both directions and counted in the one whose second atom has a smaller number than the last. Atoms that are
+    too far from the root to return within the remaining length are skipped.
 
     Args:
         start, neighbour: the neighbours of atom i are neighbour[start[i]:start[i + 1]], each once.
 
     Returns:
-        uint8 [T, most - 2], of cycles with at least 3, 4, ... atoms, at most 255.
+        uint8 [T, most - 2], number of cycles with at least 3, 4, ... atoms, at most 255.
     """
     num_atoms = atom_ptr[-1]
     counts = np.zeros((num_atoms, most - 2), np.uint8)
     distance = np.full(num_atoms, -1, np.int64)
     queue = np.empty(num_atoms, np.int64)
-    bonded = np.zeros(num_atoms, np.int64)  # to how many atoms of the path after the root
+    bonded = np.zeros(num_atoms, np.int64)  # number of bonds to atoms of the path after the root
     path = np.empty(most, np.int64)
     untried = np.empty(most, np.int64)
     for m in range(len(atom_ptr) - 1):

@@ -15,12 +15,12 @@ from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 @dataclass(frozen=True, config=STRICT)
 class RandomWalk:
-    """Relative random-walk probabilities of pairs, and the return probabilities of atoms, each through a linear map.
+    """Relative random-walk probabilities of pairs and return probabilities of atoms, each through a linear map.
 
     Source: Ma et al., "Graph Inductive Biases in Transformers without Message Passing", ICML 2023 (GRIT), section 3.1.
 
     Attributes:
-        steps: probabilities of k = 0 to steps - 1 steps.
+        steps: number of probabilities, for k = 0 to steps - 1 steps.
     """
 
     name: Literal["rrwp"] = "rrwp"
@@ -34,7 +34,7 @@ class RandomWalk:
         walks = graph_algorithms.random_walks(
             graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.steps
         )
-        walks = torch.from_numpy(walks).half().numpy()  # the same bits as NumPy's conversion, several times as fast
+        walks = torch.from_numpy(walks).half().numpy()  # same result as NumPy's conversion, several times faster
         return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:

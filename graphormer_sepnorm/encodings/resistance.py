@@ -17,14 +17,15 @@ from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 class Resistance:
     """Effective resistances of pairs, in a Gaussian basis with learned centres and widths.
 
-    A linear map of the basis is added to the attention scores; another one, plus 1, can multiply the attention weights.
+    A linear map of the basis is added to the attention scores. Optionally, 1 plus another linear map multiplies the
+    attention weights.
 
     Source: Zhang et al., "Rethinking the Expressive Power of GNNs via Graph Biconnectivity", ICLR 2023 (Graphormer-GD),
     section 4.
 
     Attributes:
         basis: number of Gaussians.
-        cap: largest resistance, in bonds; that of unconnected atoms too.
+        cap: largest resistance, in bonds; also the resistance between unconnected atoms.
         multiplies: whether attention weights are multiplied.
     """
 
@@ -46,7 +47,7 @@ class Resistance:
 
 
 class ResistanceModule(nn.Module):
-    """Centres start evenly over 0 to the cap, widths at a tenth of it; both learn a correction."""
+    """Gaussian basis: centres start evenly spaced from 0 to the cap, widths at a tenth of it; both are learned."""
 
     grid: Tensor
 

@@ -18,7 +18,7 @@ from graphormer_sepnorm.kernels import embedding_sum
 
 @lru_cache(maxsize=256)
 def unbonded(num_atoms: int) -> Chem.RWMol:
-    """A molecule of that many atoms and no bond, to be copied: that is faster than to add the atoms one by one."""
+    """A molecule of this many atoms without bonds; copying it is faster than adding atoms one by one."""
     mol = Chem.RWMol()
     for _ in range(num_atoms):
         mol.AddAtom(Chem.Atom("C"))
@@ -28,11 +28,12 @@ def unbonded(num_atoms: int) -> Chem.RWMol:
 def smallest_rings(num_atoms: int, edge_index: np.ndarray) -> list[list[int]]:
     """The atoms of each ring of the symmetrized smallest set of smallest rings.
 
-    Where several smallest sets exist it is their union, so the result does not depend on how the atoms are numbered.
+    If there are several smallest sets, their union is returned, so the result does not depend on the numbering of the
+    atoms.
 
     Args:
-        num_atoms: of the molecule.
-        edge_index: [2, E], source and target of each directed bond.
+        num_atoms: number of atoms of the molecule.
+        edge_index: [2, E] source and target of each directed bond.
     """
     skeleton = Chem.RWMol(unbonded(num_atoms))
     for low, high in set(zip(*np.sort(edge_index, axis=0).tolist(), strict=True)):
@@ -43,10 +44,10 @@ def smallest_rings(num_atoms: int, edge_index: np.ndarray) -> list[list[int]]:
 
 @dataclass(frozen=True, config=STRICT)
 class Rings:
-    """Rings through atoms and pairs: how many of each size, and the size of the smallest that a pair shares.
+    """Number of rings of each size through each atom, and the size of the smallest ring that a pair shares.
 
-    An atom gets a linear map of its numbers of rings with at least 3, 4, ... atoms, so that what was learnt of smaller
-    rings carries over to sizes that are rare; a pair gets a learned value per channel for the size.
+    An atom gets a linear map of its numbers of rings with at least 3, 4, ... atoms, so that weights learned from
+    smaller rings carry over to rare sizes. A pair gets a learned value per channel and ring size.
 
     Sources: Bouritsas et al., "Improving Graph Neural Network Expressivity via Subgraph Isomorphism Counting", TPAMI
     2022 (GSN), for counts of cycles as features; Bodnar et al., "Weisfeiler and Lehman Go Cellular", NeurIPS 2021
@@ -61,9 +62,9 @@ class Rings:
     arrays: ClassVar[Mapping[str, Level]] = {"ring_counts": "atom", "shared_ring": "pair"}
 
     def precompute(self, graphs: Graphs) -> dict[str, np.ndarray]:
-        """The rings of ``rings.smallest_rings``.
+        """Ring counts of atoms and shared rings of pairs, from ``smallest_rings``.
 
-        ``ring_counts``: uint8 [T, max_size - 2], numbers of rings through the atom with at least 3, 4, ... atoms, at
+        ``ring_counts``: uint8 [T, max_size - 2], number of rings through the atom with at least 3, 4, ... atoms, at
         most 255; ``shared_ring``: uint8 [P], size of the smallest ring through both atoms, 0 for none.
         """
         from graphormer_sepnorm.encodings.graph_algorithms import mark_rings

@@ -16,7 +16,7 @@ from graphormer_sepnorm.kernels import embedding_sum
 
 @dataclass(frozen=True, config=STRICT)
 class Spatial:
-    """A learned value per channel for each shortest-path distance, with an entry of its own for unreachable pairs.
+    """A learned value per channel for each shortest-path distance, with a separate entry for unreachable pairs.
 
     Source: Ying et al., NeurIPS 2021, equation 6.
 

@@ -1,4 +1,4 @@
-"""The PyG transform that adds what a model's encodings need to a graph."""
+"""The PyG transform that prepares graphs for a model."""
 
 import torch
 from torch_geometric.data import Data
@@ -10,14 +10,14 @@ from graphormer_sepnorm.graphs import pack_data
 
 
 class GraphormerTransform(BaseTransform):
-    """PyG transform that adds to a graph what a model reads of it.
+    """PyG transform that adds the bonds and arrays that a model needs.
 
-    These are the bonds without parallel ones, ``bond_index`` [2, e], their types ``bond`` [e], and the arrays that the
-    model's encodings need.
+    It adds the bonds without duplicates as ``bond_index`` [2, e], their types as ``bond`` [e], and the precomputed
+    arrays of the encodings.
 
     Args:
-        encodings: the model's encodings, ``config.encodings``.
-        bond_sizes: sizes of the vocabularies of the columns of ``edge_attr``, ``config.bond_sizes``.
+        encodings: encodings of the model, ``config.encodings``.
+        bond_sizes: vocabulary sizes of the columns of ``edge_attr``, ``config.bond_sizes``.
     """
 
     def __init__(self, encodings: tuple[Encoding, ...], bond_sizes: tuple[int, ...]):

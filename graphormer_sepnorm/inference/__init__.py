@@ -1,4 +1,4 @@
-"""Inference: from a trained model to predictions, embeddings, explanations and pictures, for SMILES and whole tables.
+"""Inference: predictions, embeddings, explanations and pictures from a trained model, for SMILES and whole tables.
 
 A new column of predictions is declared in ``columns``; a new explanation is a method in ``explain``.
 """

@@ -1,4 +1,4 @@
-"""What a norm does to the CLS: how the embeddings of a split lie in space, for several runs side by side.
+"""Compares how norms affect the CLS: geometry of the embeddings of a split, for several runs.
 
 Axis letters: m molecules, d width.
 """
@@ -20,10 +20,10 @@ MAX_MOLECULES = 5000
 
 
 def analyze_run(run: Path, split: str = "test", root: str | os.PathLike | None = None) -> dict:
-    """Measures of the CLS embeddings [m, d] of a run's best checkpoint on a split, as ``cls_geometry`` defines them.
+    """Measures of the CLS embeddings [m, d] of a run's best checkpoint on a split, as defined in ``cls_geometry``.
 
-    They are computed as ``device.current`` says. Of a split of more than ``MAX_MOLECULES`` molecules, as many are
-    drawn, the same for every run.
+    They are computed on the device and in the precision of ``device.current``. From a split with more than
+    ``MAX_MOLECULES`` molecules, this many are sampled, the same for every run.
 
     Args:
         run: run folder or weights file.

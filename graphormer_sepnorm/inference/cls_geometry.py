@@ -1,4 +1,4 @@
-"""How the embeddings of the CLS token lie in space: measures of their spread, all computed in float64.
+"""Geometry of the embeddings of the CLS token: measures of their spread, all computed in float64.
 
 Axis letters: m embeddings, d width.
 """
@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 def alignment(x: Tensor, y: Tensor, alpha: float = 2.0) -> float:
     """Mean distance, to the power ``alpha``, between the two members of each positive pair on the unit sphere.
 
-    0 is perfect, 2 is what independent directions give at ``alpha`` 2.
+    0 is perfect; independent directions give 2 for ``alpha`` 2.
 
     Source: Wang & Isola, "Understanding Contrastive Representation Learning through Alignment and Uniformity on the
     Hypersphere", ICML 2020, section 4.1.
@@ -29,9 +29,9 @@ def alignment(x: Tensor, y: Tensor, alpha: float = 2.0) -> float:
 
 
 def uniformity(x: Tensor, t: float = 2.0) -> float:
-    """Logarithm of the mean Gaussian potential over all pairs of embeddings on the unit sphere; 0 where all are equal.
+    """Logarithm of the mean Gaussian potential over all pairs of embeddings on the unit sphere; 0 if all are equal.
 
-    Lower is more uniform; about -2 t is the least in many dimensions.
+    Lower is more uniform; in many dimensions, the minimum is about -2 t.
 
     Source: Wang & Isola, ICML 2020, section 4.1.
 
@@ -45,7 +45,7 @@ def uniformity(x: Tensor, t: float = 2.0) -> float:
 
 
 def singular_values(x: Tensor) -> Tensor:
-    """Spectrum [min(m, d)] of the centred embeddings over the square root of m, largest first.
+    """Spectrum [min(m, d)] of the centred embeddings divided by the square root of m, largest first.
 
     Its squares are the spectrum of the covariance matrix in Jing et al., "Understanding Dimensional Collapse in
     Contrastive Self-supervised Learning", ICLR 2022.
@@ -61,12 +61,12 @@ def singular_values(x: Tensor) -> Tensor:
 
 
 def effective_rank(x: Tensor) -> float:
-    """Exponential of the entropy of the singular values' shares: the number of directions the embeddings use.
+    """Exponential of the entropy of the normalized singular values: the number of directions the embeddings use.
 
-    Between 1 and min(m, d); 0 where all embeddings are equal.
+    Between 1 and min(m, d); 0 if all embeddings are equal.
 
     Source: Roy & Vetterli, "The effective rank: a measure of effective dimensionality", EUSIPCO 2007; here of the
-    centred embeddings, as a mean common to all is no direction in which they differ.
+    centred embeddings, because embeddings do not differ along their common mean.
 
     Args:
         x: embeddings [m, d].
@@ -83,10 +83,9 @@ def effective_rank(x: Tensor) -> float:
 def isotropy(x: Tensor) -> float:
     """Smallest over largest partition function Z(c) = sum exp(c . x) over the principal directions c; 1 is isotropic.
 
-    An eigenvector and its negative are both principal directions, and both are taken.
+    An eigenvector and its negative are both principal directions, and both are used.
 
-    Source: Mu & Viswanath, "All-but-the-Top: Simple and Effective Postprocessing for Word Representations", ICLR
-    2018.
+    Source: Mu & Viswanath, "All-but-the-Top: Simple and Effective Postprocessing for Word Representations", ICLR 2018.
 
     Args:
         x: embeddings [m, d], neither centred nor scaled.

@@ -43,7 +43,7 @@ class EmbeddingColumns:
 class EmbeddingArrays:
     """An .npz: arrays ``embeddings`` float32 [M, D], ``row`` int64 [M] from 0, ``smiles`` and ``error`` text [M].
 
-    It grows as parts in NumPy's .npy format, one after another: embeddings, SMILES and errors of some rows.
+    The partial file is a sequence of parts in NumPy's .npy format: embeddings, SMILES and errors of some rows.
     """
 
     most_rows: float = math.inf
@@ -76,7 +76,7 @@ def as_npy(values: np.ndarray, *texts: list[str]) -> bytes:
 
 
 def npy_arrays(path: Path) -> Iterator[np.ndarray]:
-    """The arrays in a file, to its end."""
+    """All arrays in a file."""
     with open(path, "rb") as file:
         end = path.stat().st_size
         while file.tell() < end:
@@ -87,7 +87,7 @@ FORMATS = {".npz": EmbeddingArrays, **WRITERS}
 
 
 def find_embedder(name: str) -> Embedder | MiniMol:
-    """The model that ``load_embedder`` loads, or one of ``TEACHERS``; raises InputError as these do."""
+    """A model loaded by ``load_embedder``, or one of ``TEACHERS``; raises InputError as these do."""
     if name in TEACHERS and not Path(name).exists():
         return TEACHERS[name]()
     return load_embedder(name)

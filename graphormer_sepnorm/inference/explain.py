@@ -6,7 +6,8 @@ Axis letters: n atoms of one molecule, L = n + 1 tokens, S copies of the molecul
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -14,6 +15,9 @@ from captum.attr import IntegratedGradients
 from torch import Tensor
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, looked_at, read_graphs
+from graphormer_sepnorm.chem.fragments import fragment_smiles, fragments
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding
@@ -23,12 +27,21 @@ from graphormer_sepnorm.inference.forward import ATOMS_PER_BATCH
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import PaddedAttention
-from graphormer_sepnorm.model import Structure, find_factor
+from graphormer_sepnorm.model import Network, Structure, find_factor
 from graphormer_sepnorm.tasks import make_task
 
 STEPS = (64, 256, 1024)
 COMPLETENESS = 0.01
 REFERENCE_MOLECULES = 256
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A part of a molecule: its SMILES, the numbers of its atoms, and the sum of their contributions."""
+
+    smiles: str
+    atoms: tuple[int, ...]
+    contribution: float
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,7 @@ class Explanation:
         contributions: float64 [n].
         baseline: what the contributions start from: baseline + their sum is what the model gives for the molecule, a
             value on the target's own scale or log-odds; None where the method promises no such sum.
+        start: what has the baseline as its prediction, in words.
     """
 
     smiles: str
@@ -51,22 +65,47 @@ class Explanation:
     meaning: str
     contributions: np.ndarray
     baseline: float | None
+    start: str = "average atoms"
+
+    @cached_property
+    def fragments(self) -> list[Fragment]:
+        """The fragments of the molecule, the largest contribution of either sign first."""
+        mol = read_smiles(self.smiles)
+        found = [
+            Fragment(fragment_smiles(mol, atoms), atoms, float(self.contributions[list(atoms)].sum()))
+            for atoms in fragments(mol)
+        ]
+        return sorted(found, key=lambda fragment: (-abs(fragment.contribution), fragment.atoms))
+
+    def facts(self) -> dict:
+        """All of it, as JSON."""
+        return {
+            "smiles": self.smiles,
+            "caption": self.caption,
+            "prediction": self.prediction,
+            "meaning": self.meaning,
+            "contributions": self.contributions.tolist(),
+            "baseline": self.baseline,
+            "start": self.start,
+            "fragments": [asdict(fragment) for fragment in self.fragments],
+        }
 
 
 class ExplainedTarget:
-    """One of a model's targets.
+    """One of the targets of a task.
 
     Args:
-        model: knows its run.
+        config: of the task.
+        device: of the model.
         name: of the target; None: the first one.
 
     Raises:
-        InputError: the model does not know its run, or has no such target.
+        InputError: there is no such target.
     """
 
-    def __init__(self, model: Graphormer, name: str | None):
-        self.task = make_task(model.known_run().task, model.cls.device)
-        names = self.task.config.targets
+    def __init__(self, config: TaskConfig, device: torch.device, name: str | None):
+        self.task = make_task(config, device)
+        names = config.targets
         self.name = names[0] if name is None else name
         if self.name not in names:
             raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}")
@@ -79,7 +118,13 @@ class ExplainedTarget:
 
     def value(self, outputs: Tensor) -> Tensor:
         """Outputs [S, tasks] to log-odds, or to values on the target's own scale: [S]."""
-        return (outputs if self.is_probability else self.task.predict(outputs))[:, self.column]
+        if not self.is_probability:
+            return self.task.predict(outputs)[:, self.column]
+        own = outputs[:, self.column]
+        if not self.task.adds_up:
+            return own
+        others = torch.cat([outputs[:, : self.column], outputs[:, self.column + 1 :]], dim=1)
+        return own - others.logsumexp(dim=1)
 
     def prediction(self, outputs: Tensor) -> float:
         """The prediction for the first of ``outputs`` [S, tasks]."""
@@ -103,9 +148,9 @@ def reference_molecules(featurizer: str, encodings: tuple[Encoding, ...]) -> Gra
 
 
 @torch.no_grad()
-def average_atom(model: Graphormer) -> Tensor:
-    """The mean embedding [D] of the atoms of drug-like molecules."""
-    batch = reference_molecules(model.known_run().featurizer, model.config.encodings).to(model.cls.device)
+def average_atom(model: Network, featurizer: str) -> Tensor:
+    """The mean embedding [D] of the atoms of drug-like molecules, as a featurizer reads them."""
+    batch = reference_molecules(featurizer, model.config.encodings).to(model.cls.device)
     return model.embed_atoms(batch, [encoding(batch) for encoding in model.encodings]).mean(dim=0)
 
 
@@ -114,20 +159,22 @@ class EmbeddedMolecule:
 
     Attributes:
         atoms: [1, n, D] embeddings of its atoms, what structural encodings add to them included.
+        averages: [1, n, D], ``average_atom`` in every place.
         pair_bias: [n * n, H].
         pair_factor: [n * n, H] or None.
         edge_index, bond: its bonds, [2, e] and [e].
         in_degree: [n].
     """
 
-    def __init__(self, model: Graphormer, smiles: str):
+    def __init__(self, model: Network, featurizer: str, smiles: str):
         self.model = model.eval()
-        featurizer = FEATURIZERS[model.known_run().featurizer]
-        graphs = featurizer.pack([featurizer.graph(smiles)])
+        reader = FEATURIZERS[featurizer]
+        graphs = reader.pack([reader.graph(smiles)])
         batch = prepare(graphs, model.config.encodings).to(model.cls.device)
         with torch.no_grad():
             terms = [encoding(batch) for encoding in model.encodings]
             self.atoms = model.embed_atoms(batch, terms).unsqueeze(0)
+            self.averages = average_atom(model, featurizer).expand_as(self.atoms)
             self.pair_bias, self.pair_factor = model.pair_bias(batch, terms), find_factor(terms)
         self.edge_index, self.bond, self.in_degree = batch.edge_index, batch.bond, batch.in_degree
 
@@ -143,15 +190,44 @@ class EmbeddedMolecule:
         return self.model.read(near, *self.model.run_blocks(near, copies, structure), ptr)
 
 
-def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
-    """What each atom adds to a prediction, by integrated gradients over the atom embeddings.
+@dataclass(frozen=True)
+class Attributions:
+    """Contributions float64 [n] to a number, and the number for the molecule of average atoms."""
 
-    The baseline is the same molecule with ``average_atom`` in every place. Baseline and contributions add up to what
-    the model gives for the molecule; steps are added until they do to ``COMPLETENESS`` of the contributions' sizes.
+    contributions: np.ndarray
+    baseline: float
+
+
+def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) -> Attributions:
+    """What each atom adds to a number, by integrated gradients over the atom embeddings.
+
+    The baseline is the same molecule with ``average_atom`` in every place. Baseline and contributions add up to the
+    number for the molecule; steps are added until they do to ``COMPLETENESS`` of the contributions' sizes.
     Zeros as baseline lie outside of what a model has seen: predictions there are arbitrary, and every atom would be
     credited with the way back.
 
     Source: Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017. Computed by Captum.
+
+    Args:
+        molecule: as the model sees it.
+        value: from outputs of the model [S, tasks] to the number [S].
+    """
+    method = IntegratedGradients(lambda atoms: value(molecule.outputs(atoms)))
+    copies = max(1, ATOMS_PER_BATCH // molecule.atoms.shape[1])
+    for steps in STEPS:
+        found, gap = method.attribute(
+            molecule.atoms, molecule.averages, n_steps=steps, internal_batch_size=copies, return_convergence_delta=True
+        )
+        contributions = found[0].cpu().double().sum(dim=-1)
+        if gap.abs().item() <= COMPLETENESS * contributions.abs().sum().item():
+            break
+    with torch.no_grad():
+        baseline = value(molecule.outputs(molecule.averages)).item()
+    return Attributions(contributions.numpy(), baseline)
+
+
+def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
+    """What each atom adds to the prediction of a network, as ``attributions``; of a probability, to its log-odds.
 
     Args:
         model: from ``Graphormer.from_pretrained``; put into evaluation mode.
@@ -161,29 +237,24 @@ def integrated_gradients(model: Graphormer, smiles: str, target: str | None = No
     Raises:
         InputError: the SMILES cannot be read, or there is no such target.
     """
-    view = ExplainedTarget(model, target)
-    molecule = EmbeddedMolecule(model, smiles)
-    averages = average_atom(model).expand_as(molecule.atoms)
-    method = IntegratedGradients(lambda atoms: view.value(molecule.outputs(atoms)))
-    copies = max(1, ATOMS_PER_BATCH // molecule.atoms.shape[1])
-    for steps in STEPS:
-        attributions, gap = method.attribute(
-            molecule.atoms, averages, n_steps=steps, internal_batch_size=copies, return_convergence_delta=True
-        )
-        contributions = attributions[0].cpu().double().sum(dim=-1)
-        if gap.abs().item() <= COMPLETENESS * contributions.abs().sum().item():
-            break
+    view, molecule = view_of(model, target, smiles)
+    found = attributions(molecule, view.value)
     with torch.no_grad():
-        outputs = molecule.outputs(torch.cat([molecule.atoms, averages]))
-    prediction = view.prediction(outputs)
+        prediction = view.prediction(molecule.outputs(molecule.atoms))
     return Explanation(
         smiles=smiles,
         caption=view.caption(prediction),
         prediction=prediction,
         meaning=f"contribution to {view.scale}",
-        contributions=contributions.numpy(),
-        baseline=view.value(outputs)[1].item(),
+        contributions=found.contributions,
+        baseline=found.baseline,
     )
+
+
+def view_of(model: Graphormer, target: str | None, smiles: str) -> tuple[ExplainedTarget, EmbeddedMolecule]:
+    """A target and a molecule of a model that knows its run."""
+    run: Config = model.known_run()
+    return ExplainedTarget(run.task, model.cls.device, target), EmbeddedMolecule(model, run.featurizer, smiles)
 
 
 class RecordedAttention(PaddedAttention):
@@ -217,8 +288,7 @@ def attention_rollout(model: Graphormer, smiles: str, target: str | None = None)
 
     Args, Raises: as ``integrated_gradients``.
     """
-    view = ExplainedTarget(model, target)
-    molecule = EmbeddedMolecule(model, smiles)
+    view, molecule = view_of(model, target, smiles)
     recorded: list[RecordedAttention] = []
 
     def record(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None) -> Attention:
@@ -244,30 +314,23 @@ def attention_rollout(model: Graphormer, smiles: str, target: str | None = None)
 METHODS = {"gradients": integrated_gradients, "attention": attention_rollout}
 
 
-def explain_rows(
-    model: Graphormer, smiles: Sequence[str], method: str = "gradients", target: str | None = None
+def explained_rows(
+    explain: Callable[[str], Explanation], featurizer: str, smiles: Sequence[str]
 ) -> dict[int, Explanation | InputError]:
     """Explanations of many molecules.
 
     Args:
-        model: from ``Graphormer.from_pretrained``; put into evaluation mode.
+        explain: one molecule.
+        featurizer: that reads them.
         smiles: one molecule per row.
-        method: a name in ``METHODS``.
-        target: name of the target; None: the first one.
 
     Returns:
         by row, counted from 0: the explanation, or why the row cannot be read.
-
-    Raises:
-        InputError: unknown method or target.
     """
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
-    ExplainedTarget(model, target)
     results: dict[int, Explanation | InputError] = {}
-    for row, text in enumerate(looked_at(model.known_run().featurizer, smiles)):
+    for row, text in enumerate(looked_at(featurizer, smiles)):
         try:
-            results[row] = METHODS[method](model, text, target)
+            results[row] = explain(text)
         except InputError as error:
             results[row] = error
     return results

@@ -1,31 +1,32 @@
-"""Explanations of a molecule or of a whole table, drawn into pictures."""
+"""Explanations of a molecule or of a whole table, drawn into pictures or as a table."""
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.explain import Explanation, explain_rows
+from graphormer_sepnorm.inference.contributions import write_contributions
+from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import MOST_PICTURES, check_output, write_pictures
-from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tables.formats import Row, is_table_name, open_table, smiles_of_rows
 
+CSV = ".csv"
+
 
 def explain_table(
-    model: Graphormer,
+    explain: Callable[[list[str]], dict[int, Explanation | InputError]],
     molecules: str,
     out: Path,
-    method: str = "gradients",
-    target: str | None = None,
     smiles_column: str | None = None,
     delimiter: str | None = None,
 ) -> tuple[dict[int, Explanation], dict[int, InputError]]:
     """Draws explanations of the molecules of a table, or of one SMILES.
 
     Args:
-        model, method, target: as ``explain_rows``.
+        explain: from SMILES to explanations, or why one cannot be read, by row from 0 on.
         molecules: one SMILES, or a table as ``open_table`` reads it.
-        out: picture, or folder of a picture for each molecule.
+        out: picture, folder of a picture for each molecule, or CSV as ``write_contributions``.
         smiles_column, delimiter: of a table, as ``open_table``.
 
     Returns:
@@ -33,19 +34,22 @@ def explain_table(
 
     Raises:
         InputError: a SMILES or table that cannot be read, more molecules than can be drawn, an output that is no
-            picture, or as ``explain_rows``; nothing is written then.
+            picture, or as ``explain``; nothing is written then.
     """
     is_table = Path(molecules).is_file() or is_table_name(molecules)
+    if is_table and out.exists() and out.samefile(molecules):
+        raise InputError(f"{out} is the table that is read: give another name to what is written")
     rows = first_rows(molecules, smiles_column, delimiter) if is_table else [Row([molecules], molecules)]
-    check_output(out, len(rows))
+    if out.suffix != CSV:
+        check_output(out, len(rows))
     with current().arithmetic():
-        results = explain_rows(model, smiles_of_rows(rows), method, target)
+        results = explain(smiles_of_rows(rows))
     results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
     explanations = {row: result for row, result in results.items() if isinstance(result, Explanation)}
     problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
     if problems and not is_table:
         raise problems[0]
-    write_pictures(out, explanations)
+    (write_contributions if out.suffix == CSV else write_pictures)(out, explanations)
     return explanations, problems
 
 

@@ -1,4 +1,4 @@
-"""From a model and prepared molecules to predictions."""
+"""Predictions and embeddings of prepared molecules."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -14,12 +14,12 @@ from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tasks import Task
 
 ATOMS_PER_BATCH = 1536
-# On a GPU, where a batch takes as long to launch whatever it holds.
+# For GPUs, where launching a batch takes the same time for any size.
 DEVICE_ATOMS, DEVICE_PAIRS = 16_384, 2_097_152
 
 
 def size_sorted_batches(num_atoms: np.ndarray) -> Iterator[np.ndarray]:
-    """Numbers of molecules of similar size, in batches of about ``ATOMS_PER_BATCH`` atoms; each molecule once.
+    """Indices of molecules sorted by size, in batches of about ``ATOMS_PER_BATCH`` atoms; each molecule once.
 
     Only for models in evaluation mode: training batches must be random.
     """
@@ -27,30 +27,30 @@ def size_sorted_batches(num_atoms: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def device_batches(num_atoms: np.ndarray) -> Iterator[np.ndarray]:
-    """The same for a GPU: of at most about ``DEVICE_ATOMS`` atoms and ``DEVICE_PAIRS`` pairs of atoms in each."""
+    """The same for a GPU: batches of at most about ``DEVICE_ATOMS`` atoms and ``DEVICE_PAIRS`` atom pairs."""
     return in_order_of_size(
         num_atoms, lambda n: np.floor(np.cumsum(n / DEVICE_ATOMS + n.astype(float) ** 2 / DEVICE_PAIRS))
     )
 
 
 def in_order_of_size(num_atoms: np.ndarray, batch_of: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
-    """Numbers of molecules by size, cut where ``batch_of`` changes from one of the sorted sizes to the next."""
+    """Indices of molecules sorted by size, split where ``batch_of``, a function of the sorted sizes, changes."""
     order = np.argsort(num_atoms, kind="stable")
     yield from np.split(order, np.flatnonzero(np.diff(batch_of(num_atoms[order]))) + 1)
 
 
 def batches_for(model: Network, dataset: MoleculeDataset) -> Iterator[np.ndarray]:
-    """Batches for where the model lies."""
+    """Batches for the device of the model."""
     return (device_batches if on_gpu(model) else size_sorted_batches)(dataset.num_atoms)
 
 
 def predict_dataset(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
-    """Predictions [M, tasks] in the dataset's order, by a model in evaluation mode, all of them in this process."""
+    """Predictions [M, tasks] in dataset order, by a model in evaluation mode, all in this process."""
     return predict_batches(model, dataset, task, batches_for(model, dataset))
 
 
 def predict_together(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
-    """The same, by all processes that torchrun started, each of which calls this and gets all predictions."""
+    """The same, distributed over all torchrun processes; each of them calls this and gets all predictions."""
     batches = distributed.share(list(batches_for(model, dataset)))
     return distributed.add_up(predict_batches(model, dataset, task, batches))
 
@@ -63,7 +63,7 @@ def predict_batches(model: Network, dataset: MoleculeDataset, task: Task, batche
 
 
 def embed_dataset(model: Network, dataset: MoleculeDataset) -> np.ndarray:
-    """Final embeddings of the CLS tokens [M, D] in the dataset's order, by a model in evaluation mode."""
+    """Final embeddings of the CLS tokens [M, D] in dataset order, by a model in evaluation mode."""
     batches = batches_for(model, dataset)
     return rows_of_molecules(model, dataset, model.config.width, lambda batch: model.encode_cls(batch).float(), batches)
 
@@ -76,9 +76,9 @@ def rows_of_molecules(
     compute: Callable[[GraphBatch], Tensor],
     batches: Iterable[np.ndarray],
 ) -> np.ndarray:
-    """What ``compute`` gives for the molecules in ``batches``, 0 for others: float32 [M, width] in dataset order.
+    """Results of ``compute`` for the molecules in ``batches``, 0 for others: float32 [M, width] in dataset order.
 
-    It is computed where the model lies, in the precision of ``device.current``, and read when all of it is.
+    Computes on the device of the model, in the precision of ``device.current``, and copies the results at the end.
     """
     rows = np.zeros((len(dataset), width), np.float32)
     batches = list(batches)
@@ -90,5 +90,5 @@ def rows_of_molecules(
 
 
 def on_gpu(model: Network) -> bool:
-    """Whether a model lies on another device than the CPU, where launching a batch takes longer than a small one."""
+    """Whether a model is on a GPU, where launching a small batch takes longer than computing it."""
     return model.cls.device.type != "cpu"

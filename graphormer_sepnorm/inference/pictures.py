@@ -20,9 +20,9 @@ from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.runs.plots import new_figure, save_png
 from graphormer_sepnorm.system.files import write_atomically
 
-PANEL_WIDTH, PANEL_HEIGHT = 460, 440
+PANEL_WIDTH, PANEL_HEIGHT = 460, 462
 PLAIN_WIDTH, PLAIN_HEIGHT = 280, 200
-CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 96, 50
+CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 118, 50
 COLUMNS = 4
 MOST_PANELS = 100
 MOST_PICTURES = 10_000
@@ -103,7 +103,7 @@ def draw_plain(smiles: str) -> bytes:
 def check_output(out: Path, panels: int) -> None:
     """Raises InputError unless ``out`` is a picture that has room for ``panels``, or a folder."""
     if out.suffix and out.suffix not in CANVASES:
-        raise InputError(f"{out} must end in {' or '.join(CANVASES)}, or be a folder without an ending")
+        raise InputError(f"{out} must end in {', '.join(CANVASES)} or .csv, or be a folder without an ending")
     if panels > MOST_PICTURES:
         raise InputError(f"the table has more than {MOST_PICTURES:,} molecules, too many to draw: choose some")
     if out.suffix and panels > MOST_PANELS:
@@ -177,27 +177,44 @@ def draw_bar(
         write(canvas, text, place, top + 32, SMALL_TEXT, BLACK)
     write(canvas, texts.meaning, left + width / 2, top + 54, SMALL_TEXT, BLACK)
     write(canvas, texts.note, left + width / 2, top + 76, SMALL_TEXT, GREY)
+    write(canvas, texts.fragments, left + width / 2, top + 98, SMALL_TEXT, GREY)
 
 
 class BarTexts(NamedTuple):
-    """What is written under a colour bar: at its left end, middle and right end, and in two lines below."""
+    """The texts under a colour bar: at its left end, middle and right end, and in three lines below."""
 
     ticks: tuple[str, str, str]
     meaning: str
     note: str
+    fragments: str
 
 
 def bar_texts(explanation: Explanation, scale: ColourScale) -> BarTexts:
     if explanation.baseline is None:
         return BarTexts(
-            (f"{scale.low:.2g}", "", f"{scale.high:.2g}"), explanation.meaning, "no sign: read, not raised or lowered"
+            (f"{scale.low:.2g}", "", f"{scale.high:.2g}"),
+            explanation.meaning,
+            "no sign: read, not raised or lowered",
+            fragments_text(explanation),
         )
     total = float(explanation.contributions.sum())
     return BarTexts(
         ticks=(f"{scale.low:.2g} lowers", "0", f"raises +{scale.high:.2g}"),
         meaning=explanation.meaning,
-        note=f"sum {total:+.3g}, from {explanation.baseline:.3g} for average atoms",
+        note=f"sum {total:+.3g}, from {explanation.baseline:.3g} for {explanation.start}",
+        fragments=fragments_text(explanation),
     )
+
+
+def fragments_text(explanation: Explanation) -> str:
+    """The fragments with the largest contributions, as many as one line has room for; "" where RDKit finds none."""
+    sign = "" if explanation.baseline is None else "+"
+    try:
+        texts = [f"{fragment.smiles} {fragment.contribution:{sign}.2g}" for fragment in explanation.fragments]
+    except InputError:
+        return ""
+    lines = ["; ".join(texts[:count]) for count in range(1, len(texts) + 1)]
+    return next((line for line in reversed(lines) if len(line) <= LONGEST_TEXT), shortened(texts[0]))
 
 
 def shortened(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The model as a user meets it: trained, loaded by name, from SMILES to predictions and embeddings.
+"""The model for users: loads weights by name, and predicts and embeds SMILES.
 
 Axis letters: M molecules, D width.
 """
@@ -16,7 +16,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS
+from graphormer_sepnorm.runs.arrays import load_arrays
+from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS, RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tasks import make_task
@@ -37,10 +38,10 @@ Graphormer with separate normalization of the CLS token, for molecular property 
 
 
 def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
-    """The weights of a repository on the Hugging Face hub, or of its copy here where the hub does not answer.
+    """The weights of a repository on the Hugging Face hub, or the local copy if the hub does not answer.
 
     Args:
-        options: further ones of ``hf_hub_download``.
+        options: further arguments of ``hf_hub_download``.
 
     Raises:
         OSError: there are none; its text is the name of the reason.
@@ -56,10 +57,10 @@ def downloaded(name: str, local_files_only: bool, options: dict) -> Path:
 
 
 def hub_answers(name: str, revision: str | None, token: str | bool | None) -> bool:
-    """Whether the Hugging Face hub can be reached for the weights of a repository; asked once, for some seconds.
+    """Whether the Hugging Face hub can be reached for the weights of a repository; asks once, for a few seconds.
 
     Raises:
-        HfHubHTTPError, HFValidationError: its answer is that there are none.
+        HfHubHTTPError, HFValidationError: the hub answers that there are none.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
@@ -73,16 +74,40 @@ def hub_answers(name: str, revision: str | None, token: str | bool | None) -> bo
     return True
 
 
+def check_one_network(path: Path) -> None:
+    """Raises InputError for a run folder that predicts with more than one network."""
+    run = RunFolder(path)
+    members = [member.path for member in run.members()]
+    parts = [*members, *filter(Path.exists, (run.stack, run.forest))] if path.is_dir() else []
+    if not parts:
+        return
+    others = members or [run.weights] * run.weights.exists()
+    hint = f"; for one network name {others[0]}" if others else ""
+    raise InputError(
+        f"{path} predicts with {described(run, len(members))}; one network is all that a Graphormer has, and it would "
+        f"drop the rest: use graphormer_sepnorm.load_model({str(path)!r}){hint}"
+    )
+
+
+def described(run: RunFolder, networks: int) -> str:
+    """The parts of a run folder that predict, in words."""
+    parts = [f"{networks or 1} network{'s' if networks > 1 else ''}"] if networks or run.weights.exists() else []
+    if run.stack.exists():
+        _, facts = load_arrays(run.stack)
+        return ", ".join([*parts, *(f"a {name}" for name in facts.get("members", []) if name != "networks")])
+    return " and ".join([*parts, *(["a forest"] if run.forest.exists() else [])])
+
+
 class Graphormer(Network):
-    """Graphormer that loads, saves, and reads SMILES.
+    """Graphormer that loads and saves weights, and reads SMILES.
 
     ``Graphormer(config)`` is an ordinary PyG model with random weights. ``predict``, ``embed`` and ``save_pretrained``
-    also need to know its task and its featurizer: ``run_config``, which ``from_pretrained`` sets, or you.
+    also need its task and featurizer from ``run_config``, which ``from_pretrained`` or the user sets.
 
     Attributes:
         config: the architecture.
-        run_config: the whole run, ``None`` for a model that was not loaded.
-        facts: what is known of the weights, such as the epoch and the validation metric.
+        run_config: the config of the whole run, ``None`` for a model that was not loaded.
+        facts: facts about the weights, such as the epoch and the validation metric.
     """
 
     def __init__(self, config: ModelConfig):
@@ -106,10 +131,11 @@ class Graphormer(Network):
         Args:
             pretrained_model_name_or_path: a run folder, a weights file, the name of shipped weights, or a repository
                 "owner/name" on the Hugging Face hub; tried in this order.
-            force_download, token, cache_dir, local_files_only, revision: huggingface_hub's, for a repository.
+            force_download, token, cache_dir, local_files_only, revision: as in huggingface_hub, for a repository.
 
         Raises:
-            InputError: nothing of that name is found, or it is not a checkpoint of this package.
+            InputError: nothing of that name is found, it is not a checkpoint of this package, or it is a run folder
+                that predicts with more than one network.
         """
         name = str(pretrained_model_name_or_path)
         try:
@@ -122,15 +148,24 @@ class Graphormer(Network):
                 path = downloaded(name, local_files_only, options)
             except OSError as failure:
                 raise InputError(f"{error}, nor a repository that could be downloaded ({failure})") from None
+        check_one_network(path)
         loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
         return loaded
 
+    @classmethod
+    def of(cls, network: Network, run: Config) -> "Graphormer":
+        """A network and the config of its run, with a copy of its weights, in evaluation mode and on its device."""
+        found = cls(network.config)
+        found.load_state_dict(network.state_dict())
+        found.run_config = run
+        return found.to(network.cls.device).eval()
+
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
-        """Writes ``model.safetensors``, ``config.json`` and a model card into a folder, which is made if need be.
+        """Writes ``model.safetensors``, ``config.json`` and a model card to a folder, which is created if necessary.
 
         Raises:
-            InputError: ``run_config`` is not set, or does not describe the model; nothing is written then.
+            InputError: ``run_config`` is not set or does not describe the model; nothing is written then.
         """
         config, folder = self.known_run(), Path(save_directory)
         if self.state_dict().keys() != checkpoint.skeleton(config).state_dict().keys():
@@ -148,13 +183,13 @@ class Graphormer(Network):
         return self.run_config
 
     def predict(self, smiles: Sequence[str]) -> np.ndarray:
-        """Predictions float32 [M, tasks]: values on the targets' own scale, or probabilities.
+        """Predictions float32 [M, tasks]: values on the original scale of the targets, or probabilities.
 
-        Those of this network alone: the command ``predict`` and ``load_predictor`` also use the forest, the calibration
-        and the other models that may lie in a run folder.  The model is put into evaluation mode.
+        These are the predictions of only this network. The command ``predict`` and ``load_predictor`` also use the
+        forest, the calibration and other models of a run folder. Sets the model to evaluation mode.
 
         Raises:
-            InputError: a SMILES cannot be read, the message names its row; or ``run_config`` is not set.
+            InputError: a SMILES cannot be read, and the message names its row; or ``run_config`` is not set.
         """
         task = make_task(self.known_run().task, self.cls.device)
         return self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
@@ -164,7 +199,7 @@ class Graphormer(Network):
         return self.rows(smiles, self.config.width, lambda molecules: embed_dataset(self, molecules))
 
     def rows(self, smiles: Sequence[str], width: int, compute: Callable[[MoleculeDataset], np.ndarray]) -> np.ndarray:
-        """What ``compute`` gives for prepared molecules, in bounded memory: float32 [M, width]."""
+        """Results of ``compute`` for prepared molecules, in bounded memory: float32 [M, width]."""
         if isinstance(smiles, str):
             raise InputError("give a list of SMILES, not one string")
         featurizer = self.known_run().featurizer

@@ -6,10 +6,11 @@ kept as arrays in the run folder.
 Axis letters: M molecules, K molecules of calibration, N training molecules, T targets, D width.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -317,31 +318,44 @@ def evenly(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def fit_domain(smiles: list[str], embeddings: np.ndarray | None = None) -> Domain:
+class Look(NamedTuple):
+    """What is remembered of a molecule that is learnt from: packed fingerprint, ``atom_kinds``, heavy atoms, charge."""
+
+    bits: np.ndarray
+    kinds: frozenset[tuple[int, int]]
+    atoms: int
+    charge: int
+
+
+def look_at(mol: Chem.Mol) -> Look:
+    """Looks at a molecule; raises InputError if RDKit fails on it."""
+    with one_molecule():
+        bits = packed(morgan_bits(mol))
+        return Look(bits, frozenset(atom_kinds(mol)), mol.GetNumHeavyAtoms(), Chem.GetFormalCharge(mol))
+
+
+def fit_domain(
+    smiles: list[str], embeddings: np.ndarray | None = None, looks: Sequence[Look] | np.ndarray | None = None
+) -> Domain:
     """Looks at the training molecules.
 
     Args:
         smiles: N of them, all readable.
         embeddings: [N, D] of them, for distances.
+        looks: N of them, if they are known.
 
     Raises:
         InputError: no molecules, or one that cannot be read.
     """
     if not smiles:
         raise InputError("there are no training molecules to compare others with")
-    kinds: set[tuple[int, int]] = set()
-    atoms, charges = [], []
+    if looks is None:
+        looks = [look_at(read_smiles(text)) for text in smiles]
     kept = evenly(len(smiles), MAX_REFERENCES)
-    bits = np.empty((len(smiles), SIZE // 8), np.uint8)
-    for row, text in zip(bits, smiles, strict=True):
-        mol = read_smiles(text)
-        with one_molecule(text):
-            row[:] = packed(morgan_bits(mol))
-            kinds |= atom_kinds(mol)
-            atoms.append(mol.GetNumHeavyAtoms())
-            charges.append(Chem.GetFormalCharge(mol))
+    kinds = frozenset[tuple[int, int]]().union(*(look.kinds for look in looks))
+    atoms, charges = [look.atoms for look in looks], [look.charge for look in looks]
     return Domain(
-        bits[kept],
+        np.stack([looks[row].bits for row in kept]),
         np.array(sorted(kinds), np.int64),
         np.array([min(atoms), max(atoms)], np.int64),
         np.array([min(charges), max(charges)], np.int64),

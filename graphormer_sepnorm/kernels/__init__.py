@@ -1,8 +1,8 @@
-"""The one door to the operations that have a fast path: attention over packed molecules, and sums of embeddings.
+"""Operations that have a fast implementation: attention over packed molecules, and sums of embeddings.
 
-Three modules define the same operations: ``cpu`` compiled, for float32 on the CPU; ``traced`` the same as operators of
-PyTorch, while ``torch.compile`` or ``torch.export`` look on; ``dense`` in plain PyTorch, for other devices and
-precisions, and where ``use_kernels`` or the environment switched the kernels off. See README.md beside this file.
+Three modules implement them: ``cpu`` is compiled, for float32 on the CPU; ``traced`` wraps the same kernels as PyTorch
+operators, for ``torch.compile`` and ``torch.export``; ``dense`` is plain PyTorch, for other devices and precisions, and
+if ``use_kernels`` or the environment turned the kernels off. See README.md in this folder.
 
 Axis letters: B molecules, T atoms, N = B + T rows (the CLS rows first), P ordered atom pairs, H heads, D width.
 """
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Attention(Protocol):
-    """Attention within each molecule of a batch, with the bias that all layers share already laid out."""
+    """Attention within each molecule of a batch, with a precomputed bias shared by all layers."""
 
     def __call__(self, qkv: Tensor, dropout: float) -> Tensor:
         """factor * softmax(q k^T / sqrt(d) + bias) v for each head.
@@ -41,7 +41,7 @@ class Attention(Protocol):
         """
 
     def of_cls(self, q: Tensor, kv: Tensor, dropout: float) -> Tensor:
-        """The same for the CLS rows alone.
+        """The same, only for the CLS rows.
 
         Args:
             q: [B, D] queries of the CLS rows.
@@ -54,7 +54,7 @@ class Attention(Protocol):
 
 
 class Operations(Protocol):
-    """What the compiled modules define."""
+    """Interface of the compiled modules."""
 
     def embedding_sum(self, index: Tensor, table: Tensor) -> Tensor: ...
 
@@ -71,7 +71,7 @@ def runs_compiled(tensor: Tensor) -> bool:
 
 def _compiled() -> Operations:
     if torch.compiler.is_compiling():
-        from graphormer_sepnorm.kernels import traced  # makes six operators, which takes a while
+        from graphormer_sepnorm.kernels import traced  # registers six operators, which takes a while
 
         return traced
     from graphormer_sepnorm.kernels import cpu  # imports Numba
@@ -80,7 +80,7 @@ def _compiled() -> Operations:
 
 
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
-    """Sum of the rows of ``table`` [V, W] that each row of ``index`` [M, F] names: [M, W]."""
+    """Sum of the rows of ``table`` [V, W] selected by each row of ``index`` [M, F]: [M, W]."""
     return (_compiled() if runs_compiled(table) else dense).embedding_sum(index, table)
 
 
@@ -97,8 +97,8 @@ def make_attention(
         ptr: int64 [B + 1] atom offsets.
         pair_bias: [P, H] bias of ordered atom pairs.
         cls_bias: [H] bias of pairs with the CLS.
-        pair_factor: [P, H] what multiplies the attention weights of ordered atom pairs; None: nothing.
-        padding: of the batch, where it has one; plain PyTorch finds it where it has none.
+        pair_factor: [P, H] factors of the attention weights of ordered atom pairs, or None.
+        padding: padding of the batch, if it has one; otherwise plain PyTorch computes it.
     """
     if runs_compiled(pair_bias):
         return _compiled().make_attention(ptr, pair_bias, cls_bias, pair_factor)

@@ -1,4 +1,4 @@
-"""The operations compiled for the CPU, as functions of autograd. Importing this imports Numba."""
+"""The compiled CPU operations as autograd functions. Importing this module imports Numba."""
 
 import torch
 from torch import Tensor

@@ -1,11 +1,11 @@
-"""Fused CPU kernels of the encoder on packed molecules, with their gradients.
+"""Fused CPU kernels for attention over packed molecules, with their gradients.
 
-Axis letters: B molecules, T atoms, N = B + T tokens (the CLS of every molecule, then the atoms molecule by molecule),
-P ordered atom pairs, H heads, D width, d = D / H. A molecule of n atoms has L = n + 1 tokens, the CLS first.
+Axis letters: B molecules, T atoms, N = B + T tokens (the CLS of every molecule, then the atoms molecule by molecule), P
+ordered atom pairs, H heads, D width, d = D / H. A molecule of n atoms has L = n + 1 tokens, the CLS first.
 
-Attention works on one molecule and one head at a time, with LANES queries in the lanes of a vector: the L x L scores of
-a head are tiles of LANES queries, every tile L rows of one key each. The bias, the factor of the probabilities, their
-gradients and the probabilities that the backward pass needs share this layout.
+Attention works on one molecule and one head at a time, with LANES queries in the lanes of a vector. The L x L scores of
+a head are stored as tiles of LANES queries, each tile with L rows of one key each. The bias, the factor of the
+probabilities, their gradients and the probabilities saved for the backward pass use the same layout.
 """
 
 import math
@@ -32,17 +32,18 @@ _COMMON |= {"scale": "f", "kept_scale": "f"}
 
 @dataclass(frozen=True)
 class ScoreLayout:
-    """Where the tokens, pairs and scores of a batch lie.
+    """Positions of the tokens, pairs and scores of a batch.
 
     Attributes:
-        molecules: int64 [B + 1, 6]; for each molecule its CLS token, first atom token, L, first pair, and the scores
-            and queries, padded to full tiles, of one head of the molecules before it. The last row holds the ends.
+        molecules: int64 [B + 1, 6]; for each molecule its CLS token, first atom token, L, first pair, and the number of
+            scores and of queries, padded to full tiles, of one head in the molecules before it. The last row holds the
+            ends.
         batch: B.
         heads: H.
         tokens: N.
         pairs: P.
-        scores: number of scores of all heads, those of padded queries included.
-        queries: padded queries of all heads.
+        scores: number of scores of all heads, including padded queries.
+        queries: number of padded queries of all heads.
         longest: largest L.
     """
 
@@ -57,7 +58,7 @@ class ScoreLayout:
 
     @classmethod
     def from_ptr(cls, ptr: Tensor, heads: int) -> "ScoreLayout":
-        """Lay out the molecules whose atoms are ptr[b] .. ptr[b + 1] - 1, with ptr int64 [B + 1]."""
+        """The layout of molecules with the atoms ptr[b] .. ptr[b + 1] - 1, with ptr int64 [B + 1]."""
         bounds = ptr.numpy()
         atoms = np.diff(bounds)
         if bounds[0] != 0 or atoms.size == 0 or atoms.min() < 1:
@@ -76,30 +77,30 @@ class ScoreLayout:
 
 
 class _GradientSum:
-    """The gradient of values of all scores, summed in place over the attention calls that a backward pass goes through.
+    """Gradient of the values of all scores, summed in place over the attention calls of a backward pass.
 
-    Autograd would hand on a gradient of all of them from every call and add them up. Every backward pass has a sum
-    of its own, so that what an interrupted pass leaves behind is never used.
+    Otherwise autograd would receive a full gradient from every call and add them up. Every backward pass has its own
+    sum, so the remains of an interrupted pass are never used.
     """
 
     def __init__(self) -> None:
         self._sums: dict[int, Tensor] = {}
 
     def buffer(self, like: Tensor) -> Tensor:
-        """The sum of the running backward pass so far."""
+        """The partial sum of the current backward pass."""
         backward_pass = torch._C._current_graph_task_id()
         if backward_pass not in self._sums:
             self._sums[backward_pass] = torch.zeros_like(like)
         return self._sums[backward_pass]
 
     def take(self) -> Tensor | None:
-        """The finished sum of the running backward pass, None if no attention call took part."""
+        """The complete sum of the current backward pass; None if no attention call took part."""
         return self._sums.pop(torch._C._current_graph_task_id(), None)
 
 
 @dataclass(frozen=True)
 class ScoreValues:
-    """A value for each score of a batch, its bias or its factor; gradients flow through `lay_out` only."""
+    """A value for each score of a batch, its bias or its factor. Gradients flow only through `lay_out`."""
 
     values: Tensor
     gradient: _GradientSum
@@ -115,13 +116,13 @@ def _aligned(scratch):
 
 @njit(forceinline=True)
 def _row(molecule, token):
-    """The row of a molecule's token."""
+    """The row of a token of a molecule."""
     return molecule[1] - 1 + token if token else molecule[0]
 
 
 @njit(forceinline=True)
 def _gather(like, source, stride, molecule, count, target, width):
-    """Copy the rows of the first `count` tokens to [count, width], with rows of zeros up to full tiles."""
+    """Copy the rows of the first `count` tokens to [count, width], padded with rows of zeros to full tiles."""
     for token in range(count):
         simd.store_rows(target, token * width, LANES, simd.load_span(like, source, _row(molecule, token) * stride))
     for token in range(count, simd.padded(count)):
@@ -137,7 +138,7 @@ def _scatter(like, source, width, molecule, count, target, stride):
 
 @njit(forceinline=True)
 def _write_scores(q, keys, bias, scores, length, width):
-    """Write q . k + bias of a tile in units of log 2 to scores [L, LANES]; returns the largest of every query."""
+    """Write q . k + bias of a tile, in units of log 2, to scores [L, LANES]; return the maximum of every query."""
     top = simd.spread(np.float32(-3e38))
     for j in range(length):
         s = simd.dot(simd.load(bias, j * LANES) * _LOG2_E, keys, j * width, 1, q)
@@ -148,10 +149,10 @@ def _write_scores(q, keys, bias, scores, length, width):
 
 @njit(forceinline=True)
 def _weigh_values(a, top, values, scores, length, like, width, position):
-    """Turn a tile's scores [L, LANES] into unscaled probabilities, negative where dropped.
+    """Turn the scores of a tile [L, LANES] into unscaled probabilities, negative where dropped.
 
-    Returns one over the sum of the probabilities, and the sum of the values that the kept ones, times their factors,
-    weigh.
+    Returns one over the sum of the probabilities, and the sum of the values weighted by the kept probabilities times
+    their factors.
     """
     total, out = simd.spread(np.float32(0)), like
     factors = simd.shifted(simd.pointer(a.factor), position)
@@ -210,10 +211,10 @@ def _attention_forward(d: int) -> Loop:
 
 @njit(forceinline=True)
 def _change_scores(a, g, mean, values, keys, kept, changes, length, like, width, position):
-    """Write a tile's weights of the values and score gradients, both [L, LANES].
+    """Write the value weights and the score gradients of a tile, both [L, LANES].
 
-    Adds to the gradients of bias and factor. Returns the sum of the keys that the score gradients weigh, the gradient
-    of the queries.
+    Adds to the gradients of bias and factor. Returns the gradient of the queries, which is the sum of the keys weighted
+    by the score gradients.
     """
     zero, out = simd.spread(np.float32(0)), like
     scores = simd.shifted(simd.pointer(a.scores), position)
@@ -241,7 +242,7 @@ def _change_scores(a, g, mean, values, keys, kept, changes, length, like, width,
 
 @njit(forceinline=True)
 def _add_key_gradients(kept, changes, outs, queries, values, keys, length, count, width):
-    """Add a tile's share of the value and key gradients, [L, width] each.
+    """Add the contribution of a tile to the value and key gradients, [L, width] each.
 
     Sums over the `count` queries of the tile: kept [L, LANES] times outs [LANES, width] and changes [L, LANES] times
     queries [LANES, width].
@@ -339,7 +340,7 @@ def attention_forward(
     dropout: float,
     seed: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `attention` returns, the unscaled probabilities of all scores, and one over their sums for all queries."""
+    """The output of `attention`, the unscaled probabilities of all scores, and one over their sums for all queries."""
     width = rows.shape[1] // (3 if cls is None else 2)
     if width % layout.heads or rows.shape[1] % width:
         raise ValueError(f"rows must hold columns of D each, a multiple of {layout.heads} heads, got {rows.shape[1]}")
@@ -353,7 +354,7 @@ def attention_forward(
         check_tensor("factor", factor, (layout.scores,))
     d = width // layout.heads
     out = rows.new_empty(layout.tokens if cls is None else layout.batch, width)
-    make = rows.new_empty if cls is None else rows.new_zeros  # of scores that nothing reads the operator returns zeros
+    make = rows.new_empty if cls is None else rows.new_zeros  # the operator returns zeros for scores that are not read
     scores, inverses = make(layout.scores), make(layout.queries)
     random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
     parts = projections(rows, cls)
@@ -369,12 +370,12 @@ def attention_backward(
     layout: ScoreLayout,
     dropout: float,
 ) -> tuple[Tensor, Tensor | None]:
-    """The gradients of rows and cls; those of the bias and of the factor are added to their sums, where wanted.
+    """The gradients of rows and cls; those of bias and factor are added to their sums, if required.
 
     Args:
-        out_gradient: as the output.
-        saved: rows, cls, the factor, and the output, probabilities and inverses that `attention_forward` gave.
-        sums: of the gradients of bias and factor, of all scores.
+        out_gradient: gradient of the output.
+        saved: rows, cls, the factor, and the output, probabilities and inverses returned by `attention_forward`.
+        sums: gradient sums of bias and factor, for all scores.
     """
     rows, cls, factor, out, scores, inverses = saved
     d = out.shape[1] // layout.heads
@@ -388,7 +389,7 @@ def attention_backward(
 
 
 def _common(parts: tuple[Tensor, ...], layout: ScoreLayout, d: int, dropout: float) -> tuple[float, ...]:
-    """The values of the fields `_COMMON`."""
+    """The values of the fields in `_COMMON`."""
     queries, keys, _ = parts
     most = layout.longest if len(queries) == layout.tokens else 1
     places = (layout.molecules.ctypes.data, layout.heads, layout.longest, most, queries.stride(0), keys.stride(0))
@@ -426,13 +427,13 @@ def attention(
     factor: ScoreValues | None = None,
     cls: Tensor | None = None,
 ) -> Tensor:
-    """Multi-head attention within each molecule: what every token reads [N, D], or the CLS tokens alone [B, D].
+    """Multi-head attention within each molecule: the output of all tokens [N, D], or only of the CLS tokens [B, D].
 
     rows [N, 3 * D] holds the queries, keys and values, D columns each, head h in columns h * d .. (h + 1) * d - 1 of
-    each; or rows [N, 2 * D] the keys and values, and cls [B, D] the queries of the CLS tokens. The probabilities
-    softmax_j(q_i . k_j / sqrt(d) + bias_hij) are dropped with probability `dropout`, by a hash seeded from PyTorch's
-    default generator, and the kept ones scaled by 1 / (1 - dropout); then they are multiplied by factor_hij, where
-    there is one.
+    each. Alternatively, rows [N, 2 * D] holds the keys and values, and cls [B, D] the queries of the CLS tokens. The
+    probabilities softmax_j(q_i . k_j / sqrt(d) + bias_hij) are dropped with probability `dropout`, by a hash seeded
+    from PyTorch's default generator, and the kept ones are scaled by 1 / (1 - dropout). Then they are multiplied by
+    factor_hij, if given.
     """
     factors, factor_sum = (None, None) if factor is None else (factor.values, factor.gradient)
     cls = None if cls is None else cls.contiguous()
@@ -500,7 +501,7 @@ def _lay_out_backward(heads: int) -> Loop:
 
 
 def lay_out_forward(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> Tensor:
-    """What `lay_out` returns, as a tensor."""
+    """The output of `lay_out`, as a tensor."""
     check_tensor("pairs", pairs, (layout.pairs, layout.heads))
     check_tensor("cls", cls, (layout.heads,))
     values = pairs.new_empty(layout.scores)
@@ -509,7 +510,7 @@ def lay_out_forward(pairs: Tensor, cls: Tensor, layout: ScoreLayout) -> Tensor:
 
 
 def lay_out_backward(gradient: Tensor, layout: ScoreLayout) -> tuple[Tensor, Tensor]:
-    """The gradients of pairs and cls from that of all scores."""
+    """The gradients of pairs and cls from the gradient of all scores."""
     pairs = gradient.new_empty(layout.pairs, layout.heads)
     cls = gradient.new_empty(layout.batch, layout.heads, LANES)
     _lay_out_backward(layout.heads)(layout.batch, pairs, cls, gradient, layout.molecules.ctypes.data)

@@ -1,7 +1,7 @@
 """Sums of embeddings on the CPU, with their gradient.
 
-Rows are shared out among the threads in blocks. The gradient of the table is summed in a fixed number of chunks of the
-rows, and the chunks in order, so that no result depends on the number of threads.
+Rows are distributed among the threads in blocks. The gradient of the table is summed over a fixed number of chunks of
+rows, then over the chunks in order, so results do not depend on the number of threads.
 """
 
 from functools import lru_cache
@@ -22,7 +22,7 @@ _CHUNKS = 8
 
 
 def _chunk_sum(partial: Tensor, width: int) -> Tensor:
-    """Sum over the chunks of partial [chunks, ..., padded width], chunk after chunk: [..., width]."""
+    """Sum over the chunks of partial [chunks, ..., padded width], in order: [..., width]."""
     return partial.sum(0)[..., :width]
 
 
@@ -75,7 +75,7 @@ def _embedding_backward(width: int, index_type: np.dtype) -> Loop:
 
 
 def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
-    """What `embedding_sum` returns."""
+    """The output of `embedding_sum`."""
     check_tensor("index", index, index.shape, index.dtype)
     if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
         raise TypeError(f"index must be of an integer type, got {index.dtype}")
@@ -94,7 +94,7 @@ def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
 
 
 def embedding_backward(gradient: Tensor, index: Tensor, entries: int) -> Tensor:
-    """The gradient of a table of `entries` rows from that of the sums [M, W]."""
+    """The gradient of a table with `entries` rows from that of the sums [M, W]."""
     width = gradient.shape[1]
     partial = gradient.new_empty(_CHUNKS, entries, simd.padded(width))
     arrays = (index, gradient.contiguous(), partial)

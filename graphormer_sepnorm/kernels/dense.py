@@ -1,6 +1,6 @@
-"""The operations in plain PyTorch, attention over padded views: on any device, in any precision.
+"""The operations in plain PyTorch, with attention over padded views: on any device, in any precision.
 
-Nothing here waits for a value of a batch that is padded already, so a GPU is never waited for.
+For a batch that is already padded, nothing here synchronizes with the GPU.
 """
 
 import math
@@ -19,14 +19,15 @@ def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
 
 
 class PaddedAttention:
-    """PyTorch's attention over padded views, each of molecules of similar size.
+    """PyTorch's attention over padded views. Each view holds molecules of similar size.
 
-    A large molecule does not pad all others to its size. Heads are padded with zeros to a multiple of ``ALIGNMENT``:
-    for others, such as the width 10 of the recipes, PyTorch has no fused attention with a bias on GPUs.
+    With several views, one large molecule does not pad all others to its size. Heads are padded with zeros to a
+    multiple of ``ALIGNMENT``: for other widths, such as the 10 of the recipes, PyTorch has no fused attention with a
+    bias on GPUs.
 
     Attributes:
-        biases: of all scores, [b, H, L, L] for each view; -inf for padding.
-        factors: of all attention weights, likewise; None: there are none.
+        biases: bias of all scores, [b, H, L, L] for each view; -inf for padding.
+        factors: factors of all attention weights, in the same layout, or None.
     """
 
     def __init__(
@@ -74,19 +75,19 @@ class PaddedAttention:
         return torch.cat(read).index_select(0, self.padding.molecule)[..., :d].flatten(1)
 
     def spread(self, rows: Tensor, kinds: int) -> list[Tensor]:
-        """From packed rows [N, kinds * D] to [kinds, b, H, L, d] for each view, with zeros for what is not there."""
+        """Packed rows [N, kinds * D] as [kinds, b, H, L, d] for each view, padded with zeros."""
         tall = pad_heads(rows.view(rows.shape[0], kinds, self.heads, -1))
         whole = tall.new_zeros(sum(self.slots), *tall.shape[1:]).index_copy(0, self.padding.slot, tall)
         parts = zip(whole.split(self.slots), self.padding.views, strict=True)
         return [part.unflatten(0, view).permute(2, 0, 3, 1, 4) for part, view in parts]
 
     def mix(self, view: int, q: Tensor, k: Tensor, v: Tensor, d: int, dropped: float) -> Tensor:
-        """What the queries read [b, H, n, ...], of the first n tokens of each molecule; k and v are [b, H, L, ...].
+        """Attention output [b, H, n, ...] for the first n tokens of each molecule; k and v are [b, H, L, ...].
 
         Args:
             d: width of a head, without its padding.
         """
-        bias = self.biases[view] = self.biases[view].to(q.dtype)  # in the first layer, for all
+        bias = self.biases[view] = self.biases[view].to(q.dtype)  # converted in the first layer, for all layers
         bias, n = bias[:, :, : q.shape[2]], q.shape[2]
         if self.factors is None:
             return scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropped, scale=1 / math.sqrt(d))
@@ -96,10 +97,10 @@ class PaddedAttention:
 
 
 def fused(device: torch.device) -> AbstractContextManager[None]:
-    """Within it, attention off the CPU is the memory-efficient one, or plain.
+    """Context manager: except on the CPU, attention uses the memory-efficient or the plain implementation.
 
-    cuDNN's, which PyTorch prefers where the bias needs no gradient, as under frozen layers, gives gradients of NaN for
-    views of 64 tokens in PyTorch 2.11 (its issue 196678).
+    PyTorch prefers cuDNN's implementation if the bias needs no gradient, as under frozen layers. In PyTorch 2.11, that
+    one returns NaN gradients for views of 64 tokens (PyTorch issue 196678).
     """
     if device.type == "cpu":
         return nullcontext()
@@ -107,7 +108,7 @@ def fused(device: torch.device) -> AbstractContextManager[None]:
 
 
 def pad_heads(rows: Tensor) -> Tensor:
-    """Rows [..., d] with zeros behind them, up to a multiple of ``ALIGNMENT``."""
+    """Rows [..., d] padded with zeros to a multiple of ``ALIGNMENT``."""
     return pad(rows, (0, -rows.shape[-1] % ALIGNMENT))
 
 

@@ -1,4 +1,4 @@
-"""The thread pool that PyTorch itself uses on the CPU, where compiled loops can reach it."""
+"""Access for compiled loops to the thread pool that PyTorch uses on the CPU."""
 
 import ctypes
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import torch
 
 @cache
 def pool_launcher() -> Callable[..., None] | None:
-    """OpenMP's `GOMP_parallel` as PyTorch has loaded it, None where PyTorch was built without it (macOS, Windows)."""
+    """`GOMP_parallel` of the OpenMP library that PyTorch has loaded; None for other builds (macOS, Windows)."""
     try:
         launch = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")).GOMP_parallel
     except (OSError, AttributeError):

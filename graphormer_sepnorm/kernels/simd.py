@@ -1,6 +1,6 @@
-"""Vectors of float32 lanes as values in Numba code, so that kernels state their vectorisation instead of hoping for it.
+"""Vectors of float32 lanes as values in Numba code, for explicit vectorization of kernels.
 
-A `Vector` holds LANES floats in a register; `Rows` holds a number, fixed at compile time, of such vectors. Pointers are
+A `Vector` holds LANES floats in a register; `Rows` holds a number of such vectors, fixed at compile time. Pointers are
 `CPointer(float32)`; offsets and strides count floats.
 """
 
@@ -22,7 +22,7 @@ LANES_VARIABLE = "GRAPHORMER_SEPNORM_LANES"
 
 
 def _lanes() -> int:
-    """The lanes that the environment names, or those of this processor's registers."""
+    """The number of lanes: the environment variable, or that of this processor's registers."""
     named = os.environ.get(LANES_VARIABLE)
     if named is None:
         return 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
@@ -42,7 +42,7 @@ _POWER_OF_TWO = (1.0000001, 0.69314694, 0.24022122, 0.055507425, 0.0096754599, 0
 
 @register_jitable
 def padded(length):
-    """The length in full vectors; for kernels and for Python."""
+    """The length rounded up to full vectors; for kernels and for Python."""
     return (length + LANES - 1) // LANES * LANES
 
 
@@ -77,8 +77,8 @@ class _RowsModel(models.PrimitiveModel):
 def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable:
     """Make `emit(builder, *values)` a function for kernels.
 
-    A type of None stands for that of the `Rows` passed, or for `VECTOR` if there are none. A parameter `tail` of `emit`
-    is not one of the function for kernels: it gets the tail of the `Rows`.
+    A type of None means the type of the `Rows` passed, or `VECTOR` if there are none. The parameter `tail` of `emit` is
+    not a parameter of the kernel function; it receives the tail of the `Rows`.
     """
 
     def wrap(emit: Callable) -> Callable:
@@ -94,7 +94,7 @@ def _simd(result: types.Type | None, *parameters: types.Type | None) -> Callable
 
         names = inspect.signature(emit).parameters
         visible = [names[name] for name in names if name != "tail"]
-        define.__signature__ = inspect.Signature(visible)  # type: ignore[attr-defined]  # any function has room for it
+        define.__signature__ = inspect.Signature(visible)  # type: ignore[attr-defined]  # functions accept any attribute
         define.__name__, define.__doc__ = emit.__name__, emit.__doc__
         return intrinsic(define)
 
@@ -127,7 +127,7 @@ def _first_lanes(count):
 
 
 def _columns(builder, first, last, count):
-    """For each lane: the column `first` plus the lane, and a mask of `count` lanes if it is one of 0 .. last."""
+    """For each lane, the column `first` plus the lane; and a mask of `count` lanes, set where it is in 0 .. last."""
     for lane in range(LANES):
         column = builder.add(first, ir.Constant(first.type, lane))
         inside = builder.icmp_unsigned("<=", column, last)
@@ -158,14 +158,14 @@ def _store_lanes(builder, pointer, offset, mask, value):
 
 
 def _load_first(builder, pointer, offset, count):
-    """The first `count` floats of a vector, a number fixed at compile time, and zeros behind them."""
+    """The first `count` floats of a vector, padded with zeros; `count` is a compile-time constant."""
     few = builder.load(_at(builder, pointer, offset, ir.VectorType(_FLOAT, count)), align=4)
     lanes = [lane if lane < count else count for lane in range(LANES)]
     return builder.shuffle_vector(few, ir.Constant(few.type, None), ir.Constant(_INTS, lanes))
 
 
 def _store_first(builder, pointer, offset, count, vector):
-    """The first `count` floats; a masked store would do, at ten times the cost on some processors."""
+    """Store the first `count` floats; a masked store would do the same at ten times the cost on some processors."""
     kind = ir.VectorType(_INT, count)
     few = builder.shuffle_vector(vector, _ZERO, ir.Constant(kind, [ir.Constant(_INT, lane) for lane in range(count)]))
     builder.store(few, _at(builder, pointer, offset, few.type), align=4)
@@ -187,7 +187,7 @@ def _join(builder, vectors):
 
 
 def _lanewise(emit: Callable) -> Callable:
-    """Let `emit`, from vectors to a vector, work on rows as well."""
+    """Extend `emit`, a function of vectors, to rows."""
 
     @wraps(emit)
     def emit_all(builder, *values):
@@ -200,7 +200,7 @@ def _lanewise(emit: Callable) -> Callable:
 
 
 def _transposed(builder, vectors):
-    """LANES vectors to the LANES vectors of their columns, by exchanging blocks of 1, 2, 4, ... lanes."""
+    """Transpose LANES vectors by exchanging blocks of 1, 2, 4, ... lanes."""
     vectors = list(vectors)
     for block in (1 << bit for bit in range(LANES.bit_length() - 1)):
         low = [lane if not lane & block else lane - block + LANES for lane in range(LANES)]
@@ -213,7 +213,7 @@ def _transposed(builder, vectors):
 
 
 def _groups(count):
-    """The row numbers of `count` rows, LANES at a time."""
+    """The row numbers of `count` rows, in groups of LANES."""
     return [range(first, min(first + LANES, count)) for first in range(0, count, LANES)]
 
 
@@ -250,19 +250,19 @@ def zero_span(typingctx, width):
 
 @_simd(POINTER, POINTER, types.int64)
 def shifted(builder, start, offset):
-    """The pointer `offset` floats further on."""
+    """The pointer advanced by `offset` floats."""
     return builder.gep(start, [offset])
 
 
 @_simd(VECTOR, POINTER, types.int64)
 def load(builder, source, offset):
-    """LANES floats from `source[offset]`."""
+    """Load LANES floats from `source[offset]`."""
     return _load(builder, source, offset)
 
 
 @_simd(types.void, POINTER, types.int64, VECTOR)
 def store(builder, target, offset, vector):
-    """LANES floats to `target[offset]`."""
+    """Store LANES floats to `target[offset]`."""
     _store(builder, target, offset, vector)
 
 
@@ -275,21 +275,21 @@ def spread(builder, scalar):
 @_simd(None, None, None)
 @_lanewise
 def larger(builder, a, b):
-    """The larger of the two, lane by lane."""
+    """The maximum of both vectors, lane by lane."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
 @_simd(None, None, None, None)
 @_lanewise
 def where_positive(builder, condition, a, b):
-    """`a` in the lanes where `condition` is above zero, `b` in the others."""
+    """`a` in the lanes where `condition` is positive, `b` in the others."""
     return builder.select(builder.fcmp_ordered(">", condition, _ZERO), a, b)
 
 
 @_simd(None, None)
 @_lanewise
 def inverse(builder, vector):
-    """One over every lane."""
+    """One over each lane."""
     return builder.fdiv(_constant(1.0), vector)
 
 
@@ -303,7 +303,7 @@ def magnitude(builder, vector):
 @_simd(None, None)
 @_lanewise
 def exp2(builder, x):
-    """Two to the power of x, for x <= 0; below -126 it stays at about 1e-38."""
+    """Two to the power of x, for x <= 0; below -126 the result stays at about 1e-38."""
     x = builder.select(builder.fcmp_ordered("<", x, _constant(-126.0)), _constant(-126.0), x)
     whole = _call(builder, f"llvm.rint.v{LANES}f32", _FLOATS, x)
     fraction = builder.fsub(x, whole)
@@ -316,7 +316,7 @@ def exp2(builder, x):
 
 @_simd(VECTOR, VECTOR, types.int64, types.uint32, types.uint32, types.uint32)
 def negate_random(builder, vector, position, key, salt, threshold):
-    """Flip the sign of the lanes whose random 32 bits, a hash of lane position, key and salt, are below threshold."""
+    """Flip the sign of lanes whose random 32 bits, a hash of lane position, key and salt, are below threshold."""
     golden = 0x9E3779B1
     lanes = ir.Constant(_INTS, [ir.Constant(_INT, lane * golden & 0xFFFFFFFF) for lane in range(LANES)])
     start = builder.mul(builder.trunc(position, _INT), ir.Constant(_INT, golden))
@@ -330,21 +330,21 @@ def negate_random(builder, vector, position, key, salt, threshold):
 
 @_simd(None, None, POINTER, types.int64, types.int64)
 def load_rows(builder, like, source, offset, stride):
-    """As many rows as `like` from `source[offset + row * stride]`."""
+    """Load as many rows as `like` has from `source[offset + row * stride]`."""
     offsets = _steps(builder, offset, stride, like.type.count)
     return _join(builder, [_load(builder, source, start) for start in offsets])
 
 
 @_simd(types.void, POINTER, types.int64, types.int64, None)
 def store_rows(builder, target, offset, stride, rows):
-    """Rows to `target[offset + row * stride]`."""
+    """Store rows to `target[offset + row * stride]`."""
     for start, vector in zip(_steps(builder, offset, stride, rows.type.count), _split(builder, rows), strict=True):
         _store(builder, target, start, vector)
 
 
 @_simd(None, None, POINTER, types.int64, types.int64)
 def load_transposed(builder, like, source, offset, stride):
-    """Rows whose lane l comes from `source[offset + l * stride + row]`; the stride is a multiple of LANES."""
+    """Load rows whose lane l comes from `source[offset + l * stride + row]`; the stride is a multiple of LANES."""
     vectors = []
     for group in _groups(like.type.count):
         starts = _steps(builder, builder.add(offset, ir.Constant(offset.type, group[0])), stride, LANES)
@@ -354,7 +354,7 @@ def load_transposed(builder, like, source, offset, stride):
 
 @_simd(types.void, POINTER, types.int64, types.int64, None)
 def store_transposed(builder, target, offset, stride, rows):
-    """Lane l of every row to `target[offset + l * stride + row]`; the stride is a multiple of LANES."""
+    """Store lane l of every row to `target[offset + l * stride + row]`; the stride is a multiple of LANES."""
     vectors = _split(builder, rows)
     for group in _groups(len(vectors)):
         padding = [_ZERO] * (LANES - len(group))
@@ -396,7 +396,7 @@ def add_outer(builder, rows, source, offset, stride, vector):
 
 @_simd(None, None, POINTER, types.int64)
 def load_span(builder, like, source, offset, tail):
-    """Consecutive floats from `source[offset]`, as many as `like` has in use."""
+    """Load consecutive floats from `source[offset]`, as many as `like` has in use."""
     starts = _steps(builder, offset, ir.Constant(offset.type, LANES), like.type.count)
     vectors = [_load(builder, source, start) for start in starts[:-1]]
     return _join(builder, [*vectors, _load_first(builder, source, starts[-1], tail)])
@@ -404,7 +404,7 @@ def load_span(builder, like, source, offset, tail):
 
 @_simd(types.void, POINTER, types.int64, None)
 def store_span(builder, target, offset, rows, tail):
-    """The floats in use to `target[offset]` and after."""
+    """Store the floats in use to `target[offset]` and after."""
     starts = _steps(builder, offset, ir.Constant(offset.type, LANES), rows.type.count)
     *vectors, last = _split(builder, rows)
     for start, vector in zip(starts, vectors, strict=False):
@@ -414,7 +414,7 @@ def store_span(builder, target, offset, rows, tail):
 
 @_simd(None, None, POINTER, types.int64, types.int64, types.int64)
 def load_columns(builder, like, source, stride, first, last):
-    """Rows whose lane l comes from `source[column * stride + row]`, column first + l; zero outside 0 .. last."""
+    """Load rows whose lane l comes from `source[column * stride + row]`, column first + l; zero outside 0 .. last."""
     vectors = []
     for group in _groups(like.type.count):
         start = builder.gep(source, [ir.Constant(first.type, group[0])])
@@ -439,21 +439,21 @@ def store_columns(builder, target, stride, first, last, rows):
 
 @_simd(None, None, None)
 def with_first_lane(builder, rows, others):
-    """The rows with lane 0 of `others`."""
+    """The rows, with lane 0 replaced by that of `others`."""
     pairs = zip(_split(builder, rows), _split(builder, others), strict=True)
     return _join(builder, [builder.select(_first_lanes(1), other, row) for row, other in pairs])
 
 
 @_simd(None, None, POINTER)
 def spread_rows(builder, like, source):
-    """Rows of the scalar `source[row]`."""
+    """Rows filled with the scalar `source[row]`."""
     zero, one = ir.Constant(ir.IntType(64), 0), ir.Constant(ir.IntType(64), 1)
     starts = _steps(builder, zero, one, like.type.count)
     return _join(builder, [_spread(builder, builder.load(_at(builder, source, start, _FLOAT))) for start in starts])
 
 
 def _register_operator(symbol: Callable, name: str) -> None:
-    """Vector with vector, rows with rows, and every row with one vector or scalar."""
+    """Define an operator for vector and vector, rows and rows, and every row with one vector or scalar."""
 
     @type_callable(symbol)
     def infer(context):

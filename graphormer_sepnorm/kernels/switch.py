@@ -1,4 +1,4 @@
-"""Whether the operations may run compiled: what the user wants, and what the machine has."""
+"""Whether the operations may run compiled, given the user's choice and the machine."""
 
 import importlib
 import os
@@ -16,10 +16,10 @@ Mode = Literal["auto", "off"]
 
 
 def use_kernels(mode: Mode) -> None:
-    """Chooses how this process, and those that it starts from now on, compute on the CPU in float32.
+    """Chooses how this process, and processes that it starts later, compute in float32 on the CPU.
 
     Args:
-        mode: ``"auto"``, in compiled kernels where the machine can; ``"off"``, in plain PyTorch.
+        mode: ``"auto"`` uses compiled kernels if the machine supports them; ``"off"`` uses plain PyTorch.
 
     Raises:
         InputError: another mode.
@@ -29,20 +29,20 @@ def use_kernels(mode: Mode) -> None:
 
 
 def kernels_run() -> bool:
-    """Whether operations on float32 tensors of the CPU run compiled; imports Numba to find out, unless switched off.
+    """Whether operations on float32 CPU tensors run compiled. Imports Numba to find out, unless they are turned off.
 
-    They do not where the user switched them off, where Numba cannot be imported, or where compiled loops would use one
-    thread and PyTorch uses several.
+    They do not run compiled if the user turned them off, if Numba cannot be imported, or if compiled loops would use
+    one thread while PyTorch uses several.
 
     Raises:
-        InputError: the environment names neither ``auto`` nor ``off``.
+        InputError: the environment variable is neither ``auto`` nor ``off``.
     """
     mode = os.environ.get(KERNELS_VARIABLE, "auto")
     _check(mode, KERNELS_VARIABLE)
     return mode == "auto" and _loops_share_threads() and _numba_works()
 
 
-# All that torch.compiler.assume_constant_result does, which also imports a compiler of two seconds.
+# As torch.compiler.assume_constant_result does, which also imports a compiler and takes two seconds.
 kernels_run._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 

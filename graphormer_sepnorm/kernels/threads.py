@@ -1,6 +1,6 @@
-"""Run compiled loops on the thread pool that PyTorch itself uses.
+"""Runs compiled loops on PyTorch's own thread pool.
 
-Numba's own threading layers would start a second pool beside PyTorch's, and the two would fight for the cores.
+Numba's threading layers would start a second pool, which would compete with PyTorch's for the cores.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ _HELPERS = (Path(__file__), Path(__file__).with_name("simd.py"))
 
 
 def _cache_key() -> int:
-    """A checksum of what compiled bodies depend on beside themselves: their helpers, the lanes, the processor."""
+    """A checksum of further inputs of compiled bodies: their helpers, the lanes and the processor."""
     processor = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
     return zlib.crc32(b"".join(path.read_bytes() for path in _HELPERS) + f"{LANES} {processor}".encode())
 
@@ -46,15 +46,15 @@ def claim(typingctx, arguments):
 
 
 class Loop:
-    """A compiled loop over numbered items that the threads of PyTorch's pool share out among themselves.
+    """A compiled loop over numbered items, distributed among the threads of PyTorch's pool.
 
-    `body(arguments)` gets a C pointer to one record: a counter, `items` and `fields`, names with their format
-    characters of `struct`; it calls `claim(arguments)` for item numbers until they reach `items`.
-    Tensors travel as their addresses.
+    `body(arguments)` gets a C pointer to one record: a counter, `items` and `fields`, which are names with their format
+    characters of `struct`. It calls `claim(arguments)` for item numbers until they reach `items`. Tensors are passed as
+    addresses.
 
-    The compiled code is cached on disk. Numba compiles anew when the file of `body` changes; the checksum in a name
-    makes it do so when the helpers that bodies call, the number of lanes or the processor change. Numba itself does not
-    know the lanes, and the processor only as ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` tell it.
+    The compiled code is cached on disk. Numba compiles it again when the file of `body` changes. A checksum in the name
+    also makes Numba compile again when the helpers that bodies call, the number of lanes or the processor change. Numba
+    itself does not know the lanes, and it knows the processor only from ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES``.
     """
 
     def __init__(self, body: Callable, fields: dict[str, str]) -> None:
@@ -76,7 +76,7 @@ class Loop:
 
 
 def check_tensor(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> None:
-    """Raise TypeError unless the tensor is on the CPU in this dtype, ValueError unless it has this shape."""
+    """Raise TypeError unless the tensor is on the CPU with this dtype, ValueError unless it has this shape."""
     if not tensor.is_cpu or tensor.dtype != dtype:
         raise TypeError(f"{name} must be a {dtype} CPU tensor, got {tensor.dtype} on {tensor.device}")
     if tensor.shape != shape:

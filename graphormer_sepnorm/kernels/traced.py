@@ -1,9 +1,9 @@
-"""The operations compiled for the CPU, as operators of PyTorch that `torch.compile` and `torch.export` see as one node.
+"""The compiled CPU operations as PyTorch operators, which `torch.compile` and `torch.export` treat as single nodes.
 
-Each has a fake implementation, which tells shapes without computing, and a gradient. Numba is imported when one runs.
+Each has a fake implementation, which computes only shapes, and a gradient. Numba is imported when an operator runs.
 
-Axis letters: B molecules, T atoms, N = B + T rows, P ordered atom pairs, H heads, D width; see `cpu_attention` for
-how the values of all scores lie. Their number depends on the sizes of the molecules, not on shapes alone.
+Axis letters: B molecules, T atoms, N = B + T rows, P ordered atom pairs, H heads, D width; see `cpu_attention` for the
+layout of the values of all scores. Their number depends on the sizes of the molecules, not only on shapes.
 """
 
 import torch
@@ -13,7 +13,7 @@ from torch.library import custom_op, get_ctx
 
 
 class _Context(FunctionCtx):
-    """What an operator keeps for its gradient."""
+    """The values that an operator saves for its gradient."""
 
     saved_tensors: tuple[Tensor | None, ...]
     entries: int
@@ -27,7 +27,7 @@ class _Context(FunctionCtx):
 
 @custom_op("graphormer_sepnorm::embedding_sum", mutates_args=(), device_types="cpu")
 def embedding_sum(index: Tensor, table: Tensor) -> Tensor:
-    """Sum of the rows of table [V, W] that each row of index [M, F] names: [M, W]."""
+    """Sum of the rows of table [V, W] selected by each row of index [M, F]: [M, W]."""
     from graphormer_sepnorm.kernels import cpu_rows
 
     return cpu_rows.embedding_forward(index.contiguous(), table.contiguous())
@@ -120,15 +120,15 @@ def attention(
     heads: int,
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `cpu_attention.attention_forward` returns: the output, and what its gradient needs.
+    """The output of `cpu_attention.attention_forward`: the attention output, and the values that its gradient needs.
 
     Args:
-        rows: [N, 3 D] queries, keys and values, or [N, 2 D] keys and values where `cls` has the queries.
-        cls: [B, D] queries of the CLS rows, which then alone read; None: all rows do.
+        rows: [N, 3 D] queries, keys and values, or [N, 2 D] keys and values if `cls` holds the queries.
+        cls: [B, D] queries of the CLS rows, to compute only their output; None: all rows.
         bias: of all scores, from `lay_out`.
         factor: of all attention weights, from `lay_out`.
         ptr: int64 [B + 1] atom offsets.
-        seed: int64 [], of the weights to drop; None where none are.
+        seed: int64 [] seed of the dropout; None without dropout.
         heads: H.
         dropout: probability that an attention weight is dropped.
     """
@@ -168,7 +168,7 @@ def attention_backward(
     heads: int,
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of rows, cls, bias and factor; of cls and factor they are empty where there is none."""
+    """The gradients of rows, cls, bias and factor; empty for cls and factor if they are None."""
     from graphormer_sepnorm.kernels import cpu_attention
 
     layout = cpu_attention.ScoreLayout.from_ptr(ptr, heads)
@@ -218,7 +218,7 @@ attention.register_autograd(_attention_gradient, setup_context=_keep_weights)
 
 
 class TracedAttention:
-    """The operators on the packed rows of one batch."""
+    """The operators applied to the packed rows of one batch."""
 
     def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
         self.ptr, self.heads = ptr, cls_bias.shape[0]

@@ -1,5 +1,5 @@
-"""Layers: what SepNorm does to the CLS, the other norms, GELU and the readouts, and SepNorm in other
-transformers.
+"""Layers: SepNorm and other norms, messages, GELU, readouts, and SepNorm for other transformers.
 
-A new norm is a class and a line in ``norms.NORMS``, a new readout a function and a line in ``readouts.READOUTS``.
+To add a norm, write a class and add a line to ``norms.NORMS``. To add a readout, write a function and add a line to
+``readouts.READOUTS``.
 """

@@ -1,4 +1,4 @@
-"""What single atoms add to a prediction. Axis letters: B molecules, T atoms, D width."""
+"""Contributions of single atoms to a prediction. Axis letters: B molecules, T atoms, D width."""
 
 from torch import Tensor, nn
 
@@ -9,10 +9,10 @@ TYPICAL_ATOMS = 20
 
 
 class AtomValues(nn.Module):
-    """Two values per atom and task, one whose mean over a molecule's atoms and one whose sum counts.
+    """Two values per atom and task: the first is averaged over the atoms of a molecule, the second is summed.
 
-    For properties that atoms and their surroundings add up to, such as logP, or are averaged over. Sums are divided by
-    ``TYPICAL_ATOMS``, so that both begin at one size.
+    The sum suits properties that are additive over atoms, such as logP; the mean suits those that are averages. Sums
+    are divided by ``TYPICAL_ATOMS`` so that both terms start at the same scale.
 
     Source: Wildman and Crippen, "Prediction of physicochemical parameters by atomic contributions", JCICS 1999, for
     sums; Ertl and Schuffenhauer, "Estimation of synthetic accessibility score", J. Cheminform. 2009, for means.
@@ -24,10 +24,10 @@ class AtomValues(nn.Module):
         self.out = nn.Linear(width, 2 * num_tasks)
 
     def start_near_zero(self) -> None:
-        """Draws values so small that a prediction is at first that of the head."""
+        """Initializes the values near zero, so that a prediction starts as that of the head."""
         nn.init.normal_(self.out.weight, std=1e-3)
 
     def forward(self, atoms: Tensor, ptr: Tensor) -> Tensor:
-        """From atoms [T, D] and ptr [B + 1] of a batch to [B, tasks]."""
+        """Maps atoms [T, D] and the ptr [B + 1] of a batch to [B, tasks]."""
         averaged, added = sum_atoms(self.out(gelu(self.hidden(atoms))), ptr).chunk(2, dim=1)
         return averaged / ptr.diff().clamp(min=1).unsqueeze(1) + added / TYPICAL_ATOMS

@@ -1,4 +1,4 @@
-"""BatchNorm over several processes, and its statistics estimated anew before an evaluation."""
+"""BatchNorm over several processes, and recomputation of its statistics before an evaluation."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,7 +11,7 @@ from graphormer_sepnorm.system.distributed import all_reduce, gather, num_proces
 
 
 def synchronize_batch_norms(model: nn.Module) -> None:
-    """Makes the BatchNorms of a model, in place, take their statistics over all processes."""
+    """Replaces the BatchNorms of a model, in place, by ones whose statistics are over all processes."""
     if num_processes() > 1:
         for module in model.modules():
             for name, norm in module.named_children():
@@ -20,9 +20,10 @@ def synchronize_batch_norms(model: nn.Module) -> None:
 
 
 def statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Number [], mean [d] and variance [d] without Bessel's correction of the rows x [n, d] of all processes.
+    """Number [], mean [d] and variance [d], without Bessel's correction, of the rows x [n, d] of all processes.
 
-    From those of each process, which lose no digits to a mean far above the spread, as a sum of squares does.
+    Combines the statistics of each process. Unlike a sum of squares, this loses no precision when the mean is much
+    larger than the spread.
     Source: Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983.
     """
     variance, mean = torch.var_mean(x, dim=0, correction=0)
@@ -35,7 +36,7 @@ def statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class Normalize(torch.autograd.Function):
-    """Rows x [n, d] in units of their spread, for statistics that are those of the rows of all processes."""
+    """Standardizes the rows x [n, d], given the statistics over all processes."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, x: Tensor, count: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
@@ -54,9 +55,9 @@ class Normalize(torch.autograd.Function):
 
 
 class SyncedBatchNorm(nn.BatchNorm1d):
-    """BatchNorm whose statistics in training are those of the rows of all processes, on any device.
+    """BatchNorm whose training statistics are over the rows of all processes, on any device.
 
-    A module of this class and a ``BatchNorm1d`` have the same parameters and buffers.
+    It has the same parameters and buffers as ``BatchNorm1d``.
     """
 
     running_mean: Tensor
@@ -66,14 +67,14 @@ class SyncedBatchNorm(nn.BatchNorm1d):
 
     @classmethod
     def like(cls, norm: nn.BatchNorm1d) -> "SyncedBatchNorm":
-        """A synchronized copy of a BatchNorm, with its very parameters."""
+        """A synchronized copy of a BatchNorm that shares its parameters."""
         copy = cls(norm.num_features, norm.eps, norm.momentum)
         copy.load_state_dict(norm.state_dict())
         copy.weight, copy.bias = norm.weight, norm.bias
         return copy
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalizes rows x [n, d]; in training by the statistics of the rows of all processes, which it follows."""
+        """Normalizes rows x [n, d]; in training with statistics over all processes, which update the running ones."""
         if not self.training:
             return super().forward(x)
         x = x.to(self.running_mean.dtype)  # bfloat16 cannot count the rows
@@ -87,7 +88,7 @@ class SyncedBatchNorm(nn.BatchNorm1d):
 
 
 def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The variance and the mean [d] that a BatchNorm divides by and subtracts in training, of the rows x [n, d]."""
+    """The variance and mean [d] with which a BatchNorm normalizes rows x [n, d] in training."""
     if isinstance(norm, SyncedBatchNorm):
         _, mean, variance = statistics(x)
         return variance, mean
@@ -98,18 +99,18 @@ def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
 def reestimate_batch_norm(
     model: nn.Module, encode: Callable[[GraphBatch], object], batches: Iterable[GraphBatch]
 ) -> None:
-    """Replaces the running statistics of BatchNorms by averages over ``batches`` with today's weights.
+    """Replaces the running statistics of BatchNorms by averages over ``batches`` with the current weights.
 
     Args:
-        model: has the norms.
-        encode: passes a batch through all of them, ``Network.encode``.
+        model: the model that contains the norms.
+        encode: passes a batch through all norms; ``Network.encode``.
         batches: at least one.
 
-    The CLS starts as one constant vector, so in early layers small changes of the weights move its statistics by many
-    standard deviations, and running averages from before those changes mislead the evaluation. The variance is the
-    one that training divides by, without the factor n / (n - 1) of PyTorch's running variance: over the few CLS rows of
-    a batch and two norms per layer that factor adds up. Dropout is off, as it is when the statistics are used: its
-    noise would be taken for variance of the molecules.
+    The CLS starts as one constant vector, so in early layers small changes of the weights shift its statistics by many
+    standard deviations, and running averages from before those changes are wrong for the evaluation. The variance is
+    the one used in training, without the factor n / (n - 1) of PyTorch's running variance: with the few CLS rows of a
+    batch and two norms per layer, that factor accumulates. Dropout is off, as it is when the statistics are used;
+    otherwise its noise would count as variance of the molecules.
     """
     norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     if not norms:

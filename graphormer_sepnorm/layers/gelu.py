@@ -1,15 +1,15 @@
-"""GELU of packed rows, of which every batch has another number."""
+"""GELU for packed rows, whose number differs from batch to batch."""
 
 from torch import Tensor
 from torch.nn import functional
 
 
 def gelu(x: Tensor) -> Tensor:
-    """GELU by PyTorch's own loops: x Φ(x) (Hendrycks and Gimpel, 2016, equation 1).
+    """GELU with PyTorch's own kernel: x Φ(x) (Hendrycks and Gimpel, 2016, equation 1).
 
-    A contiguous tensor would go to oneDNN, which compiles a program for every shape and keeps the last 1,024. Compiled
-    in the middle of a training step they lie between its large blocks of memory, which cannot become one again: after
-    minutes of batches of all sizes ``malloc`` takes a quarter of the time. What lies transposed stays with PyTorch.
+    For a contiguous tensor, PyTorch calls oneDNN, which compiles a program for every shape and caches the last 1,024.
+    Programs compiled in the middle of a training step fragment the memory: after minutes of batches of different sizes,
+    ``malloc`` takes a quarter of the time. For a transposed tensor, PyTorch uses its own kernel.
 
     Args:
         x: [R, C].

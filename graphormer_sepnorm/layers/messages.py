@@ -1,4 +1,4 @@
-"""Messages that atoms send along their bonds, and the scaling of what they receive by their degrees."""
+"""Messages along bonds, and scaling by degree."""
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,7 @@ from torch.nn.functional import embedding
 class BondMessages(nn.Module):
     """Sums relu(atom + bond) over the neighbours of each atom, then applies a linear map.
 
-    Messages reach the CLS one block later, so the last block has none where only the CLS is read.
+    Messages reach the CLS one block later, so the last block has none if only the CLS is read.
     Source: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020 (GINE), without the atom itself.
     """
 
@@ -18,14 +18,14 @@ class BondMessages(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, atoms: Tensor, edge_index: Tensor, bond: Tensor) -> Tensor:
-        """The messages [T, D] to atoms [T, D] along bonds, by ``edge_index`` [2, E] and bond types [E] from 1 on."""
+        """Messages [T, D] to the atoms [T, D] along ``edge_index`` [2, E] with bond types [E] starting at 1."""
         source, target = edge_index
         messages = torch.relu(atoms.index_select(0, source) + embedding(bond - 1, self.bond.weight))  # [E, D]
         return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
 
 
 class DegreeScaler(nn.Module):
-    """Multiplies rows [T, D] by scale + slope * log(1 + degree), each [D]; the identity at first.
+    """Multiplies rows [T, D] by scale + slope * log(1 + degree), each [D]; initialized to the identity.
 
     Source: Ma et al., ICML 2023 (GRIT), the section on injecting degree information.
     """

@@ -1,4 +1,4 @@
-"""Norms of the encoder blocks, in their published form [n, l, d] and on packed rows.
+"""Norms of the encoder blocks, for padded sequences [n, l, d] as published and for packed rows.
 
 Axis letters: n sequences, l tokens, d width; packed: N = B + T rows, the CLS rows of B molecules before T atom rows.
 """
@@ -16,9 +16,9 @@ BY_ROW = (nn.LayerNorm, nn.RMSNorm, nn.Identity)
 
 
 def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
-    """Applies ``norm`` to the last axis of x [..., d], to the positions where ``mask`` [...] is True alone.
+    """Applies ``norm`` to the last axis of x [..., d], only at the positions where ``mask`` [...] is True.
 
-    Positions outside the mask keep their values, so a norm with batch statistics never sees padding.
+    Other positions keep their values, so a norm with batch statistics never sees padding.
     """
     if mask is None:
         return norm(x.reshape(-1, x.shape[-1])).view(x.shape)
@@ -26,9 +26,9 @@ def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def forbid_single_row(norm: nn.Module, rows: int) -> None:
-    """Raises ValueError if ``norm`` would take batch statistics of one row in training.
+    """Raises ValueError if ``norm`` would compute batch statistics of a single row in training.
 
-    Over several processes a row need not be alone: training sees to it that it is not.
+    A synchronized BatchNorm may have a single row per process; training ensures that there are more in total.
     """
     alone = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not isinstance(norm, SyncedBatchNorm)
     if rows < 2 and norm.training and alone:
@@ -39,17 +39,17 @@ def forbid_single_row(norm: nn.Module, rows: int) -> None:
 
 
 class SepNorm(nn.Module):
-    """Separate normalization: the CLS token and the other tokens have norms of their own.
+    """Separate normalization: the CLS token and the other tokens each have their own normalization layer.
 
     Source: Chen et al., "On Separate Normalization in Self-supervised Transformers", NeurIPS 2023, section 3.
 
     Args:
         hidden_size: width d.
-        cls_norm: makes the norm of the CLS rows from the width; BatchNorm in the paper.
-        tok_norm: makes the norm of the other rows from the width; LayerNorm in the paper.
+        cls_norm: creates the norm of the CLS rows from the width; BatchNorm in the paper.
+        tok_norm: creates the norm of the other rows from the width; LayerNorm in the paper.
 
     Attributes:
-        cls_sees_atoms: whether the norm of a CLS row depends on the rows of the other tokens: never.
+        cls_sees_atoms: whether the normalized CLS depends on the other tokens; always False.
     """
 
     cls_sees_atoms = False
@@ -64,7 +64,7 @@ class SepNorm(nn.Module):
 
         Args:
             x: tokens [n, l, d].
-            mask: [n, l], True at real tokens; needed where the token norm keeps batch statistics and x is padded.
+            mask: [n, l], True at real tokens; required if the token norm uses batch statistics and x is padded.
 
         Raises:
             ValueError: one sequence in training with a BatchNorm on the CLS.
@@ -75,7 +75,7 @@ class SepNorm(nn.Module):
         return torch.cat([cls.unsqueeze(1), tok], dim=1)
 
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
-        """Normalizes packed rows x [n, d] whose first ``num_cls`` rows are the CLS tokens, perhaps all of them.
+        """Normalizes packed rows x [n, d] whose first ``num_cls`` rows (possibly all) are CLS tokens.
 
         Raises as ``forward``.
         """
@@ -87,16 +87,16 @@ class SepNorm(nn.Module):
 
     @property
     def of_atoms(self) -> nn.Module:
-        """The norm of the tokens that are no CLS."""
+        """The norm of the tokens other than the CLS."""
         return self.tok_norm_layer
 
     def see_cls_alone(self) -> None:
-        """Ends the training of the other tokens' norm: no gradient will reach it."""
+        """Freezes the token norm, which a block that reads only the CLS does not use."""
         self.tok_norm_layer.requires_grad_(False)
 
 
 class ShareNorm(nn.Module):
-    """One norm for all tokens, the CLS among them: what transformers do, and the baseline of SepNorm."""
+    """One norm for all tokens including the CLS, as in standard transformers; the baseline for SepNorm."""
 
     def __init__(self, hidden_size: int, norm: NormLayer = nn.LayerNorm):
         super().__init__()
@@ -107,21 +107,21 @@ class ShareNorm(nn.Module):
         return normalize_rows(self.norm_layer, x, mask)
 
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
-        """As that of ``SepNorm``; ``num_cls`` is not needed, there is one norm for all."""
+        """Normalizes packed rows x [n, d]; ``num_cls`` is ignored."""
         return self.norm_layer(x)
 
     @property
     def cls_sees_atoms(self) -> bool:
-        """Whether the norm of a CLS row depends on the rows of the other tokens; of norms not known it is said to."""
+        """Whether the normalized CLS depends on the other tokens; True for unknown norms."""
         return not isinstance(self.norm_layer, BY_ROW)
 
     @property
     def of_atoms(self) -> nn.Module:
-        """The norm of the tokens that are no CLS: that of all."""
+        """The norm of the tokens other than the CLS, which is the norm of all tokens."""
         return self.norm_layer
 
     def see_cls_alone(self) -> None:
-        """Nothing to end: the norm of the CLS is that of all tokens."""
+        """Does nothing: the CLS uses the norm of all tokens."""
 
 
 NORMS: dict[str, Callable[[int], SepNorm | ShareNorm]] = {

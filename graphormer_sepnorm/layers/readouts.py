@@ -1,6 +1,6 @@
-"""Readouts: from the final embeddings to the one vector per molecule that the head sees.
+"""Readouts: from the final embeddings to one vector per molecule, the input of the head.
 
-A new one is a function here and a line in ``READOUTS``. Axis letters: B molecules, T atoms, D width.
+To add one, write a function and add a line to ``READOUTS``. Axis letters: B molecules, T atoms, D width.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# From cls [B, D], atoms [T, D] and ptr [B + 1] of a batch to [B, parts * D].
+# Maps cls [B, D], atoms [T, D] and the ptr [B + 1] of a batch to [B, parts * D].
 Read = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 

@@ -1,4 +1,4 @@
-"""SepNorm for transformers that already exist: ``separate_norms`` replaces their norms on token sequences.
+"""SepNorm for existing transformers: ``separate_norms`` replaces the norms that act on token sequences.
 
 Axis letters: n sequences, l tokens, d width.
 """
@@ -44,23 +44,23 @@ SEQUENCE_NORMS: dict[str, tuple[str, ...]] = {
     f"{VIT_MAE}.ViTMAEModel": ("layernorm",),
     f"{VIT_MAE}.ViTMAEDecoder": ("decoder_norm",),
 }
-"""Class of a known layer -> its children that normalize [n, l, d]; names, so that no such library is imported."""
+"""Class of a known layer -> its children that normalize [n, l, d]; as names, to avoid importing these libraries."""
 TIMM_BLOCKS = {name for name in SEQUENCE_NORMS if name.startswith(TIMM_VIT)} - {VISION_TRANSFORMER}
 VIT_TOKENS = ("forward", "forward_features", "_pos_embed")
-"""Methods of timm's VisionTransformer that decide where the CLS is."""
+"""Methods of timm's VisionTransformer that determine the position of the CLS."""
 GPS_CONV = "torch_geometric.nn.conv.gps_conv.GPSConv"
 TORCH_NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.modules.batchnorm._NormBase)
 
 
 class SequenceSepNorm(nn.Module):
-    """Separate normalization of sequences whose special tokens have any fixed positions, each with a norm of its own.
+    """Separate normalization of sequences with special tokens at fixed positions, each with a norm of its own.
 
     Source: Chen et al., "On Separate Normalization in Self-supervised Transformers", NeurIPS 2023, section 3.
 
     Args:
         cls_norms: the norms of the special tokens, in the order of ``positions``.
         tok_norm: the norm of the other tokens.
-        positions: increasing positions of the special tokens, all from the front or all negative.
+        positions: increasing positions of the special tokens, all non-negative or all negative.
         batch_first: whether sequences are [n, l, d] or [l, n, d].
     """
 
@@ -104,11 +104,11 @@ class SequenceSepNorm(nn.Module):
 
 @dataclass(frozen=True)
 class NormReport:
-    """What ``separate_norms`` did to a model.
+    """The norms that ``separate_norms`` replaced and skipped.
 
     Attributes:
-        replaced: qualified names of the norms that are separate now.
-        skipped: qualified name of each norm that was left alone -> why.
+        replaced: qualified names of the replaced norms.
+        skipped: qualified name of each norm that was left unchanged -> reason.
     """
 
     replaced: tuple[str, ...]
@@ -121,7 +121,7 @@ class NormReport:
 
 @dataclass(frozen=True)
 class FoundNorm:
-    """A norm of a model: where it is, and why it must be left alone, if its place says so already."""
+    """A norm of a model: its location, and why it must not be replaced, if its location already rules that out."""
 
     name: str
     owner: nn.Module
@@ -142,49 +142,50 @@ def separate_norms(
     batch_first: bool = True,
     inplace: bool = True,
 ) -> Model:
-    """Gives the CLS token a norm of its own wherever ``model`` normalizes token sequences.
+    """Gives the CLS token its own normalization layer wherever ``model`` normalizes token sequences.
 
-    Known are the norms of ``nn.TransformerEncoder`` and its layers (batch or sequence first), of timm's
+    Supported are the norms of ``nn.TransformerEncoder`` and its layers (batch or sequence first), of timm's
     ``VisionTransformer`` and its blocks, of Hugging Face's ``BertModel``, ``RobertaModel``, ``ViTModel`` and
-    ``ViTMAEModel``, alone or inside a larger model, and ``ShareNorm``, in Graphormer. Every other norm is left alone.
-    What was replaced, and what was left alone and why, is in ``model.separated_norms``, a ``NormReport``.
+    ``ViTMAEModel``, also inside a larger model, and ``ShareNorm`` in Graphormer. All other norms are left unchanged.
+    ``model.separated_norms``, a ``NormReport``, lists the norms that were replaced and skipped, and why.
 
-    A new norm starts from the parameters and buffers of the one it replaces, as far as their names and shapes agree,
-    and from its ``eps`` if both are of one kind: with ``nn.LayerNorm`` on the CLS a converted model computes what it
-    did before. (Positions under ``src_key_padding_mask`` are the exception: ``nn.TransformerEncoder`` has an inference
-    path that fills them with zeros, and separate norms turn that path off.)
+    A new norm starts from the parameters and buffers of the one it replaces, if their names and shapes agree, and from
+    its ``eps`` if both are of the same kind. With ``nn.LayerNorm`` on the CLS, a converted model therefore computes the
+    same as before. (Positions under ``src_key_padding_mask`` are the exception: ``nn.TransformerEncoder`` has an
+    inference path that fills them with zeros, and separate norms turn that path off.)
 
-    Convert before wrapping in DistributedDataParallel and before making the optimizer: the CLS norms are new
-    parameters. BatchNorm on the tokens would count padding, as these models tell their norms nothing of it. BatchNorm
-    on a CLS that no attention has reached yet (the norm of embeddings, the first one of a pre-norm model) sees one row
-    n times and can but return its bias; ``only`` and ``where`` leave such a norm out.
+    Convert the model before you wrap it in DistributedDataParallel and before you create the optimizer, because the CLS
+    norms are new parameters. BatchNorm on the tokens would include padding, because these models do not pass a mask to
+    their norms. BatchNorm on a CLS that no attention has reached yet (the norm of embeddings, the first norm of a
+    pre-norm model) sees the same row n times and can only return its bias; exclude such a norm with ``only`` or
+    ``where``.
 
     Source: Chen et al., "On Separate Normalization in Self-supervised Transformers", NeurIPS 2023.
 
     Args:
         model: any module.
-        cls_norm: makes the norm of a special token from the width; BatchNorm1d in the paper.
-        tok_norm: "keep" keeps the norm that was there, with what it learned, for the other tokens; or makes a new one
+        cls_norm: creates the norm of a special token from the width; BatchNorm1d in the paper.
+        tok_norm: "keep" uses the existing norm, with its parameters, for the other tokens; otherwise creates a new norm
             from the width.
-        only: regular expression; norms whose qualified name it does not match anywhere are left alone.
-        where: ``where(name, norm)`` is False for norms to leave alone.
-        also: regular expression; qualified names of norms that are not known, which you say act on [n, l, d].
-        cls_positions: positions of the special tokens, increasing and all of one sign, each of which gets a norm of
-            its own. Default: the CLS alone, at position 0; a timm model with further special tokens is then left
-            alone, as it does not say which of them to separate.
-        batch_first: whether the norms in ``also`` see [n, l, d] or [l, n, d]; known layers tell theirs.
-        inplace: change ``model``, or a copy of it.
+        only: regular expression; norms whose qualified name does not match anywhere are left unchanged.
+        where: ``where(name, norm)`` is False for norms to leave unchanged.
+        also: regular expression; qualified names of further norms that, according to the caller, act on [n, l, d].
+        cls_positions: positions of the special tokens, increasing and all of the same sign; each gets its own norm.
+            Default: only the CLS, at position 0. A timm model with further special tokens is then left unchanged,
+            because it does not specify which of them to separate.
+        batch_first: whether the norms in ``also`` see [n, l, d] or [l, n, d]; known layers define their own.
+        inplace: whether to change ``model`` or a copy of it.
 
     Returns:
         The changed model.
 
     Raises:
-        InputError: no norm was replaced, ``tok_norm`` or ``cls_positions`` is none of the above, or the model is
-            wrapped in DistributedDataParallel.
+        InputError: no norm was replaced, ``tok_norm`` or ``cls_positions`` is invalid, or the model is wrapped in
+            DistributedDataParallel.
     """
     positions = check_positions(cls_positions)
     if isinstance(tok_norm, str) and tok_norm != "keep":
-        raise InputError(f'tok_norm is "keep" or makes a norm from the width, got {tok_norm!r}')
+        raise InputError(f'tok_norm must be "keep" or a function that creates a norm from the width, got {tok_norm!r}')
     if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
         raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")
     model = model if inplace else copy.deepcopy(model)
@@ -221,7 +222,7 @@ def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...
 
 
 def find_norms(model: nn.Module, told: bool) -> list[FoundNorm]:
-    """All norms of ``model`` in order; those of a layer used in several places once."""
+    """All norms of ``model`` in order; norms of a layer that is used in several places are listed once."""
     norms: dict[tuple[int, str], FoundNorm] = {}
     for found in walk(model, "", (), "", told):
         norms.setdefault((id(found.owner), found.attribute), found)
@@ -247,16 +248,16 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def class_names(module: nn.Module) -> dict[str, type]:
-    """Qualified name -> class, of the class of ``module`` and its bases."""
+    """Qualified name -> class, for the class of ``module`` and its bases."""
     return {f"{base.__module__}.{base.__qualname__}": base for base in type(module).__mro__}
 
 
 def doubt_within(within: tuple[nn.Module, ...], told: bool) -> str:
-    """Why all norms inside the last of nested modules must be left alone; empty if they need not.
+    """Why no norm inside the last of nested modules may be replaced; empty if they may be.
 
     Args:
-        within: modules from the whole model inwards.
-        told: whether the caller says where the special tokens are.
+        within: nested modules, from the whole model inwards.
+        told: whether the caller passed the positions of the special tokens.
     """
     names = class_names(within[-1])
     if GPS_CONV in names:
@@ -269,7 +270,7 @@ def doubt_within(within: tuple[nn.Module, ...], told: bool) -> str:
 
 
 def doubt_in_vision_transformer(module: nn.Module, told: bool) -> str:
-    """Why the norms of timm's VisionTransformer or of a class derived from it must be left alone."""
+    """Why no norm of timm's VisionTransformer, or of a class derived from it, may be replaced; empty if they may be."""
     base = class_names(module)[VISION_TRANSFORMER]
     if not module.has_class_token:
         return "this VisionTransformer has no CLS token"
@@ -287,14 +288,14 @@ def puts_one_cls_in_front(module: nn.Module) -> bool:
 
 
 def reason_not_chosen(found: FoundNorm, only: str, where: Callable[[str, nn.Module], bool] | None) -> str:
-    """Why the caller does not want the norm replaced; empty if they do."""
+    """Why the caller's arguments exclude the norm; empty if they do not."""
     if not re.search(only, found.name):
         return f"only is {only!r}"
     return "" if where is None or where(found.name, found.norm) else "where is False"
 
 
 def reason_to_leave(found: FoundNorm, also: str | None, positions: tuple[int, ...]) -> str:
-    """Why the norm must not be replaced; empty if it may."""
+    """Why the norm must not be replaced; empty if it may be."""
     if isinstance(found.norm, SepNorm | SequenceSepNorm):
         return "already separate"
     if found.doubt:
@@ -302,13 +303,13 @@ def reason_to_leave(found: FoundNorm, also: str | None, positions: tuple[int, ..
     if isinstance(found.norm, ShareNorm):
         return "" if positions == (0,) else "Graphormer has its CLS at position 0 and no other special token"
     if len(getattr(found.norm, "normalized_shape", ())) != 1:
-        return f"{type(found.norm).__name__} does not normalize the last axis alone"
+        return f"{type(found.norm).__name__} does not normalize only the last axis"
     vouched = also is not None and re.search(also, found.name) is not None
     return "" if vouched else reason_unknown(found)
 
 
 def reason_unknown(found: FoundNorm) -> str:
-    """Why it is not known that the norm acts on token sequences; empty if it is."""
+    """Why the norm is not known to act on token sequences; empty if it is."""
     owner = type(found.owner).__name__
     for name, base in class_names(found.owner).items():
         if found.attribute in SEQUENCE_NORMS.get(name, ()):
@@ -321,7 +322,7 @@ def reason_unknown(found: FoundNorm) -> str:
 
 
 def owner_batch_first(owner: nn.Module) -> bool | None:
-    """Whether a layer of ``torch.nn`` is batch first; None if it does not say."""
+    """Whether a layer of ``torch.nn`` is batch first; None if it has no such attribute."""
     layer = owner.layers[0] if isinstance(owner, nn.TransformerEncoder) else owner
     return layer.self_attn.batch_first if isinstance(layer, nn.TransformerEncoderLayer) else None
 
@@ -334,7 +335,7 @@ def separated(
     batch_first: bool,
     like: Tensor,
 ) -> nn.Module:
-    """The separate norm that takes the place of ``norm``, with the device and type of ``like``."""
+    """The separate norm that replaces ``norm``, with the device and type of ``like``."""
     shared = norm.norm_layer if isinstance(norm, ShareNorm) else norm
     cls_norms = [start_from(shared, cls_norm, like) for _ in positions]
     tok = shared if tok_norm == "keep" else start_from(shared, tok_norm, like)
@@ -344,7 +345,7 @@ def separated(
 
 
 def start_from(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:
-    """A new norm of the width of ``norm`` with its parameters and buffers, where names and shapes agree."""
+    """A new norm of the same width as ``norm``, with its parameters and buffers where names and shapes agree."""
     new = make(width(norm)).to(device=like.device, dtype=like.dtype)
     own = new.state_dict()
     agreeing = {n: v for n, v in norm.state_dict().items() if n in own and own[n].shape == v.shape}
@@ -365,7 +366,7 @@ def width(norm: nn.Module) -> int:
 
 
 def forbid_fast_paths(model: nn.Module) -> None:
-    """Turns off the inference paths of ``torch.nn`` that read the weights of norms and never call them."""
+    """Turns off inference paths of ``torch.nn`` that read the weights of norms without calling them."""
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoderLayer) and has_separate_norm(module):
             module.activation_relu_or_gelu = 0

@@ -1,1 +1,1 @@
-"""Predictions for libraries of millions of molecules, in parts and by many processes."""
+"""Predictions for libraries of millions of molecules, in partitions and with many processes."""

@@ -1,4 +1,4 @@
-"""Partitions on Dask: workers here or on a cluster, the models once in each, Dask's own scheduling and retries."""
+"""Computes partitions with Dask: workers here or on a cluster, each with one copy of the models."""
 
 import contextlib
 import logging
@@ -21,23 +21,23 @@ from graphormer_sepnorm.version import __version__
 
 RETRIES = 2
 SECONDS_TO_CONNECT = 20
-GROUP = "partition"  # Dask lets tasks wait for a free worker only where they are many of one group
+GROUP = "partition"  # Dask queues tasks for free workers only if many belong to the same group
 LOCAL = {
-    # No worker holds a partition that it has not begun, so that one that kills workers is found out alone.
+    # Workers get one partition at a time, so that a partition that kills workers is identified.
     "distributed.scheduler.worker-saturation": 1.0,
-    # As Dask sets it, the memory of every large tensor would be given back and asked for anew: half as fast.
+    # With Dask's default, the memory of every large tensor would be returned and requested again: half as fast.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
 
 
 class Models(WorkerPlugin):
-    """The models of a job in a worker: Dask sends them to each once, also to those that come later.
+    """The models of a job in a worker; Dask sends them once to each worker, including those that join later.
 
     Args:
         predictor: on the CPU.
-        options: what is asked of every partition.
-        device: as ``choose``, of each worker.
-        name: by which the worker knows it.
+        options: the options of every partition.
+        device: as ``choose``, for each worker.
+        name: name of the plugin in the worker.
     """
 
     def __init__(self, predictor: PredictingModel, options: Options, device: str, name: str):
@@ -48,7 +48,7 @@ class Models(WorkerPlugin):
         self.version = __version__
 
     def setup(self, worker: Worker) -> None:
-        """Moves the models to the worker's device; raises InputError where the worker cannot compute as it should."""
+        """Moves the models to the worker's device; raises InputError if the worker has another version or setup."""
         if self.version != __version__:
             raise InputError(f"the worker {worker.address} has version {__version__}: install {self.version} there")
         if worker.state.nthreads != 1:
@@ -67,7 +67,7 @@ def write_in_worker(name: str, assignment: Assignment) -> Report:
 
 @contextlib.contextmanager
 def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
-    """A client of a scheduler, or of that many processes on this machine, which end with it.
+    """A client of a scheduler, or of this many processes on this machine, which end with it.
 
     Raises:
         InputError: no scheduler answers at the address.
@@ -80,18 +80,18 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
             client = Client(scheduler, timeout=SECONDS_TO_CONNECT)
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {scheduler}: {error}") from None
-        with silence_logging_cmgr(logging.CRITICAL), client:  # a scheduler that is lost is named here
+        with silence_logging_cmgr(logging.CRITICAL), client:  # a lost scheduler is reported here
             yield client
 
 
 @contextlib.contextmanager
 def local_cluster(workers: int) -> Iterator[LocalCluster]:
-    """Processes on this machine with a thread each; one that does not end in time ends with this process."""
+    """Single-threaded processes on this machine; one that does not end in time is ended with this process."""
     cluster = LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
         dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,  # lost workers and failed partitions are named here
+        silence_logs=logging.CRITICAL,  # lost workers and failed partitions are reported here
     )
     try:
         yield cluster
@@ -101,7 +101,7 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
 
 
 def describe(client: Client) -> str:
-    """How many workers there are, how much memory each may take, and where to watch them."""
+    """Number of workers, memory limit of each, and address of the dashboard."""
     limits = [worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
     bound = f", each killed and replaced beyond {min(limits) / 2**30:.1f} GiB" if limits and min(limits) else ""
     return f"{len(limits)} workers{bound}; dashboard: {client.dashboard_link}"
@@ -110,12 +110,12 @@ def describe(client: Client) -> str:
 def compute_parts(
     client: Client, models: Models, assignments: list[Assignment]
 ) -> Iterator[tuple[Assignment, Report | BaseException]]:
-    """Writes parts on the workers, and gives each assignment with its report or what it failed of, as they end.
+    """Writes parts on the workers; yields each assignment with its report or its error as they finish.
 
-    Workers that are lost are named on standard error.
+    Lost workers are reported on standard error.
 
     Raises:
-        InputError: a worker cannot compute, or the scheduler is gone.
+        InputError: a worker cannot compute, or the scheduler is lost.
     """
     names = {(GROUP, assignment.part): assignment.source for assignment in assignments}
 
@@ -146,7 +146,7 @@ def compute_parts(
 
 @contextlib.contextmanager
 def naming_lost_scheduler(client: Client) -> Iterator[None]:
-    """Within it, what Dask raises when it cannot reach the scheduler is an InputError."""
+    """Context manager: errors of Dask about an unreachable scheduler become InputError."""
     try:
         yield
     except (CancelledError, OSError):

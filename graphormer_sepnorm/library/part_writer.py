@@ -1,6 +1,6 @@
-"""One partition of a library in, one Parquet part out: what a worker does, in bounded memory.
+"""Work of a Dask worker: reads one partition of a library and writes one Parquet part, in bounded memory.
 
-A part grows by groups of ``GROUP`` rows under a temporary name, and its footer says what it was made of.
+A part is written in groups of ``GROUP`` rows under a temporary name. Its footer records its inputs.
 
 Axis letters: M SMILES of a batch.
 """
@@ -37,13 +37,13 @@ Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True, config=STRICT)
 class Selection:
-    """Which rows of a library are kept.
+    """The rows of a library to keep.
 
     Attributes:
         by: the column that rows are compared by: a target, or that of an acquisition.
-        keep_top: number of rows to keep, the best ones; None for all.
-        threshold: the least that a row must reach; None for nothing.
-        lowest: the lower, the better; ``threshold`` is the most that a row may reach.
+        keep_top: number of best rows to keep; None: all.
+        threshold: minimum value of a row; None: no minimum.
+        lowest: whether lower values are better; then ``threshold`` is a maximum.
     """
 
     by: str
@@ -58,13 +58,13 @@ class Selection:
 
 @dataclass(frozen=True, config=STRICT)
 class Options:
-    """What is asked of every partition.
+    """The options of every partition.
 
     Attributes:
         selection: the rows to keep.
-        columns: those of the input to keep; None for all.
+        columns: columns of the input to keep; None: all.
         smiles_column, delimiter: as ``open_table``.
-        strict: a row that cannot be read makes its partition one that cannot.
+        strict: whether an unreadable row makes its whole partition fail.
         precision: of matrix products, as ``device.choose``.
         interval, domain, alerts, properties, acquisition: as ``PredictionColumns``.
     """
@@ -88,12 +88,12 @@ class Options:
 
 @dataclass(frozen=True, config=STRICT)
 class Assignment:
-    """A partition and what is to become of it.
+    """A partition and the part to write.
 
     Attributes:
         source, part: files to read and to write.
         job: digest of models, version and options.
-        content: digest of ``source``; "" where it cannot be read.
+        content: digest of ``source``; "" if it cannot be read.
     """
 
     source: str
@@ -104,17 +104,17 @@ class Assignment:
 
 @dataclass(frozen=True, config=STRICT)
 class Report:
-    """What the footer of a part says.
+    """The content of the footer of a part.
 
     Attributes:
         job, content: as in its ``Assignment``.
-        rows: of the partition.
-        unreadable: those of them that could not be read.
-        kept: rows of the part.
-        compared: the column of the predictions that rows are compared by.
-        seconds: how long it took.
-        cpu_seconds: of the processor, by the whole process meanwhile.
-        memory_mib: the most that the process had in memory at the end of any batch.
+        rows: number of rows of the partition.
+        unreadable: number of rows that could not be read.
+        kept: number of rows of the part.
+        compared: column of the predictions that rows are compared by.
+        seconds: elapsed time.
+        cpu_seconds: processor time of the whole process.
+        memory_mib: maximum memory of the process at the end of a batch.
     """
 
     job: str
@@ -129,7 +129,7 @@ class Report:
 
 
 def read_report(part: Path) -> Report | None:
-    """What a part says of itself; None where there is none, or none that is whole."""
+    """The report in the footer of a part; None if the part is missing or incomplete."""
     try:
         footer = (pq.read_metadata(part).metadata or {}).get(FOOTER, b"")
         return TypeAdapter(Report).validate_json(footer)
@@ -144,8 +144,8 @@ def write_part(predictor: PredictingModel, compute: Compute, options: Options, a
         predictor: the models, on the device of ``compute``.
 
     Raises:
-        InputError: the partition cannot be read, or a row of it if ``options.strict``; nothing is left then.
-        OSError: the part cannot be written; nothing is left then.
+        InputError: the partition cannot be read, or, if ``options.strict``, one of its rows; no file is left behind.
+        OSError: the part cannot be written; no file is left behind.
     """
     tally = Tally()
     columns = options.of_predictions(predictor)
@@ -169,7 +169,7 @@ def write_part(predictor: PredictingModel, compute: Compute, options: Options, a
 
 
 class Tally:
-    """What has happened to a partition so far."""
+    """Counts for a partition so far."""
 
     def __init__(self) -> None:
         self.started = time.monotonic()
@@ -201,7 +201,7 @@ class Tally:
 def score(
     reader: MoleculeModel[Predictions], compute: Compute, batches: Iterable[Batch], strict: bool, tally: Tally
 ) -> Iterator[tuple[Batch, Predictions, list[str], int]]:
-    """Batches with their predictions, why rows could not be read, and the number of their first row, from 0."""
+    """Batches with their predictions, the errors of unreadable rows, and the number of their first row, from 0."""
     for batch in batches:
         predictions = read_and_compute(reader, compute, batch.smiles)
         errors = [known or found for known, found in zip(batch.errors, predictions.errors, strict=True)]
@@ -215,8 +215,8 @@ def score(
 class PartColumns:
     """The columns of a part: those kept of the input, those of the predictions, and the last one.
 
-    That is ``error`` where all rows are kept, as in ``predict_table``; of a selection it is ``row``, the number of the
-    row in its partition, from 0.
+    The last one is ``error`` if all rows are kept, as in ``predict_table``; for a selection it is ``row``, the number
+    of the row in its partition, from 0.
     """
 
     def __init__(self, columns: PredictionColumns, kept: pa.Schema, selection: Selection):
@@ -239,7 +239,7 @@ class PartColumns:
         return pa.Table.from_arrays([*batch.columns.columns, *added, last], schema=self.schema)
 
     def selected(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """The rows to keep in groups, the best ones first if only so many are kept."""
+        """The rows to keep, in groups; if their number is limited, the best ones first."""
         if self.selection.threshold is not None:
             tables = (reaching(table, self.compared, self.selection) for table in tables)
         if self.selection.keep_top is None:
@@ -255,7 +255,7 @@ def reaching(table: pa.Table, column: str, selection: Selection) -> pa.Table:
 
 
 def in_groups(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The rows of tables, joined into tables of ``rows`` or somewhat more, the last one of fewer."""
+    """The rows of the tables, joined into tables of at least ``rows`` rows; the last one may be smaller."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
@@ -267,11 +267,11 @@ def in_groups(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def best_rows(tables: Iterable[pa.Table], column: str, count: int, lowest: bool, schema: pa.Schema) -> pa.Table:
-    """The best rows, best first and of equal ones the first; those without a value are none.
+    """The best rows, best first, ties in input order; rows without a value are left out.
 
     Args:
         tables: any number; at most ``2 * max(count, GROUP)`` of their rows are in memory at once.
-        column: what is compared.
+        column: the column to compare.
         schema: of the tables.
     """
     best = schema.empty_table()

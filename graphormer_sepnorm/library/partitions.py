@@ -1,4 +1,4 @@
-"""Reading the partitions of a library: Parquet, or any table that ``open_table`` reads, ``CHUNK`` rows at a time."""
+"""Reads the partitions of a library: Parquet, or any table that ``open_table`` reads, ``CHUNK`` rows at a time."""
 
 import contextlib
 from collections import Counter
@@ -31,7 +31,7 @@ class Batch:
     Attributes:
         columns: those to keep, one row per SMILES.
         smiles: the molecules.
-        errors: why a row cannot be used; "" if nothing is known against it.
+        errors: why a row cannot be used, or "".
     """
 
     columns: pa.Table
@@ -41,7 +41,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Partition:
-    """An open partition: the schema of the columns to keep, and its rows, read as they are asked for."""
+    """An open partition: the schema of the columns to keep, and its rows, read lazily."""
 
     schema: pa.Schema
     batches: Iterator[Batch]
@@ -54,13 +54,13 @@ def open_partition(
     """Opens a partition.
 
     Args:
-        path: ``.parquet``, whose columns keep their types, or a file as ``open_table``, whose columns are text.
-        columns: names of those to keep; None for all.
+        path: ``.parquet``, whose columns keep their types, or a file as for ``open_table``, whose columns are text.
+        columns: names of the columns to keep; None: all.
         smiles_column, delimiter: as ``open_table``.
 
     Raises:
-        InputError: as ``open_table``, a Parquet file that is damaged or whose SMILES are not text, or columns that are
-            not there or not one each; also while rows are read.
+        InputError: as ``open_table``; a Parquet file is damaged or its SMILES are not text; or a column is missing or
+            not unique. Also raised while rows are read.
     """
     if kind_of(path) == PARQUET:
         with open_parquet(path) as file:
@@ -109,7 +109,7 @@ def text_partition(table: Table, path: str, columns: tuple[str, ...] | None) -> 
 
 
 def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:
-    """The columns to keep, by default all; raises InputError unless there is one of each name."""
+    """The columns to keep, by default all; raises InputError unless each name exists exactly once."""
     kept = list(names if wanted is None else dict.fromkeys(wanted))
     counts = Counter(names)
     for name in kept:

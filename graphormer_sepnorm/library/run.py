@@ -1,8 +1,8 @@
-"""Predictions for libraries of many files: a Parquet part for each partition, in a folder that says what it holds.
+"""Predictions for libraries of many files: a Parquet part for each partition, in a folder with a manifest.
 
     OUT/manifest.json        what the parts are made of: version, models, options, partitions
-    OUT/parts/NAME.parquet   one for each partition
-    OUT/top.parquet          the best rows of all, if only so many are kept
+    OUT/parts/NAME.parquet   one for each partition OUT/top.parquet          the best rows of all, if only so many are
+    kept
     OUT/_SUCCESS             there once everything is: a summary, as JSON
 
 A part has its name only when it is whole, so whatever is killed, the same call does what is missing.
@@ -50,13 +50,13 @@ DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @dataclass(frozen=True, config=STRICT)
 class Manifest:
-    """What the parts in a folder are made of.
+    """The inputs of the parts in a folder.
 
     Attributes:
         version: of the package.
-        models: digest of configs and weights, and of the forest and the trust beside them.
-        options: what was asked of every partition.
-        partitions: digest of each one's file, by name; "" where it cannot be read.
+        models: digest of configs and weights, and of the forest and the trust next to them.
+        options: the options of every partition.
+        partitions: digest of each partition's file, by name; "" if it cannot be read.
     """
 
     version: str
@@ -65,7 +65,7 @@ class Manifest:
     partitions: dict[str, str]
 
     def job(self) -> str:
-        """Digest of what every part depends on beside its partition."""
+        """Digest of everything that a part depends on apart from its partition."""
         return hashlib.sha256(as_json(replace(self, partitions={}))).hexdigest()
 
 
@@ -76,10 +76,10 @@ def as_json(manifest: Manifest) -> bytes:
 def choose_rows(
     predictor: PredictingModel, by: str | None, keep_top: int | None, threshold: float | None, lowest: bool
 ) -> Selection:
-    """The selection by a target of the models, where there is only one by that.
+    """The selection by a target of the models, which may be omitted if there is only one.
 
     Raises:
-        InputError: the models have no such target, or several and none is named.
+        InputError: the models have no such target, or have several and none is given.
     """
     known = ", ".join(predictor.targets)
     if by is None:
@@ -106,17 +106,18 @@ def predict_library(
         predictor: the models, on the CPU.
         source: a folder of partitions or a pattern of their names.
         out: the folder to write.
-        scheduler: address of a Dask scheduler, whose workers see both folders; None for processes on this machine.
-        workers: number of those; by default one per core.
-        device: where each worker computes, as ``device.choose``.
+        scheduler: address of a Dask scheduler whose workers have access to both folders; None: processes on this
+            machine.
+        workers: number of these processes; by default one per core.
+        device: device of each worker, as ``device.choose``.
 
     Returns:
         ``rows, unreadable, kept, partitions, output``, ``cpu_seconds`` of all workers together, ``memory_mib``, the
-        most that a worker needed, and ``top`` if the best rows are in one file.
+        maximum over workers, and ``top`` if the best rows are in one file.
 
     Raises:
-        InputError: there are no partitions, ``out`` is of another job, a worker cannot compute, the disk is full, the
-            scheduler is gone, or partitions that cannot be read, which are named; what is done is kept.
+        InputError: there are no partitions, ``out`` belongs to another job, a worker cannot compute, the disk is full,
+            the scheduler is lost, or partitions cannot be read, which the message lists; finished parts are kept.
     """
     files = find_partitions(source)
     check_folder(out)
@@ -141,9 +142,9 @@ def predict_library(
 
 
 def find_partitions(source: str) -> dict[str, Path]:
-    """The files that a folder or a pattern names, by their paths below what they have in common; in order.
+    """The files in a folder or matching a pattern, sorted, by their paths relative to the common parent.
 
-    Of a folder they are those whose suffix says that they are tables; hidden ones and those in folders in it are not.
+    In a folder, files whose suffix is that of a table count; hidden files and subfolders are ignored.
 
     Raises:
         InputError: there are none.
@@ -160,7 +161,7 @@ def find_partitions(source: str) -> dict[str, Path]:
 
 
 def check_folder(out: Path) -> None:
-    """Raises InputError unless ``out`` is a folder of an earlier call, an empty one, or none yet."""
+    """Raises InputError unless ``out`` is a folder of an earlier call, empty, or does not exist."""
     if is_table_name(out):
         raise InputError(f"predictions of a library need a folder, and {out} sounds like a file: choose another -o")
     if out.exists() and not out.is_dir():
@@ -186,7 +187,7 @@ def adopt(manifest: Manifest, path: Path) -> None:
     """Writes the manifest.
 
     Raises:
-        InputError: the one that is there is damaged or of another job, or the folder cannot be written.
+        InputError: the existing one is damaged or of another job, or the folder cannot be written.
     """
     if path.exists():
         try:
@@ -205,7 +206,7 @@ def adopt(manifest: Manifest, path: Path) -> None:
 
 
 def assign(files: dict[str, Path], folder: Path, manifest: Manifest) -> dict[str, Assignment]:
-    """What is to become of each partition, by name; raises InputError if two would become the same part."""
+    """The assignment of each partition, by name; raises InputError if two have the same part."""
     job = manifest.job()
     parts = {name: os.path.abspath(folder / part_name(name)) for name in files}
     if len(set(parts.values())) < len(parts):
@@ -218,10 +219,10 @@ def part_name(name: str) -> str:
 
 
 def finished(assignments: dict[str, Assignment]) -> dict[str, Report]:
-    """The reports of the parts that are there and whole.
+    """The reports of the complete parts.
 
     Raises:
-        InputError: a part was made by another job, or of a partition that has changed since.
+        InputError: a part was written by another job, or from a partition that has changed since.
     """
     reports = {name: read_report(Path(assignment.part)) for name, assignment in assignments.items()}
     done = {name: report for name, report in reports.items() if report is not None}
@@ -238,7 +239,7 @@ def finished(assignments: dict[str, Assignment]) -> dict[str, Report]:
 def compute(
     missing: dict[str, Assignment], models: Models, scheduler: str | None, workers: int | None
 ) -> dict[str, Report]:
-    """Has the missing parts written, and names partitions that fail as they do.
+    """Writes the missing parts, and reports failed partitions immediately.
 
     Raises:
         InputError: as ``predict_library``.
@@ -270,7 +271,7 @@ def compute(
 
 
 def refuse_full_disk(error: BaseException, assignment: Assignment) -> None:
-    """Raises InputError if a part could not be written for want of room, which the others would not find either."""
+    """Raises InputError if a part could not be written because the disk is full, as the others would fail too."""
     if isinstance(error, OSError) and error.errno in DISK_FULL:
         raise InputError(f"cannot write {assignment.part}: {error.strerror}; make room: {AGAIN}")
 
@@ -303,7 +304,7 @@ def write_top(
     """Writes the best rows of all parts, best first, with the name of their partition.
 
     Raises:
-        InputError: the parts have other columns each, or the file cannot be written.
+        InputError: the parts have different columns, or the file cannot be written.
     """
     try:
         schema = pa.unify_schemas(
@@ -324,7 +325,7 @@ def write_top(
 
 
 def rows_of_part(name: str, assignment: Assignment, schema: pa.Schema) -> pa.Table:
-    """The rows of a part in the columns of all of them."""
+    """The rows of a part, with the columns of all parts."""
     with pq.ParquetFile(assignment.part) as file:
         rows = file.read()
     rows = rows.append_column(schema.names[-1], pa.array([name] * len(rows), pa.string()))

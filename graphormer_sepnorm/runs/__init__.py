@@ -1,4 +1,4 @@
-"""Runs: what files a run folder holds, how a checkpoint is written and read safely, and what a run looks like.
+"""Runs: the files of a run folder, checkpoints, shipped weights, plots and reports.
 
-A new file of a run gets its name in ``folder``, new shipped weights go into ``resources``, where ``zoo`` finds them.
+The name of a new file is defined in ``folder``. Shipped weights are in ``resources``, where ``zoo`` finds them.
 """

@@ -1,4 +1,4 @@
-"""Arrays with JSON facts in one safetensors file, with a checksum: never pickle."""
+"""Arrays and JSON facts in one safetensors file with a checksum; never pickle."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from graphormer_sepnorm.system.files import write_atomically
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
-    """Writes arrays and JSON facts, atomically; equal content makes equal bytes.
+    """Writes arrays and JSON facts atomically; equal content gives equal bytes.
 
     Raises:
         InputError: the file cannot be written.
@@ -28,15 +28,15 @@ def as_tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
 
 
 def array_digest(arrays: dict[str, np.ndarray], facts: dict) -> str:
-    """A digest of arrays with JSON facts."""
+    """A digest of arrays and JSON facts."""
     return checksum(as_tensors(arrays), {"facts": json.dumps(facts, sort_keys=True)})
 
 
 def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """Reads what ``save_arrays`` wrote.
+    """Reads a file written by ``save_arrays``.
 
     Raises:
-        InputError: no such file, too large, damaged, or not such a file.
+        InputError: the file does not exist, is too large, damaged or of another kind.
     """
     tensors, metadata = read_safetensors(path)
     recorded = metadata.pop(CHECKSUM, None)
@@ -46,8 +46,8 @@ def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
 
 
 def checked_array(arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: int, path: Path) -> np.ndarray:
-    """The array of that name; raises InputError unless it is there and has that type and number of axes."""
+    """The array with this name; raises InputError if it is missing or has another type or number of axes."""
     array = arrays.get(name)
     if array is None or array.dtype != dtype or array.ndim != ndim:
-        raise InputError(f"{path} is not what it should be: it has no {np.dtype(dtype)} array {name} of {ndim} axes")
+        raise InputError(f"{path} is damaged: it has no {np.dtype(dtype)} array {name} of {ndim} axes")
     return array

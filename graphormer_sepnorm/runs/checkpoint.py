@@ -1,7 +1,7 @@
 """Checkpoints: safetensors with the run's config as JSON in the header, never pickle.
 
-A run folder holds ``model.safetensors`` (the best weights), ``state.safetensors`` (everything that training goes on
-from) and ``config.json`` (the config again, for people).
+A run folder holds ``model.safetensors`` (the best weights), ``state.safetensors`` (the state to resume training from)
+and ``config.json`` (a readable copy of the config).
 """
 
 import hashlib
@@ -33,7 +33,7 @@ Kind = TypeVar("Kind", bound=Network)
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: dict) -> None:
-    """Writes tensors, the config and JSON facts in one file, atomically; raises InputError if it cannot be written."""
+    """Writes tensors, the config and JSON facts to one file, atomically; raises InputError if it cannot be written."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     texts = {"config": config_to_json(config), "facts": json.dumps(facts)}
     content = save(contiguous, {**texts, CHECKSUM: checksum(contiguous, texts)})
@@ -41,7 +41,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], config: Config, facts: 
 
 
 def with_sorted_metadata(content: bytes) -> bytes:
-    """The content of a safetensors file with the keys of its metadata in order, so that equal files are equal bytes."""
+    """The content of a safetensors file with sorted metadata, so that equal checkpoints are equal bytes."""
     end = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:end])
     header[METADATA] = dict(sorted(header[METADATA].items()))
@@ -51,7 +51,7 @@ def with_sorted_metadata(content: bytes) -> bytes:
 
 
 def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
-    """SHA-256 of contiguous tensors with their names, types and shapes, and of texts with theirs."""
+    """SHA-256 of contiguous tensors with their names, types and shapes, and of texts with their names."""
     digest = hashlib.sha256(json.dumps(texts, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name]
@@ -61,23 +61,23 @@ def checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and the metadata of a file; raises InputError: no such file, too large, or not of this kind."""
+    """The tensors and metadata of a file; raises InputError if it is missing, too large or not a safetensors file."""
     check_sizes(path)
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise InputError(f"{path} is not a readable safetensors file: {error}") from None
     return tensors, metadata
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
-    """Reads what ``save_tensors`` wrote.
+    """Reads a file written by ``save_tensors``.
 
     Raises:
-        InputError: no such file, too large, damaged, of a newer format, not a checkpoint, or a config that asks for a
-            larger model than the file holds or for features, metrics or vocabularies that there are not.
+        InputError: the file does not exist, is too large, damaged, of a newer format or not a checkpoint; or its config
+            describes a larger model than the file holds, or unknown features, metrics or vocabularies.
     """
     tensors, metadata = read_safetensors(path)
     if not {"config", "facts"} <= metadata.keys():
@@ -105,7 +105,7 @@ def read_facts(text: str, path: Path) -> dict:
 
 
 def check_sizes(path: Path) -> None:
-    """Raises InputError unless ``path`` is a file whose header and whole stay below the limits."""
+    """Raises InputError unless ``path`` is a file whose header and total size are below the limits."""
     if not path.exists():
         raise InputError(f"{path} does not exist")
     if not path.is_file():
@@ -122,14 +122,14 @@ def check_sizes(path: Path) -> None:
 
 
 def check_usable(config: Config, path: Path) -> None:
-    """Raises InputError if predictions for this config could not be scaled, or as ``check_names``."""
+    """Raises InputError if predictions for this config could not be scaled back, or as ``check_names``."""
     check_names(config, str(path))
     if not make_task(config.task).is_fitted:
         raise InputError(f"{path}: its config has no scale for its targets")
 
 
 def check_names(config: Config, path: str) -> None:
-    """Raises InputError for an unknown featurizer or metric, or if molecules fall outside the tables of the model."""
+    """Raises InputError for an unknown featurizer or metric, or if the vocabularies are not the featurizer's."""
     if config.featurizer not in FEATURIZERS:
         raise InputError(f"{path}: unknown featurizer {config.featurizer!r}, there are {', '.join(FEATURIZERS)}")
     if config.task.metric not in METRICS:
@@ -143,7 +143,7 @@ def check_names(config: Config, path: str) -> None:
 
 
 def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> None:
-    """Raises InputError if a config asks for more parameters than there are numbers, before any is allocated."""
+    """Raises InputError if a config describes more parameters than the file holds, before any is allocated."""
     wanted = sum(parameter.numel() for parameter in skeleton(config).parameters())
     present = sum(tensor.numel() for tensor in tensors.values())
     if wanted > present:
@@ -151,7 +151,7 @@ def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> 
 
 
 class NoInitialization(TorchFunctionMode):
-    """Parameters are left as they are allocated: on the meta device, drawing them would import a compiler."""
+    """Leaves parameters uninitialized; on the meta device, initializing them would import a compiler."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, Tensor.normal_, Tensor.uniform_):
@@ -160,27 +160,27 @@ class NoInitialization(TorchFunctionMode):
 
 
 def skeleton(config: Config) -> Network:
-    """The model of a config with names and shapes alone: no memory for its parameters."""
+    """The model of a config without memory for its parameters, only names and shapes."""
     with torch.device("meta"), NoInitialization():
         return Network(config.model)
 
 
 def save_model(path: Path, model: Network, config: Config, facts: dict) -> None:
-    """Writes a model's weights with the config that rebuilds it and facts such as the epoch and the metric."""
+    """Writes a model's weights with its config and facts such as the epoch and the metric."""
     save_tensors(path, model.state_dict(), config, facts)
 
 
 def load_model(path: Path) -> tuple[Network, Config, dict]:
-    """Rebuilds a model in evaluation mode from a run folder or a weights file.
+    """Loads a model in evaluation mode from a run folder or a weights file.
 
     Raises:
-        InputError: the file is missing, damaged, of a newer format, or its tensors do not fit its config.
+        InputError: the file is missing, damaged or of a newer format, or its tensors do not fit its config.
     """
     return load_as(Network, path)
 
 
 def load_as(kind: type[Kind], path: Path) -> tuple[Kind, Config, dict]:
-    """The same, as a kind of network that is built from a model's config alone."""
+    """The same, as a class of network that takes only a model config."""
     path = weights_file(path)
     tensors, config, facts = load_tensors(path)
     model = kind(config.model)

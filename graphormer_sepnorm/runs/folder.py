@@ -1,4 +1,4 @@
-"""The run folder: every file name of a run, and what is read of one without its tensors."""
+"""The run folder: the names of all its files, and access to those that hold no tensors."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ PARTS = "parts.json"
 
 @pydantic_dataclass(frozen=True, config=STRICT)
 class Parts:
-    """The run folders that a folder holds: models that predict together, or folds, each in a folder of its own."""
+    """The run folders inside a folder: models of an ensemble, or folds, each in its own folder."""
 
     kind: Literal["model", "fold"]
     count: Annotated[int, Field(ge=1)]
@@ -51,39 +51,39 @@ READ_PARTS = TypeAdapter(Parts)
 
 
 class RunFolder:
-    """The files of one run, or of an ensemble, whose folder holds the run folders ``model-0``, ``model-1``, ...
+    """The files of a run, or of an ensemble, whose folder holds the run folders ``model-0``, ``model-1``, ...
 
     Attributes:
-        path: the folder, there or not.
+        path: the folder, which may not exist yet.
     """
 
     def __init__(self, path: Path):
         self.path = path
         self.weights = path / WEIGHTS  # the best checkpoint
-        self.state = path / STATE  # everything that training goes on from
-        self.config = path / CONFIG  # the config, for people
+        self.state = path / STATE  # the state to resume training from
+        self.config = path / CONFIG  # a readable copy of the config
         self.metrics = path / METRICS_FILE  # a line of JSON per epoch
-        self.curves = path / CURVES  # the picture of the metrics
+        self.curves = path / CURVES  # plot of the metrics
         self.test = path / TEST  # the test scores
         self.predictions = path / PREDICTIONS  # the test predictions, a line per molecule
-        self.forest = path / FOREST  # the forest that takes part in predictions
-        self.stack = path / STACK  # how the members of a table model are put together; only its folder has it
-        self.trust = path / TRUST  # intervals or calibration, and what the training molecules were like
-        self.calibration_picture = path / CALIBRATION  # how far intervals or probabilities hold on the test split
+        self.forest = path / FOREST  # the forest that contributes to predictions
+        self.stack = path / STACK  # how the members of a table model are combined; only its folder has it
+        self.trust = path / TRUST  # intervals or calibration, and the applicability domain
+        self.calibration_picture = path / CALIBRATION  # coverage of intervals or calibration on the test split
         self.distance_picture = path / DISTANCE  # test errors against the distance to the training molecules
-        self.report = path / REPORT  # all about a run on a table, as one page
-        self.record = path / PARTS  # which run folders are in the folder, written before the first is trained
+        self.report = path / REPORT  # report of a run on a table, as one page
+        self.record = path / PARTS  # the run folders inside the folder, written before the first is trained
 
     @classmethod
     def around(cls, path: Path) -> "RunFolder":
-        """The run folder at ``path``, or the one that the weights file ``path`` lies in."""
+        """The run folder at ``path``, or the one that contains the weights file ``path``."""
         return cls(path if path.is_dir() else path.parent)
 
     def __str__(self) -> str:
         return str(self.path)
 
     def predictions_picture(self, kind: str) -> Path:
-        """The picture of the test predictions of a kind of task."""
+        """The plot of the test predictions for a kind of task."""
         return self.path / PICTURES[kind]
 
     @property
@@ -99,7 +99,7 @@ class RunFolder:
         return RunFolder(self.path / f"{FOLD}{number}")
 
     def parts(self) -> Parts | None:
-        """The run folders in this one by its record, or of a folder without one by their names; None: there are none.
+        """The run folders in this one, from its record or else from their names; None if there are none.
 
         Raises:
             InputError: the record is damaged.
@@ -108,15 +108,15 @@ class RunFolder:
             try:
                 return READ_PARTS.validate_json(self.record.read_bytes())
             except ValidationError:
-                raise InputError(f"{self.record} is damaged: without it nobody knows the models of {self}") from None
+                raise InputError(f"{self.record} is damaged: the models of {self} cannot be found without it") from None
         if found := list(self.path.glob(f"{MEMBER}*")):
             return Parts("model", len(found))
         folds = list(self.path.glob(f"{FOLD}*"))
         return Parts("fold", len(folds)) if folds else None
 
     def members(self) -> list["RunFolder"]:
-        """The run folders of the models of an ensemble in order, none of a single run."""
-        if not self.record.exists():  # made by hand, or by a version that kept no record
+        """The run folders of the models of an ensemble, in order; empty for a single run."""
+        if not self.record.exists():  # created by hand, or by a version without records
             found = sorted(self.path.glob(f"{MEMBER}*"), key=lambda member: (len(member.name), member.name))
             return [RunFolder(path) for path in found]
         parts = self.parts()
@@ -135,7 +135,7 @@ class RunFolder:
             raise InputError(f"{self} holds {held}, or choose another --out")
 
     def dataset(self, config: Config) -> str:
-        """What ``load_split`` calls a run's dataset: its name, or the path of the table that lies in the run folder."""
+        """The name of a run's dataset for ``load_split``: its name, or the path of the table in the run folder."""
         return str(self.path / TABLE) if config.dataset == TABLE else config.dataset
 
     def check_new(self) -> None:
@@ -144,9 +144,9 @@ class RunFolder:
             raise InputError(f"{self} already holds a run: continue it with --resume, or choose another --out")
 
     def check_free(self, resume: bool) -> None:
-        """Raises InputError if a model may not be trained here.
+        """Raises InputError if no model may be trained here.
 
-        The folder holds a run that is not resumed, several run folders, or another program's file.
+        The reasons are a run that is not resumed, several run folders, or a file of another program.
         """
         if (held := self.parts()) is not None:
             raise InputError(f"{self} holds {held}, or choose another --out")
@@ -156,29 +156,29 @@ class RunFolder:
             try:
                 read_config(self.config)
             except InputError as error:
-                raise InputError(f"{self.config} is not that of a run, choose another --out ({error})") from None
+                raise InputError(f"{self.config} is not the config of a run, choose another --out ({error})") from None
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
-        """Within it, no other process trains in the folder; raises InputError as ``files.locked``."""
+        """Context manager: no other process trains in the folder; raises InputError as ``files.locked``."""
         busy = f"another process is training in {self}: wait for it, or choose another --out"
         return locked(self.path / LOCK, busy)
 
     def begin(self, config: Config) -> None:
-        """Writes the config and removes what killed writers left; no other process may be writing here."""
+        """Writes the config and removes temporary files of killed writers; no other process may be writing here."""
         write_atomically(self.config, config_to_json(config).encode())
         remove_leftovers(self.path)
 
     def append_metrics(self, lines: list[dict[str, float]]) -> None:
-        """Adds lines to the metrics, in place of lines of the first one's epoch or later ones from an interrupted run.
+        """Appends lines to the metrics, replacing lines of the same or later epochs from an interrupted run.
 
         Raises:
-            InputError: the metrics that are there cannot be read, or the folder cannot be written.
+            InputError: the existing metrics cannot be read, or the folder cannot be written.
         """
         before = self.metrics.read_text().splitlines() if self.metrics.exists() else []
         try:
             kept = [text for text in before if json.loads(text)["epoch"] < lines[0]["epoch"]]
         except (ValueError, KeyError, TypeError, RecursionError):
-            message = f"{self.metrics} is damaged: remove it, and the run goes on without its earlier epochs"
+            message = f"{self.metrics} is damaged: remove it to continue the run without its earlier epochs"
             raise InputError(message) from None
         content = "".join(f"{text}\n" for text in [*kept, *map(json.dumps, lines)])
         write_atomically(self.metrics, content.encode())
@@ -188,15 +188,15 @@ class RunFolder:
         return [json.loads(line) for line in self.metrics.read_text().splitlines()]
 
     def write_test(self, result: dict) -> None:
-        """Keeps the test scores."""
+        """Writes the test scores."""
         write_atomically(self.test, (json.dumps(result) + "\n").encode())
 
     def write_predictions(self, lines: list[list]) -> None:
-        """Keeps the test predictions: a header and a line per molecule."""
+        """Writes the test predictions: a header and a line per molecule."""
         write_atomically(self.predictions, csv_bytes(lines))
 
     def saved_score(self) -> float | None:
-        """The test score; None where there is none, InputError for one that cannot be read."""
+        """The test score, None if there is none; raises InputError if it cannot be read."""
         if not self.test.is_file():
             return None
         try:
@@ -215,7 +215,7 @@ def weights_file(path: Path) -> Path:
         if run.fold(0).path.is_dir():
             hint = f"; it holds folds, name one of them, such as {run.fold(0)}"
         if run.stack.exists() and not hint:
-            raise InputError(f"{path} is a table model without networks: predict and evaluate take it, this needs one")
+            raise InputError(f"{path} has no networks, which this needs; predict and evaluate work without")
         raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}{hint}")
     return run.weights
 

@@ -1,4 +1,4 @@
-"""What a model is: its architecture, what it was trained on, how well it does, what molecules it knows."""
+"""Facts about a model: architecture, training data, performance and supported molecules."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ VOCABULARIES = AS_WRITTEN | {
 
 
 def describe_model(path: Path) -> dict:
-    """Facts about a model for people and programs, all of them JSON.
+    """Facts about a model, JSON-serializable.
 
     Args:
         path: run folder or weights file.
@@ -72,7 +72,7 @@ def training_words(config: Config) -> str:
 
 
 def as_text(facts: dict) -> str:
-    """The facts that are known, one a line."""
+    """The known facts, one per line."""
     lines = []
     for name, value in facts.items():
         if value is not None:

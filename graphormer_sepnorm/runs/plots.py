@@ -1,4 +1,4 @@
-"""Pictures of runs."""
+"""Plots of runs."""
 
 import io
 from collections.abc import Callable
@@ -20,7 +20,7 @@ BINS = 8
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty picture, in inches."""
+    """An empty figure; sizes in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # its import takes a second
     from matplotlib.figure import Figure
 
@@ -30,7 +30,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def plot_curves(lines: list[dict[str, float]], picture: Path, metric: str) -> None:
-    """Draws training loss and validation metric over the epochs.
+    """Plots training loss and validation metric over the epochs.
 
     Args:
         lines: the metrics of each epoch of a run.
@@ -60,10 +60,10 @@ def as_png(figure: "Figure") -> bytes:
 
 
 def plot_predictions(task: TaskConfig, y: np.ndarray, prediction: np.ndarray, picture: Path) -> None:
-    """Draws predictions against labels, a panel per target: of a regression the pairs, else the ROC curve.
+    """Plots predictions against labels, one panel per target: a scatter plot for a regression, otherwise the ROC curve.
 
     Args:
-        task: names the kind and the targets, of which the first ``MAX_PANELS`` are drawn.
+        task: its kind and its targets, of which the first ``MAX_PANELS`` are plotted.
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
         picture: PNG to write.
@@ -78,10 +78,10 @@ def panels_of_targets(
     prediction: np.ndarray,
     draw: Callable[["Axes", np.ndarray, np.ndarray], None],
 ) -> "Figure":
-    """A panel for each of the first ``MAX_PANELS`` targets, drawn from its labels that are there and the predictions.
+    """One panel for each of the first ``MAX_PANELS`` targets, drawn from its labelled molecules.
 
     Args:
-        targets: their names.
+        targets: names of the targets.
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
         draw: draws a panel.
@@ -133,12 +133,12 @@ def draw_precision_recall(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -
 
 
 def plot_coverage(targets: tuple[str, ...], confidences: np.ndarray, covered: np.ndarray, picture: Path) -> None:
-    """Draws which share of the labels lies in its interval.
+    """Plots the fraction of labels inside their interval.
 
     Args:
-        targets: names, of which the first ``MAX_PANELS`` are drawn.
+        targets: names, of which the first ``MAX_PANELS`` are plotted.
         confidences: [C].
-        covered: [C, tasks], the share at each confidence; NaN where there is none.
+        covered: [C, tasks] fraction at each confidence, or NaN.
         picture: PNG to write.
     """
     figure = new_figure(5, 5)
@@ -150,17 +150,17 @@ def plot_coverage(targets: tuple[str, ...], confidences: np.ndarray, covered: np
         for text in axis.legend(axis.lines[1:], targets, frameon=False).get_texts():
             text.set_parse_math(False)
     axis.set_xlabel("confidence asked for")
-    axis.set_ylabel("share of the test labels in their interval")
+    axis.set_ylabel("fraction of test labels in their interval")
     save_png(figure, picture)
 
 
 def plot_reliability(
     targets: tuple[str, ...], y: np.ndarray, before: np.ndarray, after: np.ndarray, picture: Path
 ) -> None:
-    """Draws how often a class occurs where it has some probability, before and after calibration.
+    """Reliability diagram: fraction of class 1 against predicted probability, before and after calibration.
 
     Args:
-        targets: names, of which the first ``MAX_PANELS`` are drawn.
+        targets: names, of which the first ``MAX_PANELS`` are plotted.
         y: [M, tasks] labels, NaN where missing.
         before, after: [M, tasks] probabilities.
         picture: PNG to write.
@@ -177,12 +177,12 @@ def plot_reliability(
 def draw_reliability(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
     axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
     axis.plot(*binned(prediction, y), color="tab:blue", marker="o", markersize=4)
-    axis.set_xlabel("probability, mean of a bin")
-    axis.set_ylabel("share of class 1")
+    axis.set_xlabel("mean predicted probability in bin")
+    axis.set_ylabel("fraction of class 1")
 
 
 def binned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The means of ``x`` [M] and ``y`` [M] in up to ``BINS`` bins of equally many, by rising ``x``."""
+    """The means of ``x`` [M] and ``y`` [M] in up to ``BINS`` bins of equal size, sorted by ``x``."""
     parts = np.array_split(np.argsort(x, kind="stable"), min(BINS, len(x)))
     return np.array([x[part].mean() for part in parts]), np.array([y[part].mean() for part in parts])
 
@@ -190,18 +190,21 @@ def binned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def plot_errors_by_distance(
     error: np.ndarray, similarity: np.ndarray, distance: np.ndarray, of: str, picture: Path
 ) -> None:
-    """Draws errors against similarity and distance to the training molecules, and their mean along both.
+    """Plots errors against similarity and distance to the training molecules, with running means.
 
     Args:
-        error, similarity, distance: [M]; what is not finite is left out.
-        of: what the error is, for the axis.
+        error, similarity, distance: [M]; values that are not finite are left out.
+        of: name of the error, for the axis.
         picture: PNG to write.
     """
     figure = new_figure(9, 4)
     for axis, x, label in zip(
         figure.subplots(1, 2, sharey=True),
         (similarity, distance),
-        ("largest Tanimoto similarity to a training molecule", "smallest distance of the CLS to a training molecule's"),
+        (
+            "largest Tanimoto similarity to a training molecule",
+            "smallest distance of the CLS embedding to a training molecule",
+        ),
         strict=True,
     ):
         known = np.isfinite(x) & np.isfinite(error)

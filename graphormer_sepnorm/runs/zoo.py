@@ -10,7 +10,7 @@ RESOURCES = "graphormer_sepnorm.resources"
 
 
 def resolve_model(name: str | os.PathLike) -> Path:
-    """The run folder or weights file that a path or the name of shipped weights means.
+    """The run folder or weights file for a path or the name of shipped weights.
 
     Raises:
         InputError: there is no such path and no such name.

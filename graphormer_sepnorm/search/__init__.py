@@ -1,1 +1,1 @@
-"""Searches for a recipe that suits a table, by Optuna."""
+"""Hyperparameter search for a user's table, with Optuna."""

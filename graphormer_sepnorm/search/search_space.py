@@ -1,4 +1,4 @@
-"""What a search varies: fields of a config, and where each of them may lie."""
+"""The search space: fields of a config and their ranges."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ Value = bool | int | float | str
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from ``low`` to ``high``, both included, whole ones where ``low`` is.
+    """Numbers from ``low`` to ``high``, inclusive; integers if ``low`` is one.
 
     Attributes:
-        log: whether they are drawn by their logarithm.
+        log: whether to sample the logarithm.
     """
 
     low: int | float
@@ -29,10 +29,10 @@ class Range:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Where each field of a config may lie: in a range, or among values to choose from.
+    """Range or choices of each field of a config.
 
     The names are those of ``TrainConfig`` and ``ModelConfig``. The width is a multiple of the heads, and the width of
-    the FFN keeps its proportion to it.
+    the FFN stays proportional to it.
     """
 
     lr: Range = Range(2e-4, 5e-3, log=True)
@@ -49,27 +49,27 @@ class SearchSpace:
     embedding_std: Range = Range(0.02, 0.3, log=True)
 
 
-# The part of a config that has each field.
+# The part of the config that contains each field.
 PARTS = {
     field.name: "train" if field.name in TrainConfig.__dataclass_fields__ else "model" for field in fields(SearchSpace)
 }
-# A model that starts from weights has their shape.
+# Fixed by the shape of the weights for a model that starts from weights.
 OF_WEIGHTS = {"layers", "width", "norm", "messages", "embedding_std"}
 
 
 def fixed_by(settings: Sequence[str]) -> frozenset[str]:
-    """The names of the fields of ``SearchSpace`` that settings, as of ``with_settings``, give a value."""
+    """The names of the fields of ``SearchSpace`` that ``settings``, as for ``with_settings``, set."""
     paths = {setting.partition("=")[0] for setting in settings}
     names = {f"{part}.{name}": name for name, part in PARTS.items()}
     return frozenset(name for path, name in names.items() if {path, path.partition(".")[0]} & paths)
 
 
 def searched(space: SearchSpace, config: Config, fixed: frozenset[str]) -> dict[str, Range | tuple[Value, ...]]:
-    """The fields that a search varies, by their names, each widened to have the value of the config in it.
+    """The fields to search, by name, each with its range extended to include the value of the config.
 
     Args:
         space: the whole space.
-        config: what the search starts from.
+        config: starting point of the search.
         fixed: names of fields that keep the value of ``config``.
     """
     kept = fixed if config.train.start_from is None else fixed | OF_WEIGHTS
@@ -81,7 +81,7 @@ def searched(space: SearchSpace, config: Config, fixed: frozenset[str]) -> dict[
 
 
 def widened(place: Range | tuple[Value, ...], value: Value) -> Range | tuple[Value, ...]:
-    """A place with ``value`` in it."""
+    """A range or choices extended to include ``value``."""
     if isinstance(place, tuple):
         return place if value in place else (*place, value)
     assert not isinstance(value, str)
@@ -89,12 +89,12 @@ def widened(place: Range | tuple[Value, ...], value: Value) -> Range | tuple[Val
 
 
 def values_of(config: Config) -> dict[str, Value]:
-    """The values that a config has in the fields of ``SearchSpace``."""
+    """The values of a config for the fields of ``SearchSpace``."""
     return {name: getattr(getattr(config, part), name) for name, part in PARTS.items()}
 
 
 def with_values(config: Config, values: Mapping[str, Value]) -> Config:
-    """The config with other values of fields of ``SearchSpace``; an FFN keeps its proportion to the width."""
+    """The config with other values for fields of ``SearchSpace``; the FFN stays proportional to the width."""
     changed: dict[str, Value] = {f"{PARTS[name]}.{name}": value for name, value in values.items()}
     if "width" in values:
         ffn_width = round(config.model.ffn_width * int(values["width"]) / config.model.width)
@@ -103,7 +103,7 @@ def with_values(config: Config, values: Mapping[str, Value]) -> Config:
 
 
 def suggested(trial: "Trial", places: Mapping[str, Range | tuple[Value, ...]], heads: int) -> dict[str, Value]:
-    """What a trial of Optuna draws, by the names of the fields; widths are multiples of ``heads``."""
+    """The values that an Optuna trial samples, by field name; widths are multiples of ``heads``."""
     return {name: drawn(trial, name, place, heads if name == "width" else 1) for name, place in places.items()}
 
 

@@ -1,4 +1,4 @@
-"""The study behind a search for a recipe: its folder, Optuna's storage in it, and what is written and drawn of it."""
+"""The study of a search: its folder, Optuna's storage, and the files written from it."""
 
 import contextlib
 import json
@@ -24,12 +24,12 @@ from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.prepared_table import csv_bytes
 from graphormer_sepnorm.tasks import METRICS
 
-STARTUP_TRIALS = 5  # that are never pruned, for there is no median before
-PROBLEM = "problem"  # Optuna's attribute of a trial that says what went wrong
+STARTUP_TRIALS = 5  # never pruned, because there is no median yet
+PROBLEM = "problem"  # user attribute of a trial that describes what went wrong
 
 
 class StudyFolder:
-    """The files of a search in a folder that may be there or not."""
+    """The files of a search, in a folder that may not exist yet."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -46,14 +46,14 @@ class StudyFolder:
         return str(self.path)
 
     def check_free(self, resume: bool) -> None:
-        """Raises InputError if a search may not write here: it holds a run, or a search that is not resumed."""
+        """Raises InputError if the folder cannot be used: it holds a run, or a search that is not resumed."""
         if RunFolder(self.path).holds_run:
             raise InputError(f"{self} holds a run: choose another --out")
         if self.definition.exists() and not resume:
             raise InputError(f"{self} already holds a search: continue it with --resume, or choose another --out")
 
     def begin(self, definition: dict) -> None:
-        """Keeps the definition of the search; raises InputError if the folder holds a search with another one."""
+        """Saves the definition of the search; raises InputError if the folder holds a search with another one."""
         content = (json.dumps(definition, indent=2) + "\n").encode()
         if self.definition.exists() and self.definition.read_bytes() != content:
             raise InputError(f"{self} holds a search with other options: resume with the same, or choose another --out")
@@ -62,7 +62,7 @@ class StudyFolder:
 
 @contextlib.contextmanager
 def storage_problems(path: Path) -> Iterator[None]:
-    """Says what is wrong with a study's file in one sentence."""
+    """Context manager: errors of a study's file become one sentence."""
     try:
         yield
     except (StorageInternalError, SQLAlchemyError) as error:
@@ -73,13 +73,13 @@ def storage_problems(path: Path) -> Iterator[None]:
 
 
 def open_study(path: Path, config: Config) -> Study:
-    """The study in a SQLite file, a new one if there is none.
+    """The study in a SQLite file, created if it does not exist.
 
     Raises:
         InputError: the file was written by another version of Optuna.
     """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # what it warns of, failed trials, is said here
-    # By a path, which may have characters that a URL must not.
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # failed trials, which it would report, are reported here
+    # By path, which may contain characters that a URL must not.
     connect = partial(sqlite3.connect, path, timeout=60, check_same_thread=False)
     try:
         storage = optuna.storages.RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
@@ -95,7 +95,7 @@ def open_study(path: Path, config: Config) -> Study:
 
 
 def give_up_running(study: Study) -> None:
-    """Trials that nobody trains any more have failed; their values are drawn again."""
+    """Marks trials of an interrupted search as failed; their values will be tried again."""
     for trial in trials_in(study, TrialState.RUNNING):
         study.tell(trial.number, state=TrialState.FAIL)
 
@@ -105,7 +105,7 @@ def trials_in(study: Study, *states: TrialState) -> list[FrozenTrial]:
 
 
 def ended(study: Study) -> list[FrozenTrial]:
-    """The trials that count: those that were trained to the end or pruned."""
+    """The trials that were completed or pruned."""
     return trials_in(study, TrialState.COMPLETE, TrialState.PRUNED)
 
 
@@ -114,7 +114,7 @@ def complete(study: Study) -> list[FrozenTrial]:
 
 
 def write_best(study: Study, folder: StudyFolder, config: Config) -> None:
-    """Keeps the config of the best trial, once there is one."""
+    """Writes the config of the best trial, if there is one."""
     if complete(study):
         write_atomically(folder.best, config_to_json(with_values(config, study.best_params)).encode())
 
@@ -140,7 +140,7 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
 
 
 def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
-    """What the trials gave; raises InputError if none was complete."""
+    """Results of the trials; raises InputError if none was completed."""
     found = complete(study)
     if not found:
         problems = [trial.user_attrs[PROBLEM] for trial in ended(study) if PROBLEM in trial.user_attrs]
@@ -161,7 +161,7 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
 
 
 def draw(study: Study, folder: StudyFolder, config: Config) -> None:
-    """Draws the history of the search and how much each field matters, by Optuna."""
+    """Plots the history of the search and the importance of each field, with Optuna."""
     import matplotlib
     from matplotlib import pyplot
     from optuna.visualization import matplotlib as pictures

@@ -1,4 +1,4 @@
-"""One trial of a search, in a process of its own, so that the end of that process costs the search only this trial."""
+"""One trial of a search, in a separate process, so that a crash costs the search only this trial."""
 
 import contextlib
 import multiprocessing
@@ -23,14 +23,14 @@ from graphormer_sepnorm.training.trainer import Trainer
 
 
 class TrialKilled(Exception):
-    """The process of a trial was killed; the message says by which signal."""
+    """The process of a trial was killed; the message names the signal."""
 
 
 class TrialProcess:
     """A process that trains one config.
 
     Args:
-        arguments: of ``train_trial``.
+        arguments: arguments of ``train_trial``.
 
     Attributes:
         connection: readable when the trial has ended.
@@ -45,7 +45,7 @@ class TrialProcess:
         theirs.close()
 
     def outcome(self) -> Exception | None:
-        """How the trial ended: None if it was trained to its end, TrialPruned, InputError or TrialKilled.
+        """Outcome of the trial: None if it was completed, otherwise TrialPruned, InputError or TrialKilled.
 
         Raises:
             RuntimeError: another exception ended it, whose traceback it has printed.
@@ -66,7 +66,10 @@ class TrialProcess:
 
 
 def train_apart(connection: Connection, *arguments: Any) -> None:
-    """``train_trial`` in a process that Ctrl-C leaves alone: from a terminal it goes to all, and one answers."""
+    """Runs ``train_trial`` in a process that ignores Ctrl-C.
+
+    A terminal sends Ctrl-C to all processes; only the parent handles it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     outcome: Exception | None = None
     try:
@@ -78,12 +81,12 @@ def train_apart(connection: Connection, *arguments: Any) -> None:
 
 
 def train_trial(trial: Trial, folder: StudyFolder, config: Config, compute: Compute, threads: int) -> None:
-    """Trains one config, and reports the validation metric of every epoch to the study.
+    """Trains one config and reports the validation metric of every epoch to the study.
 
     Raises:
-        TrialPruned: the trial is worse than the earlier ones, diverged or ran out of memory; ``PROBLEM`` of the trial
-            says which, if it was not the first.
-        InputError: no trial can begin, or the study cannot be written.
+        TrialPruned: the trial is worse than earlier ones, diverged or ran out of memory; in the last two cases, the
+            attribute ``PROBLEM`` of the trial names the cause.
+        InputError: no trial can start, or the study cannot be written.
     """
     torch.set_num_threads(threads)
     with computing(compute), storage_problems(folder.study):
@@ -110,7 +113,7 @@ def is_orphan() -> bool:
 
 @contextlib.contextmanager
 def lost_by_problems(trial: Trial) -> Iterator[None]:
-    """Prunes a trial that diverges or runs out of memory, so that others avoid its values."""
+    """Context manager: prunes a trial that diverges or runs out of memory, so that later trials avoid its values."""
     try:
         yield
     except (InputError, MemoryError, RuntimeError) as error:
@@ -121,12 +124,12 @@ def lost_by_problems(trial: Trial) -> Iterator[None]:
 
 
 def is_lack_of_memory(error: Exception) -> bool:
-    """Also of the CPU, for which PyTorch has no exception of its own."""
+    """Whether an error means out of memory; for the CPU, PyTorch has no exception of its own."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def starting() -> SpawnContext | ForkServerContext:
-    """How processes are started: forked from a server that has imported PyTorch once, where there is such a thing."""
+    """How to start processes: forked from a server that has imported PyTorch once, if supported."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -136,11 +139,11 @@ def starting() -> SpawnContext | ForkServerContext:
 
 @contextlib.contextmanager
 def sigint_blocked() -> Iterator[None]:
-    """A server of processes that is started within it never sees SIGINT, also while it imports."""
+    """Context manager: a process server started within it never receives SIGINT, not even while it imports."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # it unblocks SIGINT where it starts, as it would with the first process
+    resource_tracker.ensure_running()  # unblocks SIGINT when it starts, otherwise with the first process
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,8 +1,7 @@
-"""A search for a recipe that suits a table of one's own, by Optuna.
+"""Hyperparameter search for a user's table, with Optuna.
 
-The study is a SQLite file, whose writes are complete or not there at all. Each trial is trained in a process of its
-own, sees the training and the validation split, and reports its validation metrics to the study. The test split is
-touched once, when the search is over.
+The study is a SQLite file with atomic writes. Each trial is trained in a separate process, uses only the training and
+validation splits, and reports its validation metrics to the study. The test split is used once, after the search.
 """
 
 import math
@@ -57,17 +56,17 @@ from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.optimizers import find_optimizer
 
 MAX_KILLED = 3
-NOT_OF_SEARCH = {"path", "folds"}  # where a table lies does not matter, and a search divides it once
+NOT_OF_SEARCH = {"path", "folds"}  # the path of a table does not matter, and a search splits it once
 
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How far a search goes.
+    """Limits of a search.
 
     Attributes:
-        trials: that end, by themselves or pruned.
-        processes: trials at the same time.
-        seconds: after which trials that run are given up; None: no limit.
+        trials: number of completed or pruned trials.
+        processes: number of parallel trials.
+        seconds: time after which running trials are stopped; None: no limit.
 
     Raises:
         InputError: a limit that is not a number.
@@ -93,26 +92,27 @@ def tune(
     compare: bool = True,
     content: WholeTable | None = None,
 ) -> dict:
-    """Searches for a better recipe than ``config`` on a table; its first trial is ``config`` itself.
+    """Searches for a better recipe than ``config`` for a table; the first trial is ``config`` itself.
 
     Args:
         options: how to read the table.
-        config: what the search starts from, with the task of ``table_task`` and the dataset ``TABLE``.
+        config: starting point of the search, with the task of ``table_task`` and the dataset ``TABLE``.
         out: folder of the search.
-        limits: how far it goes.
-        space: where the fields that it varies may lie.
+        limits: limits of the search.
+        space: the ranges of the fields.
         fixed: names of fields of ``space`` that keep the value of ``config``.
-        resume: go on with the search in ``out``; trials that were cut off are begun anew.
-        compare: at the end, train with the best recipe and with ``config``, and score both on the test split. A search
-            that was compared is over: to go on would be to choose by the test split.
-        content: of the table, if it was read before.
+        resume: continue the search in ``out``; interrupted trials start again.
+        compare: at the end, train with the best recipe and with ``config``, and score both on the test split. The
+            search then cannot be continued, because further trials would be selected by the test split.
+        content: content of the table, if it was already read.
 
     Returns:
         ``out, trials, complete, pruned, metric``, the ``validation`` metric and the ``parameters`` of the best trial,
-        and, when compared, ``test`` with the scores of ``best`` and ``recipe``, and ``better``, whether the first is.
+        and, if compared, ``test`` with the scores of ``best`` and ``recipe``, and ``better``, whether the first is
+        better.
 
     Raises:
-        InputError: bad input, then nothing is written; no trial was complete; or the study cannot be read or written.
+        InputError: bad input, then nothing is written; no trial was completed; or the study cannot be read or written.
     """
     if num_processes() > 1:
         raise InputError("a search has processes of its own: start it without torchrun, with --processes")
@@ -130,7 +130,7 @@ def tune(
         folder.begin(definition(config, options, places))
         write_labelled(out, labelled, config, options)
         for split in ("train", "val"):
-            load_split(str(out / TABLE), split, config.model.encodings)  # into the cache, once for all trials
+            load_split(str(out / TABLE), split, config.model.encodings)  # fills the cache once for all trials
         with storage_problems(folder.study):
             study = open_study(folder.study, config)
             check_not_compared(study, folder, limits)
@@ -143,7 +143,7 @@ def tune(
 
 
 def definition(config: Config, options: TableOptions, places: Mapping[str, Range | tuple[Value, ...]]) -> dict:
-    """What makes a search the same as another one, as JSON."""
+    """The definition of a search as JSON; a resumed search must have the same one."""
     return {
         "config": ADAPTER.dump_python(config, mode="json"),
         "table": {name: value for name, value in asdict(options).items() if name not in NOT_OF_SEARCH},
@@ -152,7 +152,7 @@ def definition(config: Config, options: TableOptions, places: Mapping[str, Range
 
 
 def check_not_compared(study: Study, folder: StudyFolder, limits: SearchLimits) -> None:
-    """Raises InputError if trials are wanted after the comparison on the test split has begun."""
+    """Raises InputError if trials are requested after the comparison on the test split."""
     if folder.best_run.path.exists() and len(ended(study)) < limits.trials:
         raise InputError(
             f"{folder} was compared on the test split after {len(ended(study))} trials: more trials would be "
@@ -161,16 +161,16 @@ def check_not_compared(study: Study, folder: StudyFolder, limits: SearchLimits) 
 
 
 class Search:
-    """The trials of a study, several at a time; it asks Optuna for values, and processes train with them.
+    """The trials of a study, several in parallel: Optuna suggests values, and processes train with them.
 
-    Optuna's own ``optimize`` starts threads for that, which outlive Ctrl-C and lose what the last of them raise.
+    Optuna's own ``optimize`` uses threads, which outlive Ctrl-C and lose exceptions.
 
     Args:
-        study: of Optuna.
-        folder: of the study, with its table.
-        config: what the search starts from.
-        places: where the fields lie that it varies.
-        limits: how far it goes.
+        study: Optuna's study.
+        folder: folder of the study and its table.
+        config: starting point of the search.
+        places: ranges of the searched fields.
+        limits: limits of the search.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Search:
         self.killed = 0
 
     def run(self) -> None:
-        """Trains until the limits are reached; raises InputError as ``finish``."""
+        """Runs trials until a limit is reached; raises InputError as ``finish``."""
         give_up_running(self.study)
         seconds = self.limits.seconds
         end = math.inf if seconds is None else time.monotonic() + seconds
@@ -205,7 +205,7 @@ class Search:
         give_up_running(self.study)
 
     def start_trials(self) -> bool:
-        """Begins as many trials as are wanted and can run; returns whether any is running."""
+        """Starts as many trials as are wanted and possible; returns whether any is running."""
         wanted = self.limits.trials - len(ended(self.study))
         while len(self.running) < min(wanted, self.limits.processes):
             trial, config = self.ask()
@@ -214,10 +214,10 @@ class Search:
         return bool(self.running)
 
     def ask(self) -> tuple[Trial, Config]:
-        """A new trial and its config: the recipe itself if it was not tried, otherwise what the ended ones suggest.
+        """A new trial and its config: the recipe itself if it was not tried yet, otherwise a suggestion.
 
-        Each draws from random numbers of its own, so that a search that goes on, one trial at a time, draws the same
-        values as one that was never stopped.
+        Each trial has its own random seed, so a resumed search that runs one trial at a time suggests the same values
+        as one that was never interrupted.
         """
         recipe = {name: value for name, value in values_of(self.config).items() if name in self.places}
         tried = [*ended(self.study), *trials_in(self.study, TrialState.RUNNING)]
@@ -230,10 +230,10 @@ class Search:
         return trial, with_values(self.config, suggested(trial, self.places, self.config.model.heads))
 
     def finish(self, trial: Trial, process: TrialProcess) -> None:
-        """Tells the study how a trial ended; one whose process was killed counts as pruned, so others avoid its values.
+        """Reports the outcome of a trial to the study; killed trials count as pruned, so later ones avoid their values.
 
         Raises:
-            InputError: no trial can begin, or several were killed one after the other.
+            InputError: no trial can start, or several were killed in a row.
         """
         outcome = process.outcome()
         process.kill()
@@ -264,7 +264,7 @@ class Search:
 
 
 def best_of(trial: FrozenTrial, config: Config) -> float | None:
-    """The best validation metric among the epochs of a trial, None without any."""
+    """The best validation metric among the epochs of a trial, or None."""
     choose = max if METRICS[config.task.metric].higher_is_better else min
     return choose(trial.intermediate_values.values(), default=None)
 
@@ -272,7 +272,7 @@ def best_of(trial: FrozenTrial, config: Config) -> float | None:
 def comparison(
     folder: StudyFolder, labelled: LabelledTable, options: TableOptions, config: Config, best: Config
 ) -> dict:
-    """Trains with the best recipe and with the one that the search started from, and scores both on the test split."""
+    """Trains with the best recipe and with the initial one, and scores both on the test split."""
     scores: dict[str, float] = {}
     runs = {"best": (folder.best_run, best), "recipe": (folder.recipe_run, config)}
     for name, (run, own) in runs.items():
@@ -285,11 +285,11 @@ def comparison(
 
 
 def verdict(result: dict, recipe: str) -> str:
-    """The comparison for people, in one sentence.
+    """The comparison in one sentence.
 
     Args:
-        result: of ``tune``, compared.
-        recipe: what the search started from.
+        result: result of ``tune`` with comparison.
+        recipe: starting point of the search.
     """
     best, own = (result["test"][name] for name in ("best", "recipe"))
     scores = f"test {result['metric']} {best:.4f} with best.json, {own:.4f} with {recipe}"

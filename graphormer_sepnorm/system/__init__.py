@@ -1,4 +1,4 @@
-"""System: what the operating system and several processes ask for: files, threads, workers, torchrun, signals.
+"""System: files, threads, worker processes, distributed training, devices and signals.
 
-Nothing here knows molecules or models; a new such thing is a file of its own.
+Nothing here depends on molecules or models.
 """

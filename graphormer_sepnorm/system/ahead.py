@@ -1,4 +1,4 @@
-"""What is needed next, made by a thread in the meantime."""
+"""Computes the next items in a background thread."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -12,9 +12,9 @@ DEPTH = 2
 
 
 def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """What ``function`` makes of each item, in order, made by one thread up to ``DEPTH`` results before it is needed.
+    """Applies ``function`` to each item, in order, in one thread that stays up to ``DEPTH`` results ahead.
 
-    An exception of ``function`` is raised where its result is needed.
+    An exception in ``function`` is raised when its result is requested.
     """
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(1) as thread:

@@ -1,4 +1,4 @@
-"""The cache below its limit of size: what was used longest ago is removed first."""
+"""Keeps the cache below its size limit: the least recently used entries are removed first."""
 
 import contextlib
 import os
@@ -14,17 +14,17 @@ from graphormer_sepnorm.system.files import cache_root
 
 LIMIT_VARIABLE = "GRAPHORMER_SEPNORM_CACHE_GB"
 DEFAULT_GB = 20.0
-NEVER_PRUNED = {"tables"}  # finished tables of the page, which nothing computes again
+NEVER_PRUNED = {"tables"}  # finished tables of the page, which nothing recomputes
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """Something in the cache that is kept or removed as a whole.
+    """An entry of the cache, kept or removed as a whole.
 
     Attributes:
-        path: a file, or a folder with all that is in it.
-        bytes: of its files.
-        used: when it was last used, in seconds since 1970.
+        path: a file, or a folder with its content.
+        bytes: size of its files.
+        used: time of last use, in seconds since 1970.
     """
 
     path: Path
@@ -33,7 +33,7 @@ class CacheEntry:
 
 
 def limit_bytes() -> float:
-    """The limit: that of the environment variable in GB, or ``DEFAULT_GB``; raises InputError if it is no number."""
+    """The size limit: the environment variable, in GB, or ``DEFAULT_GB``; raises InputError if it is not a number."""
     text = os.environ.get(LIMIT_VARIABLE) or str(DEFAULT_GB)
     try:
         limit = float(text)
@@ -50,19 +50,19 @@ def lock_of(path: Path) -> Path:
 
 
 def mark_used(path: Path) -> None:
-    """Notes that an entry is used now."""
+    """Records that an entry is used now."""
     with contextlib.suppress(OSError):
         os.utime(path)
 
 
 def entries() -> list[CacheEntry]:
-    """What may be removed, that first which was used longest ago."""
+    """The entries that may be removed, least recently used first."""
     found = [entry for path in removable() if (entry := measured(path))]
     return sorted(found, key=lambda entry: entry.used)
 
 
 def removable() -> Iterator[Path]:
-    """The folders of the cache; of the descriptors, which many tables share, each file."""
+    """The folders of the cache; for descriptors, which many tables share, each file."""
     root = cache_root()
     for path in root.iterdir() if root.is_dir() else ():
         if path.name == "descriptors":
@@ -72,7 +72,7 @@ def removable() -> Iterator[Path]:
 
 
 def measured(path: Path) -> CacheEntry | None:
-    """An entry with its size; None if it was removed meanwhile."""
+    """An entry with its size; None if it was removed in the meantime."""
     with contextlib.suppress(OSError):
         files = [path, *path.rglob("*")] if path.is_dir() else [path]
         return CacheEntry(path, sum(file.lstat().st_size for file in files), path.lstat().st_mtime)
@@ -80,7 +80,7 @@ def measured(path: Path) -> CacheEntry | None:
 
 
 def prune(kept: Path) -> None:
-    """Removes entries until the cache is below its limit, but neither ``kept`` nor one that a process has locked."""
+    """Removes entries until the cache is below its limit, except ``kept`` and entries that a process has locked."""
     found = entries()
     surplus = sum(entry.bytes for entry in found) - limit_bytes()
     for entry in found:
@@ -91,7 +91,7 @@ def prune(kept: Path) -> None:
 
 
 def removed(path: Path) -> bool:
-    """Whether an entry could be removed."""
+    """Removes an entry if possible; returns whether it did."""
     try:
         with FileLock(lock_of(path), blocking=False):
             if path.is_dir() and not path.is_symlink():

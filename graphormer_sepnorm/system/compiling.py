@@ -1,4 +1,4 @@
-"""Compiled functions, kept on disk where there is a place for them."""
+"""Compiled functions, cached on disk if possible."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,10 +9,10 @@ Compiled = TypeVar("Compiled")
 
 
 def cached(compiler: Callable[..., Callable[[Callable], Compiled]], function: Callable) -> Compiled:
-    """`compiler(cache=True)(function)`, or without a cache where none can be written.
+    """`compiler(cache=True)(function)`, or without a cache if none can be written.
 
-    Numba raises RuntimeError where the folder of the function's file, the home and ``NUMBA_CACHE_DIR`` are read-only,
-    as in many containers. Each process compiles anew then.
+    Numba raises RuntimeError if the folder of the function's file, the home and ``NUMBA_CACHE_DIR`` are all read-only,
+    as in many containers. Each process then compiles again.
     """
     try:
         return compiler(cache=True)(function)
@@ -21,7 +21,7 @@ def cached(compiler: Callable[..., Callable[[Callable], Compiled]], function: Ca
 
 
 def compiled(function: Function) -> Function:
-    """The function compiled by Numba, without holding the GIL; as it is, and slow, where Numba cannot be imported."""
+    """Compiles a function with Numba, without the GIL; returns it unchanged, and slow, if Numba cannot be imported."""
     try:
         from numba import njit
     except ImportError:

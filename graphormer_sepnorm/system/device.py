@@ -1,6 +1,6 @@
-"""Where a command computes and how precisely: one policy for all of them.
+"""Device and precision of a command.
 
-``choose`` reads what was asked for, and within ``computing`` everything that computes follows it.
+``choose`` reads the options, and everything that runs within ``computing`` uses the result.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.torchrun import local_rank, num_processes
 
 Precision = Literal["float32", "bfloat16"]
-# By the names of ``Compute`` and of ``TrainConfig``.
+# Keys: the names in ``Compute`` and ``TrainConfig``.
 NUMBERS = {
     "float32": torch.float32,
     "32-true": torch.float32,
@@ -28,21 +28,21 @@ NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 @dataclass(frozen=True)
 class Compute:
-    """Where to compute, and in which precision to multiply matrices where no gradients are needed.
+    """The device, and the precision of matrix products that need no gradients.
 
-    Weights, batches and results are float32 in both.
+    Weights, batches and results are float32 in both precisions.
     """
 
     device: torch.device
     precision: Precision = "float32"
 
     def arithmetic(self) -> contextlib.AbstractContextManager[None]:
-        """Within it, PyTorch multiplies matrices in the precision."""
+        """Context manager: matrix products use this precision."""
         return autocast(self.precision, self.device)
 
 
 def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager[None]:
-    """Within it, PyTorch multiplies matrices in a precision named in ``NUMBERS``; weights stay float32."""
+    """Context manager: matrix products use a precision named in ``NUMBERS``; weights stay float32."""
     if NUMBERS[precision] is torch.float32:
         return contextlib.nullcontext()
     return torch.autocast(device.type, NUMBERS[precision])
@@ -52,30 +52,30 @@ _CURRENT: ContextVar[Compute | None] = ContextVar("compute", default=None)
 
 
 def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16"] = "auto") -> Compute:
-    """What a command was asked for.
+    """Checks the device and precision options of a command.
 
     Args:
-        device: as ``find_device``.
+        device: as in ``find_device``.
         precision: "auto" is float32.
 
     Raises:
-        InputError: as ``find_device``, or the device has no bfloat16.
+        InputError: as ``find_device``, or the device does not support bfloat16.
     """
     found = find_device(device)
     if precision == "bfloat16" and found.type == "cuda" and not torch.cuda.is_bf16_supported():
-        raise InputError(f"{found} does not compute in bfloat16: leave --precision out")
+        raise InputError(f"{found} does not support bfloat16: omit --precision")
     return Compute(found, "float32" if precision == "auto" else precision)
 
 
 def find_device(name: str = "auto") -> torch.device:
-    """The device of that name.
+    """The device with this name.
 
     Args:
-        name: "cpu"; "cuda", which of several processes on a machine gives each its own GPU; "cuda:1"; "mps", Apple's
-            GPUs; or "auto", "cuda" where there is a GPU of that kind and otherwise "cpu".
+        name: "cpu"; "cuda", which gives each of several processes on a machine its own GPU; "cuda:1"; "mps", Apple's
+            GPUs; or "auto", which is "cuda" if there is such a GPU and "cpu" otherwise.
 
     Raises:
-        InputError: another name, or a device that is not there.
+        InputError: unknown name, or the device does not exist.
     """
     if not NAMES.fullmatch(name):
         raise InputError(f"unknown device {name!r}, choose auto, cpu, cuda, cuda:N for GPU number N, or mps")
@@ -102,7 +102,7 @@ def find_gpu(number: int) -> torch.device:
 
 @contextlib.contextmanager
 def computing(compute: Compute) -> Iterator[None]:
-    """Within it, ``current`` is ``compute``."""
+    """Context manager: ``current`` returns ``compute``."""
     token = _CURRENT.set(compute)
     try:
         yield
@@ -111,5 +111,5 @@ def computing(compute: Compute) -> Iterator[None]:
 
 
 def current() -> Compute:
-    """What ``computing`` set, or the choice that is made of itself."""
+    """The value set by ``computing``, or the default."""
     return _CURRENT.get() or choose()

@@ -1,7 +1,7 @@
-"""Several processes, started by torchrun; on its own a process is rank 0 of 1, and nothing here acts.
+"""Several processes, started by torchrun. A single process is rank 0 of 1, for which these functions do nothing.
 
-Training gives each process its share of every batch, evaluation its share of the molecules. Gradients, losses and the
-statistics of BatchNorm are put together so that all processes do what one process would do alone.
+Each process gets its share of every batch in training and of the molecules in evaluation. Gradients, losses and
+BatchNorm statistics are combined, so the result is that of a single process.
 """
 
 import atexit
@@ -22,7 +22,7 @@ PREPARATION_TIMEOUT = datetime.timedelta(days=1)
 
 
 def join() -> None:
-    """Connects this process to the others, once; afterwards a lost one ends the rest within ``TIMEOUT``."""
+    """Connects this process to the others, once; if one of them is lost, the others end within ``TIMEOUT``."""
     if num_processes() > 1 and not dist.is_initialized():
         backend = "gloo"
         if torch.cuda.is_available():
@@ -33,7 +33,7 @@ def join() -> None:
 
 
 def wait_for_all() -> None:
-    """Returns when all processes have come here, however long their preparation of molecules takes."""
+    """Returns when all processes have called it, however long they take to prepare molecules."""
     if num_processes() > 1:
         join()
         patient = dist.new_group(backend="gloo", timeout=PREPARATION_TIMEOUT)
@@ -72,7 +72,7 @@ def mean(value: Tensor) -> Tensor:
 
 
 def gather(row: Tensor) -> Tensor:
-    """The rows [n] of all processes: [processes, n], the same in each."""
+    """The rows [n] of all processes: [processes, n], the same in each process."""
     rows = row.new_zeros(num_processes(), len(row))
     rows[rank()] = row
     all_reduce(rows)
@@ -80,7 +80,7 @@ def gather(row: Tensor) -> Tensor:
 
 
 def average_gradients(model: nn.Module) -> None:
-    """Gives the parameters of a model the mean of the gradients of all processes, sent as one tensor."""
+    """Averages the gradients of a model over all processes; they are sent as one tensor."""
     if num_processes() == 1:
         return
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]

@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old content or the new, never a part of it."""
+"""Writes files atomically: a reader sees the old or the new content, never a part of it."""
 
 import contextlib
 import glob
@@ -22,12 +22,12 @@ CACHE_VARIABLE = "GRAPHORMER_SEPNORM_CACHE"
 
 
 def cache_root() -> Path:
-    """The folder of what can be made again and of finished work: the environment variable, or the user's cache."""
+    """The folder for recomputable data and finished work: the environment variable, or the user's cache."""
     return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "graphormer_sepnorm")
 
 
 def check_output(out: Path, source: str) -> None:
-    """Raises InputError if ``out`` is a folder, or the file ``source`` that it is computed from."""
+    """Raises InputError if ``out`` is a folder, or is the input file ``source``."""
     if out.is_dir():
         raise InputError(f"{out} is a folder: name a file to write")
     if out.exists() and Path(source).exists() and out.samefile(source):
@@ -38,7 +38,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Writes ``content`` as ``replace_content`` does.
 
     Raises:
-        InputError: the disk is full or the folder cannot be written; ``path`` is as it was before.
+        InputError: the disk is full or the folder cannot be written; ``path`` is unchanged.
     """
     try:
         replace_content(path, content)
@@ -47,17 +47,17 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def replace_content(path: Path, content: bytes) -> None:
-    """Gives ``path`` the content as ``replacing`` does; raises OSError."""
+    """Replaces the content of ``path`` as ``replacing`` does; raises OSError."""
     with replacing(path) as file:
         file.write(content)
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file beside ``path`` to write, which at the end is flushed to the disk and renamed; raises OSError.
+    """Context manager: a temporary file next to ``path``, flushed to disk and renamed at the end; raises OSError.
 
-    A symbolic link stays what it is: the file that it points at is replaced. After an exception ``path`` is as before.
-    What killed writers of ``path`` left is removed.
+    If ``path`` is a symbolic link, its target is replaced. After an exception, ``path`` is unchanged. Temporary files
+    that killed writers of ``path`` left are removed.
     """
     path = behind_link(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,22 +74,22 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def temporary_beside(path: Path) -> Iterator[tuple[int, Path]]:
-    """An open temporary file in the folder of ``path``, which within it no other process takes for a leftover."""
+    """Context manager: an open temporary file in the folder of ``path``, protected from ``remove_leftovers``."""
     while True:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
         with claimed(handle, wait=True):
             if os.fstat(handle).st_nlink:
                 yield handle, Path(name)
                 return
-        os.close(handle)  # it was taken for a leftover before it was claimed
+        os.close(handle)  # removed as a leftover before it was claimed
 
 
 @contextlib.contextmanager
 def claimed(handle: int, wait: bool = False) -> Iterator[None]:
-    """Within it, the file is marked as one that this process writes or removes, also after ``handle`` is closed.
+    """Context manager: the file is marked as in use by this process, even after ``handle`` is closed.
 
     Raises:
-        OSError: not ``wait``, and another process has marked it, or the file system knows no such marks.
+        OSError: without ``wait``, if another process has marked it, or the file system does not support locks.
     """
     if fcntl is None:
         yield
@@ -104,12 +104,12 @@ def claimed(handle: int, wait: bool = False) -> Iterator[None]:
 
 
 def behind_link(path: Path) -> Path:
-    """The file, there or not, that a symbolic link points at; any other path as it is."""
+    """The target of a symbolic link, whether or not it exists; any other path unchanged."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def rename_durably(temporary: Path, path: Path) -> None:
-    """Gives a complete file its name, so that a loss of power leaves the old content or the new; raises OSError."""
+    """Renames a complete file such that a power loss leaves either the old or the new content; raises OSError."""
     with open(temporary, "rb") as file:
         os.fsync(file.fileno())
     os.replace(temporary, path)
@@ -122,11 +122,11 @@ def rename_durably(temporary: Path, path: Path) -> None:
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Removes the temporary files of writers that were killed, and none that a process is writing.
+    """Removes temporary files of killed writers, but none that a process is writing.
 
     Args:
-        folder: where they wrote.
-        name: what the name of the file that they wrote begins with; "" for every file in ``folder``.
+        folder: folder of the temporary files.
+        name: start of the name of the file that they wrote; "" for every file in ``folder``.
     """
     for path in folder.glob(f".{glob.escape(name)}*{TEMPORARY}"):
         with contextlib.suppress(OSError), open(path, "rb") as file, claimed(file.fileno()):
@@ -134,7 +134,7 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 
 
 def current_umask() -> int:
-    """The permissions that this process takes away from new files."""
+    """The file mode creation mask of this process."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
@@ -142,11 +142,11 @@ def current_umask() -> int:
 
 @contextlib.contextmanager
 def locked(path: Path, busy: str) -> Iterator[None]:
-    """Within it, no other process holds the lock ``path``; the operating system frees that of one that is killed.
+    """Context manager: this process holds the lock ``path``; the lock of a killed process is released.
 
     Args:
-        path: the file to lock, made if need be and removed at the end.
-        busy: the error where another process holds it.
+        path: the file to lock, created if necessary and removed at the end.
+        busy: the error if another process holds it.
 
     Raises:
         InputError: another process holds it, or the folder cannot be written.

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as an exception, so that every ``with`` and ``finally`` on the way out is kept."""
+"""Turns SIGINT and SIGTERM into an exception, so that every ``with`` and ``finally`` block runs."""
 
 import contextlib
 import os
@@ -12,8 +12,8 @@ class Interrupted(BaseException):
     """The process was asked to end.
 
     Attributes:
-        exit_code: 128 plus the number of the signal, as shells have it.
-        advice: how to go on, "" if nothing is known.
+        exit_code: 128 plus the number of the signal, as in shells.
+        advice: how to continue, or "".
     """
 
     def __init__(self, number: int):
@@ -32,15 +32,15 @@ def leave(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def interruptible() -> contextlib.AbstractContextManager[None]:
-    """Within it, SIGINT and SIGTERM raise ``Interrupted`` in the main thread, which this must be."""
+    """Context manager: SIGINT and SIGTERM raise ``Interrupted``. Must be used in the main thread."""
     return handling(interrupt)
 
 
 def leaving_at_once() -> contextlib.AbstractContextManager[None]:
-    """Within it, SIGINT and SIGTERM end the process with a line.
+    """Context manager: SIGINT and SIGTERM end the process with a one-line message.
 
-    For imports: they leave nothing behind that would have to be tidied up, and an exception in the middle of another
-    package's initialisation may come out as anything.
+    For imports: they leave nothing to clean up, and an exception during the initialization of another package may
+    surface as any other error.
     """
     return handling(leave)
 
@@ -57,7 +57,7 @@ def handling(handler: Callable[[int, FrameType | None], NoReturn]) -> Iterator[N
 
 @contextlib.contextmanager
 def advising(advice: str) -> Iterator[None]:
-    """Gives an interruption within it the advice on how to go on."""
+    """Context manager: adds advice on how to continue to an interruption."""
     try:
         yield
     except Interrupted as interruption:

@@ -1,4 +1,4 @@
-"""The place of this process among those that torchrun started; on its own a process is rank 0 of 1."""
+"""Rank of this process among those started by torchrun; a single process is rank 0 of 1."""
 
 import os
 
@@ -8,7 +8,7 @@ def from_torchrun(variable: str, default: int) -> int:
 
 
 def rank() -> int:
-    """The number of this process among all."""
+    """The rank of this process."""
     return from_torchrun("RANK", 0)
 
 
@@ -18,5 +18,5 @@ def num_processes() -> int:
 
 
 def local_rank() -> int:
-    """The number of this process among those of its machine."""
+    """The rank of this process on its machine."""
     return from_torchrun("LOCAL_RANK", 0)

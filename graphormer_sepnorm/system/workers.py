@@ -1,6 +1,8 @@
-"""Chunks of SMILES shared out among processes, one thread each, so that results do not depend on their number."""
+"""Distributes chunks of SMILES among single-threaded processes, so results do not depend on their number."""
 
 import contextlib
+import ctypes
+import multiprocessing
 import os
 import signal
 import sys
@@ -9,49 +11,57 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from types import FrameType
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from graphormer_sepnorm.system.torchrun import num_processes
+
 CHUNK = 1000
 CHUNKS_ALONE = 2
+PR_SET_PDEATHSIG = 1  # of Linux: the signal that the death of its parent sends to a process
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
+Part = TypeVar("Part")
 Smiles = Sequence[str | None]
 
 
 def in_chunks(smiles: Iterable[str | None], size: int = CHUNK) -> Iterator[Smiles]:
-    """Lists of ``size`` SMILES, the last one shorter."""
+    """Lists of ``size`` SMILES; the last one may be shorter."""
     smiles = iter(smiles)
     while chunk := list(islice(smiles, size)):
         yield chunk
 
 
 def map_chunks(
-    work: Callable[[Smiles], Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
+    work: Callable[[Part], Result],
+    chunks: Iterable[Chunk],
+    part_of: Callable[[Chunk], Part],
+    alone: int = CHUNKS_ALONE,
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Each chunk with what ``work`` makes of its SMILES, in order; a few chunks in this process, many in others.
+    """Each chunk with what ``work`` makes of a part of it, in order; a few chunks in this process, many in others.
 
     Args:
         work: runs on one thread; what it gives travels between processes.
-        chunks: anything that has SMILES; taken from as needed, a few ahead of the caller.
-        smiles_of: a chunk's SMILES.
+        chunks: taken from as needed, a few ahead of the caller.
+        part_of: what of a chunk is worked on, such as its SMILES.
+        alone: so many chunks this process works on by itself.
     """
     chunks = iter(chunks)
-    first = list(islice(chunks, CHUNKS_ALONE + 1))
-    if len(first) <= CHUNKS_ALONE:
+    first = list(islice(chunks, alone + 1))
+    if len(first) <= alone:
         for chunk in first:
             with one_thread():
-                result = work(smiles_of(chunk))
+                result = work(part_of(chunk))
             yield chunk, result
         return
     taken: deque[Chunk] = deque()
 
-    def take() -> Iterator[Smiles]:
+    def take() -> Iterator[Part]:
         for chunk in chain(first, chunks):
             taken.append(chunk)
-            yield smiles_of(chunk)
+            yield part_of(chunk)
 
     loader = DataLoader(
         ChunkDataset(work),
@@ -66,36 +76,58 @@ def map_chunks(
         yield taken.popleft(), result
 
 
+def in_processes(work: Callable[[int], Result], count: int) -> list[Result]:
+    """What ``work`` makes of the numbers below ``count``, in processes of one thread each; they end if this one has to.
+
+    Of one number this process computes all, as it does where there is a GPU, which copies of a process cannot use, and
+    where several processes of torchrun do the same together.
+    """
+    if count == 1 or num_processes() > 1 or torch.accelerator.is_available():
+        return [work(number) for number in range(count)]
+    others = set(multiprocessing.active_children())
+    try:
+        return [found for _, found in map_chunks(work, range(count), int, alone=1)]
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+
+
 def way_to_start() -> str | None:
-    """How processes start: as copies, the fastest way, where nothing forbids that; a GPU in use cannot be copied."""
+    """The start method of processes: fork, the fastest, unless something rules it out, such as a GPU in use."""
     if sys.platform != "linux":
         return None
     return "forkserver" if torch.cuda.is_initialized() else "fork"
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
 class ChunkDataset(Dataset):
-    """A function as a dataset, which PyTorch's loader shares out among its processes."""
+    """A function as a dataset, for PyTorch's DataLoader to distribute among its workers."""
 
-    function: Callable[[Smiles], object]
+    function: Callable[[Any], object]
 
-    def __getitem__(self, smiles: Smiles) -> object:
-        return self.function(smiles)
+    def __getitem__(self, part: object) -> object:
+        return self.function(part)
 
 
 def leave_interrupts_to_parent(worker: int) -> None:
-    """Lets a process that is ended together with its parent, as ``timeout`` and job schedulers do, end in silence."""
+    """Lets a process end in silence with its parent.
+
+    As ``timeout`` and job schedulers end both; and where the parent is killed, no orphan goes on holding files.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end_in_silence)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
-    os._exit(0)  # PyTorch's loader complains of any other end, also while it is being taken down
+    os._exit(0)  # PyTorch's loader reports any other exit as an error, even during shutdown
 
 
 def as_it_is(result: object) -> object:
@@ -104,7 +136,7 @@ def as_it_is(result: object) -> object:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch computes on one thread."""
+    """Limits PyTorch to one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

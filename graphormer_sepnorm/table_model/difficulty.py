@@ -39,37 +39,40 @@ class Difficulty:
         found = indicators(disagreement, similarity, self.errors)
         return np.einsum("imt,it->mt", found, self.coefficients)
 
-    def within(self, disagreement: np.ndarray, similarity: np.ndarray, folds: Folds) -> np.ndarray:
-        """The same of the training molecules themselves, for predictions out of fold: float64 [N, T]."""
-        return self(disagreement, of_other_folds(similarity, folds))
 
-
-def fit_difficulty(error: np.ndarray, disagreement: np.ndarray, similarity: np.ndarray, folds: Folds) -> Difficulty:
+def fit_difficulty(
+    error: np.ndarray, disagreement: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
+) -> Difficulty:
     """Learns how large errors are.
 
     Args:
-        error: [N, T], labels less predictions out of fold; NaN where there is no label.
-        disagreement: [N, T], of the members out of fold.
-        similarity: [N, N] of the training molecules; [N, 0] where it is not known.
-        folds: of the training molecules. Those of its own fold tell nothing of a molecule.
+        error: [M, T], labels less predictions out of fold; NaN where there is no label.
+        disagreement: [M, T], of the members out of fold.
+        similarity: [M, N], as ``of_other_folds``; [M, 0] where it is not known.
+        numbers: int64 [N], the molecules among the M that others are compared with.
     """
     from scipy.optimize import nnls  # its import takes a while
 
     size = np.abs(error)
-    found = indicators(disagreement, of_other_folds(similarity, folds), size)
+    found = indicators(disagreement, similarity, size[numbers])
     coefficients = np.zeros((INDICATORS, error.shape[1]))
     for target in range(error.shape[1]):
         rows = np.flatnonzero(~np.isnan(size[:, target]))
         if len(rows):
             coefficients[:, target] = DEVIATION * nnls(found[:, rows, target].T, size[rows, target])[0]
-    return Difficulty(coefficients, size)
+    return Difficulty(coefficients, size[numbers])
 
 
-def of_other_folds(similarity: np.ndarray, folds: Folds) -> np.ndarray:
-    """Similarities [N, N] that are 0 within a fold; [N, 0] as it is."""
+def of_other_folds(similarity: np.ndarray, folds: Folds, numbers: np.ndarray) -> np.ndarray:
+    """Similarities [M, N] that are 0 within a fold, so that its molecules tell nothing of each other; [M, 0] as it is.
+
+    Args:
+        similarity: of training molecules to those of them with the ``numbers`` [N].
+        folds: of the M.
+    """
     if not similarity.shape[1]:
         return similarity
-    return np.where(folds.numbers[:, None] == folds.numbers, 0.0, similarity)
+    return np.where(folds.numbers[:, None] == folds.numbers[numbers], 0, similarity)
 
 
 def indicators(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) -> np.ndarray:

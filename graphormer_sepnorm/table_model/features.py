@@ -1,16 +1,25 @@
 """What members read of molecules: each kind of features is computed once, when it is first asked for.
 
-Axis letters: M molecules.
+Axis letters: M molecules, D descriptors.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
-from graphormer_sepnorm.chem.smiles import Molecule
+from graphormer_sepnorm.chem.count_fingerprints import count_fingerprints
+from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
+from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph, as_written
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
+from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.inference.trust import Look, look_at
+from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
+CHUNK = 200  # molecules that a process reads at once: half a second
 Rows = TypeVar("Rows")
 
 
@@ -19,7 +28,7 @@ class MoleculeFeatures:
     """Molecules with what was computed of them.
 
     Attributes:
-        molecules: M of them, read or as SMILES, all readable.
+        molecules: M of them, read or as SMILES, all readable, and without what a featurizer strips.
         computed: by the function that computes them, arrays or sparse arrays with a row per molecule.
     """
 
@@ -37,5 +46,96 @@ class MoleculeFeatures:
 
     def take(self, rows: np.ndarray) -> "MoleculeFeatures":
         """The molecules with these numbers, and what is known of them."""
-        computed = {view: values[rows] for view, values in self.computed.items()}
+        computed = {
+            view: values.take(rows) if isinstance(values, Graphs) else values[rows]
+            for view, values in self.computed.items()
+        }
         return MoleculeFeatures([self.molecules[row] for row in rows.tolist()], computed)
+
+    def read(self, featurizer: str) -> None:
+        """Computes the features of a table that is learnt from, where they are not known.
+
+        Each SMILES is parsed once, for graphs, counts, descriptors and looks; those of many in several processes.
+
+        Args:
+            featurizer: of the graphs.
+
+        Raises:
+            InputError: a molecule cannot be read.
+        """
+        graphs = GraphsOf.named(featurizer)
+        if {graphs, counts, descriptors, looks} <= self.computed.keys():
+            return
+        work = partial(read_chunk, graphs.featurizer)
+        parts = [part for _, part in map_chunks(work, in_chunks(self.molecules, CHUNK), list)]
+        self.computed[graphs] = graphs.packed([graph for part in parts for graph in part.graphs])
+        self.computed[counts] = csr_array(vstack([count_fingerprints([]), *(part.counts for part in parts)], "csr"))
+        self.computed[descriptors] = np.concatenate([fast_descriptors([]), *(part.descriptors for part in parts)])
+        self.computed[looks] = as_objects([look for part in parts for look in part.looks])
+
+
+@dataclass(frozen=True)
+class GraphsOf:
+    """The graphs of molecules, as a featurizer sees them that prepares nothing."""
+
+    featurizer: str
+
+    @classmethod
+    def named(cls, featurizer: str) -> "GraphsOf":
+        """The graphs of a featurizer; the molecules are prepared already if it prepares them."""
+        return cls(as_written(featurizer))
+
+    def __call__(self, molecules: MoleculeFeatures) -> Graphs:
+        return self.packed([graph_of(self.featurizer, molecule) for molecule in molecules.molecules])
+
+    def packed(self, graphs: list[MoleculeGraph]) -> Graphs:
+        return FEATURIZERS[self.featurizer].pack(graphs)
+
+
+def counts(molecules: MoleculeFeatures) -> csr_array:
+    """``count_fingerprints`` of molecules: uint16 [M, KINDS x SIZE]."""
+    return count_fingerprints(molecules.molecules)
+
+
+def descriptors(molecules: MoleculeFeatures) -> np.ndarray:
+    """``fast_descriptors`` of molecules: float32 [M, D]."""
+    return fast_descriptors(molecules.molecules)
+
+
+def looks(molecules: MoleculeFeatures) -> np.ndarray:
+    """``look_at`` of molecules: ``Look`` [M]."""
+    return as_objects([look_at(molecule_of(molecule)) for molecule in molecules.molecules])
+
+
+def as_objects(found: list[Look]) -> np.ndarray:
+    array = np.empty(len(found), object)
+    array[:] = found
+    return array
+
+
+def graph_of(featurizer: str, molecule: Molecule) -> MoleculeGraph:
+    """The graph of a molecule; raises InputError for one that cannot be read."""
+    written = molecule if isinstance(molecule, str) else ""
+    mol = molecule_of(molecule)
+    with one_molecule(written):
+        return FEATURIZERS[featurizer].features(mol, written)
+
+
+@dataclass(frozen=True)
+class ChunkFeatures:
+    """The features of some molecules, as ``MoleculeFeatures.read`` puts them together."""
+
+    graphs: list[MoleculeGraph]
+    counts: csr_array
+    descriptors: np.ndarray
+    looks: list[Look]
+
+
+def read_chunk(featurizer: str, smiles: Smiles) -> ChunkFeatures:
+    """The features of some SMILES, each parsed once."""
+    mols = [molecule_of(text) for text in smiles]
+    graphs = []
+    for mol, text in zip(mols, smiles, strict=True):
+        with one_molecule(text or ""):
+            graphs.append(FEATURIZERS[featurizer].features(mol, text or ""))
+    return ChunkFeatures(graphs, count_fingerprints(mols), fast_descriptors(mols), [look_at(mol) for mol in mols])

@@ -4,7 +4,7 @@ Axis letters: K members, M molecules, T targets.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,22 +12,15 @@ from graphormer_sepnorm.chem.features import FOR_TABLES
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.training_rows import TrainingRows
-from graphormer_sepnorm.inference.trust import (
-    MAX_REFERENCES,
-    Trust,
-    evenly,
-    fit_calibration,
-    fit_domain,
-    fit_intervals,
-)
+from graphormer_sepnorm.inference.trust import MAX_REFERENCES, Trust, evenly, fit_calibration, fit_domain, fit_intervals
 from graphormer_sepnorm.recipes import RECIPES, task_config
-from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty, of_other_folds
+from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.table_model.model import Stacked, TableModel, similarity_to_training
-from graphormer_sepnorm.table_model.reference import BODY, Body
+from graphormer_sepnorm.table_model.reference import BODY, Body, landmarks
 from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import TASKS
@@ -44,11 +37,13 @@ class FittedTable:
         model: fitted.
         out_of_fold: of these molecules, by members that did not see them.
         left_out: by name, why a member does not take part.
+        remarks: by name, what a user would not expect of a member.
     """
 
     model: TableModel
     out_of_fold: Stacked
     left_out: dict[str, str]
+    remarks: dict[str, str] = field(default_factory=dict)
 
 
 def foundation_config(task: TaskConfig, seed: int = 0) -> Config:
@@ -78,13 +73,19 @@ def fit_table(
         InputError: neither the kernel nor networks can learn from the table.
     """
     fitted, left_out = fit_members(molecules, labels, folds, setting, members)
-    return FittedTable(*put_together(fitted, molecules, labels, folds, setting), left_out)
+    return FittedTable(*put_together(fitted, molecules, labels, folds, setting), left_out, remarks(fitted))
+
+
+def remarks(fitted: dict[str, Fitted]) -> dict[str, str]:
+    """What a user would not expect of members, by name."""
+    return {name: each.remark for name, each in fitted.items() if each.remark}
 
 
 def fit_members(
     molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, members: Iterable[str]
 ) -> tuple[dict[str, Fitted], dict[str, str]]:
     """The members that can learn from a table, and why the others cannot, by name; arguments as ``fit_table``."""
+    molecules.read(setting.config.featurizer)
     fitted, left_out = {}, {}
     for name in members:
         try:
@@ -111,9 +112,10 @@ def put_together(
     kept = {name: each.member for name, each in fitted.items()}
     model = TableModel(labels.task, setting.config.featurizer, kept, weights)
     if not labels.is_classification:
-        similarity = similarity_to_training(kept, molecules)
-        difficulty = fit_difficulty(labels.y - values, spread, similarity, folds)
-        model, spread = replace(model, difficulty=difficulty), difficulty.within(spread, similarity, folds)
+        numbers = landmarks(len(molecules))
+        similarity = of_other_folds(similarity_to_training(kept, molecules), folds, numbers)
+        difficulty = fit_difficulty(labels.y - values, spread, similarity, numbers)
+        model, spread = replace(model, difficulty=difficulty), difficulty(spread, similarity)
     out_of_fold = Stacked(by_member, values, spread)
     trust = replace(fit_trust(model, molecules, labels, out_of_fold, folds.predicted), rows=training_rows(labels))
     return replace(model, trust=trust), out_of_fold
@@ -137,7 +139,7 @@ def fit_trust(
         rows: the numbers of those that were predicted.
     """
     embeddings = molecules.of(Body(model.embedder))
-    domain = fit_domain(list(map(str, molecules.molecules)), embeddings)
+    domain = fit_domain(list(map(str, molecules.molecules)), embeddings, molecules.of(looks))
     learnt = TASKS[labels.task.kind].calibrated_by
     y, values, spread = labels.y[rows], out_of_fold.values[rows], out_of_fold.spread[rows]
     if learnt == "probabilities":

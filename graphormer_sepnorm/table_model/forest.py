@@ -109,8 +109,12 @@ def save_forest(path: Path, forest: Forest) -> None:
     save_arrays(path, forest_arrays(forest), facts)
 
 
-def load_forest(path: Path) -> Forest:
+def load_forest(path: Path, width: int = NUM_FEATURES) -> Forest:
     """Reads what ``save_forest`` wrote.
+
+    Args:
+        path: of the file.
+        width: number of the features that its trees may look at.
 
     Raises:
         InputError: no such file, damaged, of a newer format, or not trees.
@@ -130,20 +134,20 @@ def load_forest(path: Path) -> Forest:
         and 0 < targets <= len(roots)
         and len(roots) % targets == 0
         and len(feature) == len(number) == len(right)
-        and all(conditions_of_trees(feature, number, right, roots))
+        and all(conditions_of_trees(feature, number, right, roots, width))
     ):
         raise InputError(f"{path} is damaged: its nodes are not those of trees")
     return Forest(feature, number, right, roots, targets, str(facts.get("rdkit")), float(weight))
 
 
 def conditions_of_trees(
-    feature: np.ndarray, number: np.ndarray, right: np.ndarray, roots: np.ndarray
+    feature: np.ndarray, number: np.ndarray, right: np.ndarray, roots: np.ndarray, width: int
 ) -> Iterator[np.bool_ | bool]:
     """What must hold so that every walk from a root ends in a leaf of its tree; arrays as ``Forest``."""
     nodes = len(feature)
     inner = np.flatnonzero(feature != LEAF)
     yield roots[0] == 0 and np.diff(roots).min(initial=1) > 0 and roots[-1] < nodes
-    yield feature.min() >= LEAF and feature.max() < NUM_FEATURES
+    yield feature.min() >= LEAF and feature.max() < width
     yield np.isfinite(number).all()
     ends = np.repeat([*roots[1:], nodes], np.diff([*roots, nodes]))
     yield (right[inner] > inner + 1).all() and (right[inner] < ends[inner]).all()

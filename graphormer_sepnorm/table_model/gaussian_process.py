@@ -6,6 +6,7 @@ Source: Rasmussen and Williams, "Gaussian processes for machine learning", 2006,
 Axis letters: P kernels, N molecules.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.linalg import lapack
 
 DEVIATION = 0.3  # of the logarithms of weights and noise around their prior
 STEPS = 10  # of the optimizer
+JITTER = 1e-9  # of the mean diagonal, added to it
 FAILED = 1e10  # in place of the likelihood of a covariance that is none
 
 
@@ -64,3 +66,23 @@ def solve_process(covariance: np.ndarray, y: np.ndarray) -> np.ndarray:
     from scipy.linalg import cho_factor, cho_solve
 
     return cho_solve(cho_factor(covariance, lower=True), y)
+
+
+def factor_landmarks(
+    prior: np.ndarray, blocks: Iterable[tuple[slice, np.ndarray]], precision: np.ndarray
+) -> tuple[np.ndarray, bool]:
+    """The Cholesky factor of the equations for coefficients [N] of a process on landmarks, as ``cho_factor`` has it.
+
+    Source: the subset of regressors, Rasmussen and Williams, section 8.3.1.
+
+    Args:
+        prior: float64 [N, N], the noise times the covariance of the landmarks; it is written over.
+        blocks: places among R molecules, and their covariances with the landmarks [places, N].
+        precision: [R], by which the noise of each molecule is divided.
+    """
+    from scipy.linalg import cho_factor  # its import takes a while
+
+    for part, block in blocks:
+        prior += block.T @ (block * precision[part, None])
+    prior[np.diag_indices_from(prior)] *= 1 + JITTER
+    return cho_factor(prior, lower=True, overwrite_a=True)

@@ -1,29 +1,23 @@
-"""Random forests are grown by scikit-learn, on Morgan counts and RDKit's descriptors.
+"""Forests of extremely randomized trees are grown by scikit-learn; ``table_model.forest`` keeps and follows them.
 
-``table_model.forest`` keeps and follows their trees.
+Source: Geurts et al., "Extremely randomized trees", Machine Learning 2006.
 
 Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets.
 """
 
-from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
 
-from graphormer_sepnorm.chem.descriptors import all_descriptors
-from graphormer_sepnorm.system.workers import Smiles, available_cores
-from graphormer_sepnorm.table_model.forest import LEAF, Forest, with_counts
+from graphormer_sepnorm.system.workers import available_cores
+from graphormer_sepnorm.table_model.forest import LEAF, Forest
 from graphormer_sepnorm.table_model.labels import CannotLearn
 
-TREES = 300
+TREES = 100
 MAX_SAMPLE = 20_000  # rows per tree, so that trees stay below 40,000 nodes
-REGRESSION_FEATURES = 1 / 3  # Breiman's share of the features that a split looks at
+SHARE = 0.2  # of the features, which a split looks at
+LEAST_MOLECULES = 3  # that have a feature which trees look at
 LARGEST = np.finfo(np.float32).max
-
-
-def table_features(smiles: Smiles, folder: Path) -> np.ndarray:
-    """As ``forest_features`` for a whole table: in several processes, the descriptors from ``folder`` if there."""
-    return with_counts(smiles, all_descriptors(smiles, folder))
 
 
 def fit_forest(
@@ -37,10 +31,10 @@ def fit_forest(
     """Grows a forest per target on the molecules that have its label, on all cores.
 
     Args:
-        features: [M, F], as ``forest_features``; rows with NaN are left out.
+        features: [M, F].
         y: [M, T] labels, NaN where missing; 0 or 1 for a classification (of several classes, one column each).
         kind: of the task.
-        seed: of the samples and of the features that splits look at; the number of cores does not matter.
+        seed: of the features and thresholds that splits look at; the number of cores does not matter.
         trees: per target.
         weight: [M], how much each molecule counts; None: all the same.
 
@@ -48,22 +42,13 @@ def fit_forest(
         CannotLearn: a target without any label.
     """
     import rdkit
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor  # its import takes seconds
 
-    readable = ~np.isnan(features).any(axis=1)
     grown: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for column in y.T:
-        rows = np.flatnonzero(readable & ~np.isnan(column))
+        rows = np.flatnonzero(~np.isnan(column))
         if not len(rows):
             raise CannotLearn("a target has no exact labels to grow a forest on")
-        common = {"n_jobs": available_cores(), "random_state": seed, "max_samples": min(len(rows), MAX_SAMPLE)}
-        if kind == "classification":
-            forest = RandomForestClassifier(trees, **common)
-        else:
-            forest = RandomForestRegressor(trees, max_features=REGRESSION_FEATURES, **common)
-        forest.fit(features[rows], column[rows], None if weight is None else weight[rows])
-        classes = forest.classes_ if kind == "classification" else np.ones(1)
-        grown += [as_arrays(tree.tree_, classes) for tree in forest.estimators_]
+        grown += grow_trees(features[rows], column[rows], kind, seed, trees, None if weight is None else weight[rows])
     sizes = np.array([len(feature) for feature, _, _ in grown])
     roots = np.cumsum(sizes) - sizes
     return Forest(
@@ -76,6 +61,22 @@ def fit_forest(
     )
 
 
+def grow_trees(
+    features: np.ndarray, y: np.ndarray, kind: str, seed: int, trees: int, weight: np.ndarray | None
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """The trees of one target, as ``as_arrays``; they look at features that some molecules have. As ``fit_forest``."""
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor  # its import takes seconds
+
+    columns = np.flatnonzero((features != 0).sum(axis=0) >= min(LEAST_MOLECULES, len(features)))
+    columns = columns if len(columns) else np.arange(features.shape[1])
+    make = ExtraTreesClassifier if kind == "classification" else ExtraTreesRegressor
+    sampled = {"bootstrap": True, "max_samples": MAX_SAMPLE} if len(y) > MAX_SAMPLE else {}
+    forest = make(trees, max_features=SHARE, n_jobs=available_cores(), random_state=seed, **sampled)
+    forest.fit(features[:, columns], y, weight)
+    classes = forest.classes_ if kind == "classification" else np.ones(1)
+    return [as_arrays(tree.tree_, columns, classes) for tree in forest.estimators_]
+
+
 class GrownTree(Protocol):
     """A tree of scikit-learn: arrays over its nodes, ``value`` with axes for outputs and classes."""
 
@@ -86,8 +87,8 @@ class GrownTree(Protocol):
     value: np.ndarray
 
 
-def as_arrays(tree: GrownTree, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The features, numbers and right children of a tree, as in ``Forest``.
+def as_arrays(tree: GrownTree, columns: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The features, numbers and right children of a tree, as in ``Forest``; ``columns`` are those that it saw.
 
     A threshold becomes the float32 below it: no float32 lies between the two, so every value goes where it went.
     """
@@ -98,7 +99,7 @@ def as_arrays(tree: GrownTree, classes: np.ndarray) -> tuple[np.ndarray, np.ndar
     threshold = np.where(threshold > tree.threshold, np.nextafter(threshold, -LARGEST), threshold)
     prediction = tree.value[:, 0, :] @ classes
     return (
-        np.where(leaf, LEAF, tree.feature).astype(np.int16),
+        np.where(leaf, LEAF, columns[np.where(leaf, 0, tree.feature)]).astype(np.int16),
         np.where(leaf, prediction, threshold).astype(np.float32),
         np.where(leaf, 0, tree.children_right),
     )

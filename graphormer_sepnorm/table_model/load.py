@@ -25,6 +25,8 @@ from graphormer_sepnorm.tables.writers import Cells
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from graphormer_sepnorm.inference.explain import Explanation
+
 
 def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     """Loads the table model of a run folder, or networks as ``load_predictor``, onto the device of ``device.current``.
@@ -116,6 +118,25 @@ class LoadedModel:
         found = pd.DataFrame(dict(zip(added, joined, strict=True)), index=table.index)
         table.isetitem(place, smiles)
         return pd.concat([table, found], axis=1)
+
+    def explain(self, molecules: Iterable[str | Chem.Mol], target: str | None = None) -> "list[Explanation]":
+        """Explains which atoms and fragments the predictions rest on, as the command ``explain`` does.
+
+        Args:
+            molecules: SMILES or molecules of RDKit.
+            target: name of the target; None: the first one.
+
+        Raises:
+            InputError: a molecule that cannot be read, or there is no such target.
+        """
+        from graphormer_sepnorm.table_model.explain import explain_rows  # its import takes a while
+
+        with computing(self.compute), self.compute.arithmetic():
+            found = explain_rows(self.model, [as_smiles(molecule) or "" for molecule in molecules], target=target)
+        for row, each in found.items():
+            if isinstance(each, InputError):
+                raise InputError(f"row {row} (counted from 0): {each}")
+        return [each for each in found.values() if not isinstance(each, InputError)]
 
 
 def part_type(part: Cells) -> type:

@@ -1,14 +1,19 @@
 """What predicts from similarities: a support vector machine, and of numbers its mean with a Gaussian process.
 
-Axis letters: M molecules, N training molecules, G groups of similarities, T targets.
+Where molecules are compared with some of those that are learnt from, the landmarks, a Gaussian process predicts numbers
+and classes.
+
+Axis letters: M molecules, N molecules that they are compared with, R of the M that are learnt from, G groups of
+similarities, T targets.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from graphormer_sepnorm.inference.trust import evenly
-from graphormer_sepnorm.table_model.gaussian_process import Likelihood, solve_process
+from graphormer_sepnorm.table_model.gaussian_process import Likelihood, factor_landmarks, solve_process
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
 
@@ -19,6 +24,7 @@ MOST_ROWS = 600  # that the weights of the groups are learnt from
 LEAST_ROWS = 10
 LEAST_WEIGHT = 1e-6  # of a molecule, over their mean
 ROUNDS = 3  # in which labels of which only bounds are known follow the prediction
+ROWS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
@@ -41,70 +47,124 @@ class Machines:
         return (self.weights[:, None] * by_group).sum(axis=0) + self.intercept
 
 
-def fit_machines(similarities: np.ndarray, labels: Labels) -> Machines:
-    """Fits to labelled molecules with similarities [N, G, N]; a target without labels is predicted as 0."""
+@dataclass(frozen=True)
+class Compared:
+    """Molecules with their similarities to some of them.
+
+    Attributes:
+        similarities: float32 [M, G, N].
+        numbers: int64 [N], which of the M they are compared with.
+    """
+
+    similarities: np.ndarray
+    numbers: np.ndarray
+
+    @property
+    def with_all(self) -> bool:
+        return len(self.numbers) == len(self.similarities)
+
+    def among(self, rows: np.ndarray, group: int) -> np.ndarray:
+        """The similarities [R, R] of some molecules to each other; all are among those that are compared with."""
+        return self.similarities[rows, group][:, np.searchsorted(self.numbers, rows)]
+
+    def mixed_among(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The same, the sum over groups with weights [G]: float64 [R, R]."""
+        total = np.zeros((len(rows), len(rows)))
+        for group, weight in enumerate(weights):
+            total += weight * self.among(rows, group)
+        return total
+
+
+def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Machines:
+    """Fits to some molecules; a target without labels is predicted as 0.
+
+    Args:
+        compared: M molecules.
+        labels: of them.
+        learnt: the numbers of those that are learnt from.
+    """
     targets = labels.y.shape[1]
     weights = np.repeat(SHARES[:, None], targets, axis=1)
-    coefficients, intercept = np.zeros_like(labels.y), np.zeros(targets)
+    coefficients, intercept = np.zeros((len(compared.numbers), targets)), np.zeros(targets)
+    solve = solve_exactly if compared.with_all else solve_landmarks
     for place in range(targets):
         target = labels.target(place)
-        rows = target.known
-        if not len(rows):
-            continue
-        known, among = target.take(rows), take(similarities, rows, rows)
-        if labels.is_classification:
-            solved = solve_classes(mixed(among, SHARES), known, labels.task.balance)
-        else:
-            weights[:, place], noise = learn_weights(among, known)
-            solved = solve_numbers(mixed(among, weights[:, place]), weights[:, place].sum(), noise, known)
-        coefficients[rows, place], intercept[place] = solved
+        rows = learnt[np.isin(learnt, target.known)]
+        if len(rows):
+            found = solve(compared, rows, target.take(rows), labels)
+            weights[:, place], coefficients[:, place], intercept[place] = found
     return Machines(weights, coefficients, intercept)
 
 
-def take(similarities: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The similarities of some molecules and some others, all groups of them."""
-    return similarities[np.ix_(rows, np.arange(similarities.shape[1]), columns)]
+Solved = tuple[np.ndarray, np.ndarray, float]  # weights of groups [G], coefficients [N], intercept
 
 
-def learn_weights(similarities: np.ndarray, target: Target) -> tuple[np.ndarray, float]:
-    """Weights of the groups [G] and the noise: those that make the exact labels likely, of at most ``MOST_ROWS``."""
-    exact = np.flatnonzero(~np.isnan(target.y))
-    rows = exact[evenly(len(exact), MOST_ROWS)]
-    if len(rows) < LEAST_ROWS:
+def solve_exactly(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
+    """Weights, coefficients and the intercept of one target, from the similarities of all that are learnt from."""
+    coefficients = np.zeros(len(compared.numbers))
+    if labels.is_classification:
+        solved = solve_classes(compared.mixed_among(rows, SHARES), target, labels.task.balance)
+        coefficients[rows], intercept = solved
+        return SHARES, coefficients, intercept
+    weights, noise = learn_weights(compared, rows, target)
+    coefficients[rows], intercept = solve_numbers(compared.mixed_among(rows, weights), weights.sum(), noise, target)
+    return weights, coefficients, intercept
+
+
+def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple[np.ndarray, float]:
+    """Weights of the groups [G] and the noise: those that make the exact labels likely, of at most ``MOST_ROWS``.
+
+    Args:
+        compared: M molecules.
+        rows: R of them; those that are compared with take part.
+        target: labels of the R.
+    """
+    exact = np.flatnonzero(~np.isnan(target.y) & np.isin(rows, compared.numbers))
+    chosen = exact[evenly(len(exact), MOST_ROWS)]
+    if len(chosen) < LEAST_ROWS:
         return SHARES, NOISE
-    kernels = np.ascontiguousarray(take(similarities, rows, rows).swapaxes(0, 1), np.float64)
-    y, _, _ = standardized(target.y[rows], target.weight[rows])
-    found = Likelihood(kernels, y, spread(target.weight[rows]), np.append(SHARES, NOISE)).most_likely()
+    kernels = np.stack([compared.among(rows[chosen], group) for group in range(len(SHARES))]).astype(np.float64)
+    y, _, _ = standardized(target.y[chosen], target.weight[chosen])
+    found = Likelihood(kernels, y, spread(target.weight[chosen]), np.append(SHARES, NOISE)).most_likely()
     return found[:-1], found[-1]
 
 
 def standardized(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Labels [N] less their mean and over their standard deviation, and both of these."""
+    """Labels [R] less their mean and over their standard deviation, and both of these."""
     mean = np.average(y, weights=weight)
     deviation = np.sqrt(np.average((y - mean) ** 2, weights=weight)) or 1.0
     return (y - mean) / deviation, mean, deviation
 
 
 def spread(weight: np.ndarray) -> np.ndarray:
-    """By which the noise of molecules with weights [N] is multiplied: [N]."""
+    """By which the noise of molecules with weights [R] is multiplied: [R]."""
     return 1 / np.maximum(weight / weight.mean(), LEAST_WEIGHT)
 
 
+def rounds(target: Target) -> int:
+    return ROUNDS if np.isnan(target.y).any() else 1
+
+
+def mean_label(target: Target) -> float:
+    """The mean of the exact labels; 0 where there is none of any weight."""
+    exact = ~np.isnan(target.y)
+    if not target.weight[exact].sum():
+        return 0.0
+    return float(np.average(target.y[exact], weights=target.weight[exact]))
+
+
 def solve_numbers(similarity: np.ndarray, total: float, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [N] and the intercept of a regression; labels known by bounds follow the prediction in rounds.
+    """Coefficients [R] and the intercept of a regression; labels known by bounds follow the prediction in rounds.
 
     Args:
-        similarity: [N, N], the weighted sum over groups.
+        similarity: [R, R], the weighted sum over groups.
         total: of the weights of the groups. The support vector machine sees the similarity over it.
         noise: of the Gaussian process.
         target: labels, known exactly or by bounds.
     """
-    exact = ~np.isnan(target.y)
     covariance = similarity + np.diag(noise * spread(target.weight))
-    prediction: np.ndarray | float = 0.0
-    if exact.any() and target.weight[exact].sum():
-        prediction = np.average(target.y[exact], weights=target.weight[exact])
-    for _ in range(1 if exact.all() else ROUNDS):
+    prediction: np.ndarray | float = mean_label(target)
+    for _ in range(rounds(target)):
         y, mean, deviation = standardized(target.filled(prediction), target.weight)
         vectors, shift = solve_vectors(similarity / total, y, target.weight)
         coefficients = deviation * (vectors / total + solve_process(covariance, y)) / 2
@@ -134,3 +194,52 @@ def solve_classes(similarity: np.ndarray, target: Target, balance: bool) -> tupl
     machine.fit(similarity, target.y, sample_weight=target.weight)
     coefficients[machine.support_] = machine.dual_coef_[0]
     return coefficients, machine.intercept_[0]
+
+
+def solve_landmarks(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
+    """As ``solve_exactly``, by a Gaussian process on landmarks; classes are the numbers -1 and 1."""
+    from scipy.linalg import cho_solve  # its import takes a while
+
+    if labels.is_classification:
+        target = as_numbers(target, labels.task.balance)
+    weights, noise = learn_weights(compared, rows, target)
+    precision = 1 / spread(target.weight)
+    blocks = Blocks(compared, rows, weights)
+    factor = factor_landmarks(noise * compared.mixed_among(compared.numbers, weights), blocks, precision)
+    prediction: np.ndarray | float = mean_label(target)
+    for _ in range(rounds(target)):
+        y, mean, deviation = standardized(target.filled(prediction), target.weight)
+        sums = sum(block.T @ (y * precision)[part] for part, block in blocks)
+        coefficients = deviation * cho_solve(factor, sums)
+        prediction = np.concatenate([block @ coefficients for _, block in blocks]) + mean
+    return weights, coefficients, mean
+
+
+def as_numbers(target: Target, balance: bool) -> Target:
+    """Classes 0 and 1 as -1 and 1; both count the same if they are to be balanced."""
+    weight = target.weight
+    if balance:
+        share = np.average(target.y, weights=weight)
+        weight = weight * np.where(target.y == 1, 1 - share, share) if 0 < share < 1 else weight
+    return replace(target, y=2 * target.y - 1, weight=weight)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The weighted similarities of molecules to landmarks, some rows at a time, because there are many.
+
+    Attributes:
+        compared: M molecules.
+        rows: R of them.
+        weights: float64 [G], of the groups.
+    """
+
+    compared: Compared
+    rows: np.ndarray
+    weights: np.ndarray
+
+    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Places among the R, and their similarities float64 [places, N]."""
+        for start in range(0, len(self.rows), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            yield part, mixed(self.compared.similarities[self.rows[part]], self.weights)

@@ -5,40 +5,33 @@ embeddings.
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
-from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
+from graphormer_sepnorm.chem.count_fingerprints import KINDS
 from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
+from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Embedder, compute_chunks, load_embedder
+from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.inference.predict import Embedder, computed, load_embedder
 from graphormer_sepnorm.inference.trust import evenly
 from graphormer_sepnorm.runs.arrays import checked_array
-from graphormer_sepnorm.system.workers import in_chunks, map_chunks
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.system.device import Compute, computing, current
+from graphormer_sepnorm.system.workers import map_chunks
+from graphormer_sepnorm.table_model.features import CHUNK, GraphsOf, MoleculeFeatures, counts, descriptors
 from graphormer_sepnorm.table_model.normal_scores import NormalScores
 from graphormer_sepnorm.table_model.similarity import CountIndex, gaussian
 
 BODY = "foundation"
+MOST_ROWS = 10_000  # training molecules that others are compared with, all of them
+LANDMARKS = 2_000  # of more, so many are compared with
 MOST_MEASURED = 2_000  # molecules whose distances give the width of a Gaussian
 SHARES = np.array([0.5, 0.2, 0.3])  # of the groups, counts, descriptors and embeddings, as far as nothing is known
 NARROWER = 0.7  # the width of the Gaussian of embeddings, over their median distance
-
-
-def counts(molecules: MoleculeFeatures) -> csr_array:
-    """``count_fingerprints`` of molecules, of many in several processes: uint16 [M, KINDS x SIZE]."""
-    found = [part for _, part in map_chunks(count_fingerprints, in_chunks(molecules.molecules), list)]
-    return csr_array(vstack(found, format="csr")) if found else count_fingerprints([])
-
-
-def descriptors(molecules: MoleculeFeatures) -> np.ndarray:
-    """``fast_descriptors`` of molecules, of many in several processes: float32 [M, all descriptors]."""
-    found = [part for _, part in map_chunks(fast_descriptors, in_chunks(molecules.molecules), list)]
-    return np.concatenate([fast_descriptors([]), *found])
 
 
 @dataclass(frozen=True)
@@ -54,9 +47,26 @@ class Body:
         return isinstance(other, Body) and other.embedder.model is self.embedder.model
 
     def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Embeddings of molecules, of many in several processes: float32 [M, D]."""
-        found = [part.values for _, part in compute_chunks(self.embedder, in_chunks(molecules.molecules), list)]
+        """Embeddings of molecules, on the CPU of many in several processes: float32 [M, D]."""
+        graphs = molecules.of(GraphsOf.named(self.embedder.featurizer))
+        numbers = np.arange(len(graphs))
+        pieces = [graphs.take(numbers[start : start + CHUNK]) for start in range(0, len(graphs), CHUNK)]
+        embed = partial(embeddings, self.embedder, current())
+        if self.embedder.device.type == "cpu":
+            found = [part for _, part in map_chunks(embed, pieces, itself)]
+        else:
+            found = [embed(piece) for piece in pieces]
         return np.concatenate([np.empty((0, self.embedder.width), np.float32), *found])
+
+
+def itself(graphs: Graphs) -> Graphs:
+    return graphs
+
+
+def embeddings(embedder: Embedder, compute: Compute, graphs: Graphs) -> np.ndarray:
+    """Embeddings of graphs: float32 [M, D]."""
+    with computing(compute):
+        return computed(Molecules.of_graphs(graphs), [embedder.output])[0]
 
 
 @cache
@@ -71,9 +81,14 @@ def damped(found: csr_array) -> csr_array:
     return csr_array((np.where(as_it_is, values, np.log1p(values)), found.indices, found.indptr), shape=found.shape)
 
 
+def landmarks(count: int) -> np.ndarray:
+    """The numbers of the training molecules that others are compared with: all, or some at equal distances."""
+    return np.arange(count) if count <= MOST_ROWS else evenly(count, LANDMARKS)
+
+
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The training molecules.
+    """The training molecules that others are compared with.
 
     Attributes:
         body: that embeds.
@@ -111,7 +126,7 @@ class Reference:
         return CountIndex.of(damped(self.counts), len(KINDS))
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """By counts, the mean of eight kinds, by descriptors and by embeddings: float32 [M, G, N], from 0 to 1."""
+        """By counts, the mean of their kinds, by descriptors and by embeddings: float32 [M, G, N], from 0 to 1."""
         described = self.scores(molecules.of(descriptors))
         embedded = (molecules.of(self.body) - self.mean) / self.scale
         parts = (
@@ -122,8 +137,8 @@ class Reference:
         return np.stack(parts, axis=1)
 
     def similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """The mean of the ``similarities`` with the ``SHARES`` as weights: float64 [M, N], from 0 to 1."""
-        return mixed(molecules.of(self.similarities), SHARES)
+        """The mean of the ``similarities`` with the ``SHARES`` as weights: float32 [M, N], from 0 to 1."""
+        return mixed(molecules.of(self.similarities), SHARES, np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {
@@ -173,10 +188,10 @@ class Reference:
         )
 
 
-def mixed(similarities: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The sum of similarities [M, G, N] with weights [G]: float64 [M, N]."""
-    total = np.zeros((similarities.shape[0], similarities.shape[2]))
-    for group, weight in enumerate(weights):
+def mixed(similarities: np.ndarray, weights: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+    """The sum of similarities [M, G, N] with weights [G]: [M, N]."""
+    total: np.ndarray = np.zeros((similarities.shape[0], similarities.shape[2]), dtype)
+    for group, weight in enumerate(weights.astype(dtype)):
         total += weight * similarities[:, group]
     return total
 

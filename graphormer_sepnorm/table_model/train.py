@@ -19,7 +19,7 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_together
+from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_together, remarks
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
@@ -208,7 +208,7 @@ def fit_steps(
             model.save(whole.path)
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
-    return FittedTable(model, out_of_fold, left_out)
+    return FittedTable(model, out_of_fold, left_out, remarks(fitted))
 
 
 def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:

@@ -1,4 +1,4 @@
-"""Tasks: what a model learns of molecules, and how that is scored. A new kind is a file and a line in ``TASKS``."""
+"""Tasks: losses, predictions and metrics of each kind. To add a kind, write a file and add a line to ``TASKS``."""
 
 import torch
 
@@ -14,5 +14,5 @@ TASKS: dict[str, type[Task]] = {task.kind: task for task in (Regression, Classif
 
 
 def make_task(config: TaskConfig, device: torch.device | str = "cpu") -> Task:
-    """The task of a config, with its numbers on a device."""
+    """The task of a config, with its tensors on a device."""
     return TASKS[config.kind](config, device)

@@ -1,4 +1,4 @@
-"""What every kind of task has: a loss over labels that may be missing, predictions, metrics and checks of labels.
+"""The common part of all tasks: a loss that allows missing labels, predictions, metrics and checks of labels.
 
 Axis letters: B molecules of a batch, M molecules of a split.
 """
@@ -14,26 +14,26 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks.metrics import METRICS
 
-LARGEST_TARGET = 1e18  # its square is still a float32
+LARGEST_TARGET = 1e18  # its square fits into float32
 Calibrated = Literal["intervals", "probabilities"] | None
-SMALLEST_SPREAD = 1e-30  # float32 loses digits below 1e-38
+SMALLEST_SPREAD = 1e-30  # float32 loses precision below 1e-38
 
 
 class Task(ABC):
-    """What is learnt of molecules and how it is scored.
+    """A prediction task: loss, predictions and scores.
 
     Args:
-        config: names the targets, and has what was learnt of their labels.
-        device: where its numbers lie; elsewhere they are moved for each use.
+        config: the targets, and the parameters fitted to their labels.
+        device: device of its tensors; for other devices they are moved on each use.
 
     Attributes:
-        kind: by which configs name it.
-        metrics: names in ``METRICS`` that suit it; the first chooses the epoch if nothing else is said.
-        reported: those that are reported.
-        predicts_probabilities: whether predictions are probabilities of classes, rather than values.
+        kind: its name in configs.
+        metrics: suitable names in ``METRICS``; by default, the first one selects the epoch.
+        reported: the metrics that are reported.
+        predicts_probabilities: whether predictions are class probabilities rather than values.
         adds_up: whether the predictions for a molecule add up to 1, so that targets cannot be predicted separately.
-        calibrated_by: what validation molecules teach about how far to trust a prediction; None: nothing.
-        tolerance: standard deviations of a target by which the labels of one molecule may differ.
+        calibrated_by: how uncertainty is calibrated on validation molecules; None: not at all.
+        tolerance: number of standard deviations of a target by which labels of the same molecule may differ.
     """
 
     kind: ClassVar[str]
@@ -54,7 +54,7 @@ class Task(ABC):
 
     @classmethod
     def find_metric(cls, name: str | None) -> str:
-        """The name of a metric that suits the task, None for the usual one; raises InputError for any other."""
+        """The name of a metric that suits the task, None for the default; raises InputError for any other."""
         if name is None:
             return cls.metrics[0]
         if name not in cls.metrics:
@@ -63,23 +63,23 @@ class Task(ABC):
 
     @classmethod
     def usual_loss(cls, metric: str | None) -> Literal["l1", "mse"]:
-        """The loss that suits a metric, where there is a choice; "l1" stands for a kind's own."""
+        """The default loss for a metric; "l1" stands for the only loss of a kind without choice."""
         return "l1"
 
     def loss(self, output: Tensor, y: Tensor, bounds: Tensor | None = None) -> Tensor:
-        """Mean loss over the labels that are there, each counting what its target weighs.
+        """Mean loss over the labels, weighted by target.
 
         Args:
             output: [B, tasks] of the model.
             y: [B, tasks], NaN where a label is missing.
-            bounds: [B, tasks, 2] of a regression; between them a target whose label is missing costs nothing.
+            bounds: [B, tasks, 2] bounds of censored labels of a regression; predictions between them have zero loss.
         """
         counts = self.counts(y, bounds)
         total = counts.sum()
         return (self.losses(output, y, bounds) * counts).sum() / total.masked_fill(total == 0, 1)
 
     def counts(self, y: Tensor, bounds: Tensor | None = None) -> Tensor:
-        """How much each label counts in the mean: [B, tasks], 0 or False where there is none."""
+        """Weight of each label in the mean: [B, tasks], 0 or False where there is none."""
         labelled = ~y.isnan()
         if bounds is not None:
             labelled = labelled | bounds.isfinite().any(dim=2)
@@ -87,14 +87,14 @@ class Task(ABC):
 
     @abstractmethod
     def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:
-        """The loss of each label [B, tasks]; anything where there is none."""
+        """The loss of each label [B, tasks]; undefined where there is none."""
 
     @abstractmethod
     def predict(self, output: Tensor) -> Tensor:
-        """Model output [B, tasks] to values on the targets' own scale, or to probabilities."""
+        """Converts model output [B, tasks] to values on the original scale of the targets, or to probabilities."""
 
     def fitted(self, y: np.ndarray) -> TaskConfig:
-        """The config with what it takes from the training targets [M, tasks].
+        """The config with parameters fitted to the training targets [M, tasks].
 
         Raises:
             InputError: a target without any label, or with an infinite one.
@@ -107,19 +107,19 @@ class Task(ABC):
 
     @abstractmethod
     def fit(self, y: np.ndarray) -> TaskConfig:
-        """As ``fitted``, from targets that are float64 and were checked."""
+        """As ``fitted``, for float64 targets that were checked."""
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the config has all that predictions need."""
+        """Whether the config contains everything that predictions need."""
         return True
 
     @abstractmethod
     def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:
-        """Raises InputError for labels [M] of a target, none missing, that the task cannot have."""
+        """Raises InputError for labels [M] of a target, none missing, that are invalid for the task."""
 
     def check_targets(self, y: np.ndarray, split: str) -> None:
-        """Raises InputError unless there are molecules, and all labels are finite and as ``check_labels`` wants them.
+        """Raises InputError unless there are molecules, and all labels are finite and valid for ``check_labels``.
 
         Args:
             y: [M, tasks], NaN where a label is missing.
@@ -134,10 +134,10 @@ class Task(ABC):
             self.check_labels(name, column[~np.isnan(column)], split)
 
     def check_learnable(self, y: np.ndarray) -> None:
-        """Raises InputError unless training targets [M, tasks] can be learnt from.
+        """Raises InputError unless the training targets [M, tasks] can be learned.
 
-        As ``check_targets``, and if a target has no label, all are constant, or they are too large or too alike for
-        float32.
+        The conditions are those of ``check_targets``, and that every target has labels, not all are constant, and none
+        are too large or too similar for float32.
         """
         self.check_targets(y, "training")
         for name, column in zip(self.config.targets, y.T, strict=True):
@@ -169,12 +169,12 @@ class Task(ABC):
             raise InputError(f"{split} split: {error}") from None
 
     def left_out(self, y: np.ndarray) -> dict[str, str]:
-        """The targets that the mean of the scores leaves out for the labels [M, tasks], with the reason."""
+        """The targets that are excluded from the mean of the scores for the labels [M, tasks], with the reason."""
         return {self.config.targets[place]: reason for place, reason in self.metric.undefined(y).items()}
 
     @classmethod
     def scores(cls, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
-        """The scores that are reported, None where one is undefined; arguments as ``Metric``."""
+        """The reported scores, None where a score is undefined; arguments as for ``Metric``."""
         scores: dict[str, float | None] = {}
         for name in cls.reported:
             try:

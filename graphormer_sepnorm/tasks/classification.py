@@ -1,4 +1,4 @@
-"""Yes or no: a probability for each target."""
+"""Binary classification: a probability for each target."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -13,7 +13,7 @@ from graphormer_sepnorm.tasks.base import Calibrated, Task
 
 
 class Classification(Task):
-    """Binary cross-entropy of each target, in which positives may weigh more."""
+    """Binary cross-entropy of each target; positives may have a larger weight."""
 
     kind = "classification"
     metrics = ("rocauc", "prauc", "accuracy", "logloss")
@@ -28,7 +28,7 @@ class Classification(Task):
         return output.sigmoid()
 
     def fit(self, y: np.ndarray) -> TaskConfig:
-        """Takes the weight of positives, where they are to be balanced."""
+        """Computes the weight of positives if they are balanced."""
         return replace(self.config, pos_weight=positive_weights(y) if self.config.balance else ())
 
     def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:
@@ -37,7 +37,7 @@ class Classification(Task):
 
 
 def positive_weights(y: np.ndarray) -> tuple[float, ...]:
-    """Negatives per positive of each target of ``y`` [M, tasks]; 1 where all labels are the same."""
+    """Negatives per positive of each target of ``y`` [M, tasks]; 1 if all labels are the same."""
     positives, negatives = np.nansum(y == 1, axis=0), np.nansum(y == 0, axis=0)
     both = (positives > 0) & (negatives > 0)
     return tuple(np.where(both, negatives / np.maximum(positives, 1), 1.0).tolist())

@@ -1,6 +1,6 @@
-"""Metrics: how predictions for a whole split are scored. A new one is a function and a line in ``METRICS``.
+"""Metrics of predictions for a whole split. To add one, write a function and add a line to ``METRICS``.
 
-A line in the ``metrics`` of a task makes it one that can be asked for there.
+To make it available for a task, add its name to the ``metrics`` of the task.
 
 Axis letters: M molecules of a split, K classes.
 """
@@ -17,25 +17,25 @@ from graphormer_sepnorm.errors import InputError
 class Metric:
     """A score of a whole split.
 
-    Whatever the types of labels and predictions, it is computed in float64: in float32 squares of 1e-23 are 0.
+    It is computed in float64 for any type of labels and predictions; in float32, squares of 1e-23 are 0.
 
     Attributes:
-        score: labels [M] and predictions [M] of one target, none missing, to a number.
-        higher_is_better: its direction.
+        score: maps labels [M] and predictions [M] of one target, none missing, to a number.
+        higher_is_better: direction of the metric.
     """
 
     score: Callable[[np.ndarray, np.ndarray], float]
     higher_is_better: bool
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        """The mean over targets of the score over labelled molecules; targets that ``undefined`` names are left out.
+        """The mean over targets of the score of labelled molecules, without the targets that ``undefined`` returns.
 
         Args:
             y: [M, tasks], NaN where a label is missing.
             prediction: [M, tasks].
 
         Raises:
-            InputError: no target has a score; the reason is that of the first.
+            InputError: no target has a score; the message gives the reason for the first target.
         """
         scores, reasons = [], []
         for column, predicted in zip(y.T, prediction.T, strict=True):
@@ -48,14 +48,14 @@ class Metric:
         return float(np.mean(scores))
 
     def of_target(self, y: np.ndarray, prediction: np.ndarray) -> float:
-        """The score of one target, labels [M] with NaN where missing; raises InputError where it is undefined."""
+        """The score of one target, with labels [M], NaN where missing; raises InputError if it is undefined."""
         labelled = ~np.isnan(y)
         if not labelled.any():
             raise InputError("a target has no labels in this split, so it cannot be scored")
         return self.score(y[labelled].astype(np.float64), prediction[labelled].astype(np.float64))
 
     def undefined(self, y: np.ndarray) -> dict[int, str]:
-        """The targets, by their column in ``y`` [M, tasks], that have no score, with the reason."""
+        """The targets without a score, by their column in ``y`` [M, tasks], with the reason."""
         reasons = {}
         for place, column in enumerate(y.T):
             try:
@@ -72,11 +72,11 @@ class Metric:
 
 @dataclass(frozen=True)
 class ClassesMetric(Metric):
-    """A score of a whole split that looks at all classes of a molecule together.
+    """A score of a whole split that uses all classes of a molecule together.
 
     Attributes:
-        score: labels [M, K] of 0 and a single 1 per row and probabilities [M, K] to a number.
-        higher_is_better: its direction.
+        score: maps one-hot labels [M, K] and probabilities [M, K] to a number.
+        higher_is_better: direction of the metric.
     """
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
@@ -94,16 +94,16 @@ def mean_absolute_error(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def roc_auc(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Area under the ROC curve, by scikit-learn."""
+    """Area under the ROC curve, from scikit-learn."""
     from sklearn import metrics  # its import takes seconds
 
     if len(np.unique(y)) < 2:
-        raise InputError("ROC-AUC needs both classes, and this split has labels of one alone")
+        raise InputError("ROC-AUC needs both classes, and this split has labels of only one")
     return float(metrics.roc_auc_score(y, prediction))
 
 
 def log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Cross-entropy of predicted probabilities, by scikit-learn; defined for labels of one class too."""
+    """Cross-entropy of predicted probabilities, from scikit-learn; also defined for labels of a single class."""
     from sklearn import metrics  # its import takes seconds
 
     return float(metrics.log_loss(y, prediction, labels=[0, 1]))
@@ -114,7 +114,7 @@ def root_mean_squared_error(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Coefficient of determination, by scikit-learn."""
+    """Coefficient of determination, from scikit-learn."""
     from sklearn import metrics
 
     if len(np.unique(y)) < 2:
@@ -132,7 +132,7 @@ def spearman(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def pr_auc(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Average precision, by scikit-learn."""
+    """Average precision, from scikit-learn."""
     from sklearn import metrics
 
     if not y.any():
@@ -141,17 +141,17 @@ def pr_auc(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Share of the labels that lie on the side of one half that the prediction lies on."""
+    """Fraction of predictions on the same side of 0.5 as their label."""
     return float(np.mean((prediction > 0.5) == (y > 0.5)))
 
 
 def classes_accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Share of the molecules whose class is the most probable one."""
+    """Fraction of molecules whose class is the most probable one."""
     return float(np.mean(prediction.argmax(axis=1) == y.argmax(axis=1)))
 
 
 def classes_log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Mean cross-entropy of the probabilities, which are made to add up to 1, by scikit-learn."""
+    """Mean cross-entropy of the probabilities, normalized to add up to 1, from scikit-learn."""
     from sklearn import metrics
 
     probabilities = prediction / prediction.sum(axis=1, keepdims=True)

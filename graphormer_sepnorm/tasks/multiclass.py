@@ -1,4 +1,4 @@
-"""One of several classes: their probabilities add up to 1."""
+"""Multiclass classification: one of several classes, whose probabilities add up to 1."""
 
 from torch import Tensor
 
@@ -6,7 +6,7 @@ from graphormer_sepnorm.tasks.classification import Classification
 
 
 class Multiclass(Classification):
-    """Cross-entropy of the softmax; the targets are the classes, with labels of 0 and a single 1."""
+    """Softmax cross-entropy; the targets are the classes, with one-hot labels."""
 
     kind = "multiclass"
     metrics = ("rocauc", "prauc", "multiclass-accuracy", "multiclass-logloss")

@@ -1,4 +1,4 @@
-"""Numbers: learnt on the scale of the training labels, predicted on their own."""
+"""Regression: trained on standardized labels, with predictions on their original scale."""
 
 from dataclasses import replace
 from typing import Literal
@@ -14,7 +14,7 @@ LOSSES = {"l1": l1_loss, "mse": mse_loss}
 
 
 class Regression(Task):
-    """Absolute or squared errors on scaled targets; a label may be a bound."""
+    """Absolute or squared errors on scaled targets; labels may be censored."""
 
     kind = "regression"
     metrics = ("mae", "rmse", "r2")
@@ -25,7 +25,7 @@ class Regression(Task):
 
     @classmethod
     def usual_loss(cls, metric: str | None) -> Literal["l1", "mse"]:
-        """Squared errors for metrics of squares."""
+        """Squared errors for metrics of squared errors."""
         return "mse" if metric in ("rmse", "r2") else "l1"
 
     def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:
@@ -42,13 +42,13 @@ class Regression(Task):
         return output * self.std.to(output) + self.mean.to(output)
 
     def fit(self, y: np.ndarray) -> TaskConfig:
-        """Takes means and standard deviations; a constant target has 1."""
+        """Computes means and standard deviations; the standard deviation of a constant target is set to 1."""
         std = np.nanstd(y, axis=0)
         std = np.where(std > 0, std, 1.0)
         return replace(self.config, mean=tuple(np.nanmean(y, axis=0).tolist()), std=tuple(std.tolist()))
 
     def check_labels(self, name: str, labels: np.ndarray, split: str) -> None:
-        """Any number will do."""
+        """Accepts any number."""
 
     @property
     def is_fitted(self) -> bool:

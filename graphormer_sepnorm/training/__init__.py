@@ -1,4 +1,5 @@
-"""Training: the loop, its schedule and optimizers, resuming, fine-tuning, pre-training, whole experiments and sweeps.
+"""Training: the loop, its schedule and optimizers, resuming, fine-tuning, pretraining, whole experiments and sweeps.
 
-A new optimizer is a function and a line in ``optimizers.OPTIMIZERS``, a new schedule a branch in ``schedule``.
+To add an optimizer, write a function and add a line to ``optimizers.OPTIMIZERS``. To add a schedule, add a branch in
+``schedule``.
 """

@@ -1,4 +1,4 @@
-"""Whole runs: from a config and a data folder to a run folder, and from a run folder to a score."""
+"""Trains a run from a config, and scores runs."""
 
 import os
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         resume: go on from the last saved epoch of ``out``.
 
     Returns:
-        the result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
+        The result of ``evaluate_run`` on the test split, which is also written to ``test.json``.
 
     Raises:
         InputError: bad input of any kind; nothing is written then.
@@ -67,15 +67,15 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
 
 @dataclass(frozen=True)
 class Scores:
-    """How well one run does on a split, or the mean prediction of several.
+    """Scores of a run on a split, or of the mean prediction of several runs.
 
     Attributes:
-        result: what ``evaluate_run`` returns.
-        task: of the first run.
+        result: as returned by ``evaluate_run``.
+        task: task of the first run.
         y: [M, tasks] labels, NaN where missing.
         prediction: [M, tasks].
-        by_network: [models, M, tasks], what each of the networks predicts.
-        table: that the molecules stand in, of a run on a table of one's own.
+        by_network: [models, M, tasks] predictions of each network.
+        table: the table that contains the molecules, for a run on a user's table.
     """
 
     result: dict
@@ -87,7 +87,7 @@ class Scores:
 
     @property
     def spread(self) -> np.ndarray:
-        """[M, tasks], what the width of an interval follows: the standard deviation over the networks."""
+        """[M, tasks] standard deviation over the networks, which scales the intervals."""
         return spread_of_models(self.by_network)
 
     def of(self, prediction: np.ndarray) -> Self:
@@ -99,15 +99,15 @@ class Scores:
         return replace(self, result={**self.result, **scores}, prediction=prediction)
 
     def write(self, run: RunFolder) -> None:
-        """Writes ``test.json``, and the predictions as a table and as a picture."""
+        """Writes ``test.json``, and the predictions as a table and a plot."""
         run.write_test(self.result)
         run.write_predictions(self.lines())
         plot_predictions(self.task, self.y, self.prediction, run.predictions_picture(self.task.kind))
 
     def lines(self) -> list[list]:
-        """A header, and for each molecule its row, SMILES and split, and the label and prediction of each target.
+        """A header, then one line per molecule: row, SMILES and split, and the label and prediction of each target.
 
-        Of a named dataset the rows are counted from 1 within the split, and SMILES are not known.
+        For a named dataset, rows are numbered from 1 within the split, and SMILES are unknown.
         """
         split, targets = self.result["split"], self.task.targets
         if self.table is None:
@@ -170,10 +170,10 @@ def evaluate_run(run: Path, split: str = "test", root: str | os.PathLike | None 
     """Scores a run's best checkpoint, or an ensemble, on a split of its dataset.
 
     Returns:
-        ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` has all the metrics that are
-        usual for the task, and seed and epoch are those of the last model of an ensemble. ``left_out`` has the targets
-        that have no score, with the reason, and ``censored`` how many labels of each target bound it and do not count
-        in scores; each is there if there are such.
+        ``dataset, split, metric, value, scores, n, parameters, seed, epoch``; ``scores`` contains all metrics that are
+        usual for the task, and seed and epoch are those of the last model of an ensemble. If there are any,
+        ``left_out`` contains the targets without a score and the reason, and ``censored`` the number of censored labels
+        per target, which are not scored.
 
     Raises:
         InputError: not a run folder or weights file, or a split that cannot be loaded or scored.
@@ -185,15 +185,15 @@ def evaluate_together(runs: list[Path], split: str = "test", root: str | os.Path
     """Scores the mean prediction of several runs on one named dataset.
 
     Returns:
-        as ``evaluate_run`` of an ensemble of them.
+        As ``evaluate_run`` for an ensemble of them.
 
     Raises:
-        InputError: as ``evaluate_run``, or runs on different datasets or on tables of one's own.
+        InputError: as ``evaluate_run``, or runs on different datasets or on users' tables.
     """
     datasets = [checkpoint.load_tensors(weights_file(run))[1].dataset for run in runs]
     for run, dataset in zip(runs, datasets, strict=True):
         if dataset == TABLE:
-            raise InputError(f"{run} was trained on a table of its own: score it alone")
+            raise InputError(f"{run} was trained on a table of its own: score it separately")
         if dataset != datasets[0]:
-            raise InputError(f"{run} was trained on {dataset}, {runs[0]} on {datasets[0]}: score them alone")
+            raise InputError(f"{run} was trained on {dataset}, {runs[0]} on {datasets[0]}: score them separately")
     return score_runs(runs, split, root).result

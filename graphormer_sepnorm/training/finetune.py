@@ -1,4 +1,4 @@
-"""Starting from trained weights: a fresh head on a trained body, the first blocks frozen."""
+"""Fine-tuning: a new head on pretrained weights, with the first blocks optionally frozen."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,15 +16,15 @@ from graphormer_sepnorm.runs.zoo import resolve_model
 
 
 def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
-    """Gives a model the weights of a checkpoint, all but the head's, which stay fresh, and freezes the first blocks.
+    """Copies the weights of a checkpoint, except for the head's, into a model, and freezes the first blocks.
 
-    With frozen blocks the embeddings and the bias network before them are frozen too. BatchNorm's statistics are no
-    weights: training estimates them anew on its own molecules in frozen blocks as well.
+    The embeddings and the bias network before frozen blocks are frozen too. BatchNorm statistics are not weights:
+    training estimates them on its own molecules, also in frozen blocks.
 
     Args:
-        model: of the checkpoint's architecture; ``num_tasks`` may differ.
+        model: a model with the checkpoint's architecture; ``num_tasks`` may differ.
         path: run folder or weights file.
-        frozen_layers: number of blocks, counted from the input.
+        frozen_layers: number of frozen blocks, counted from the input.
 
     Raises:
         InputError: as ``load_model``, another architecture, or more frozen layers than the model has.
@@ -43,27 +43,27 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
 
 
 def learning_body(model: Network) -> list[nn.Parameter]:
-    """The parameters before the head that learn."""
+    """The trainable parameters before the head."""
     return [p for name, p in model.named_parameters() if p.requires_grad and not name.startswith(HEAD)]
 
 
 def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
-    """Raises InputError if more layers are to be frozen than a model has."""
+    """Raises InputError if ``frozen_layers`` exceeds the number of layers of the model."""
     if frozen_layers > config.layers:
         raise InputError(f"cannot freeze {frozen_layers} layers, the model has {config.layers}")
 
 
 def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config:
-    """The run with the architecture and the featurizer of a checkpoint, from whose weights it starts.
+    """The run with the architecture and the featurizer of the checkpoint that it starts from.
 
     Dropout is no part of the architecture here: it stays the run's.
 
     If the run prepares molecules, it does so before what the checkpoint's featurizer reads.
 
     Args:
-        config: the run; its number of tasks stays.
+        config: the run; its number of tasks is kept.
         source: run folder, weights file or name of shipped weights.
-        frozen_layers: first blocks that keep the checkpoint's weights.
+        frozen_layers: number of first blocks to freeze.
 
     Raises:
         InputError: not a checkpoint, or more frozen layers than it has.

@@ -1,7 +1,7 @@
-"""Optimizers: which parameters are updated how.
+"""Optimizers of the parameters of a model.
 
-A new one is a function and a line in ``OPTIMIZERS``. Whatever tensors, numbers and words it keeps of a parameter, and
-tensors and numbers in its groups, is saved and resumed.
+To add one, write a function and add a line to ``OPTIMIZERS``. All tensors, numbers and strings in its state, and all
+tensors and numbers in its parameter groups, are saved and resumed.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from graphormer_sepnorm.model import Network
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
-    """Weight matrices of linear layers with decay; norms, biases and embeddings without."""
+    """Weight matrices of linear layers with weight decay; norms, biases and embeddings without."""
     matrices = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     groups: dict[str, list[nn.Parameter]] = {"decay": [], "no_decay": []}
     for name, parameter in model.named_parameters():
@@ -35,12 +35,12 @@ def adamw(model: Network, train: TrainConfig) -> list[Optimizer]:
 
 
 class BatchedMuon(Muon):
-    """PyTorch's Muon, with all matrices of one shape in one batch of matrix products: a third of the time.
+    """PyTorch's Muon with one batched matrix product for all matrices of the same shape, in a third of the time.
 
-    Always with Nesterov's momentum and steps of the size of AdamW's (``adjust_lr_fn="match_rms_adamw"``).
+    Always uses Nesterov momentum and steps of the size of AdamW's (``adjust_lr_fn="match_rms_adamw"``).
 
     Attributes:
-        found_inf: as PyTorch's own optimizers have it: a step changes nothing where this tensor [] is 1.
+        found_inf: as in PyTorch's own optimizers: if this tensor [] is 1, a step changes nothing.
     """
 
     _step_supports_amp_scaling = True
@@ -60,7 +60,7 @@ class BatchedMuon(Muon):
         return loss
 
     def move(self, group: dict) -> None:
-        """Moves the matrices of a group that have a gradient, those of one shape together."""
+        """Updates the matrices of a group that have a gradient, grouped by shape."""
         lists: list[list[Tensor]] = [[] for _ in range(3)]
         self._init_group(group, *lists)
         of_shape: dict[torch.Size, list[tuple[Tensor, ...]]] = defaultdict(list)
@@ -73,7 +73,7 @@ class BatchedMuon(Muon):
     def move_together(
         self, group: dict, matrices: list[Tensor], gradients: list[Tensor], momenta: list[Tensor]
     ) -> None:
-        """Moves matrices of one shape, with Nesterov momentum and a step of the size of AdamW's."""
+        """Updates matrices of one shape, with Nesterov momentum and a step of the size of AdamW's."""
         if self.found_inf is not None:
             before = list(torch.stack(matrices))
             gradients = list(torch.stack(gradients).masked_fill(self.found_inf > 0, 0))
@@ -88,10 +88,10 @@ class BatchedMuon(Muon):
 
 
 def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """Matrices [M, m, n] with their singular values near 1, by Newton and Schulz's iteration.
+    """Matrices [M, m, n] with singular values near 1, by the Newton-Schulz iteration.
 
-    In bfloat16 on a GPU, in float32 on the CPU: without instructions for bfloat16, which most processors lack, its
-    products take thirty times as long there. Source: Jordan et al., "Muon", 2024.
+    In bfloat16 on a GPU and in float32 on the CPU, where bfloat16 products take thirty times as long without special
+    instructions, which most processors lack. Source: Jordan et al., "Muon", 2024.
     """
     a, b, c = coefficients
     tall = matrices.shape[1] > matrices.shape[2]
@@ -104,10 +104,10 @@ def orthogonalized(matrices: Tensor, coefficients: tuple[float, float, float], s
 
 
 def muon(model: Network, train: TrainConfig) -> list[Optimizer]:
-    """Muon for the weight matrices of the blocks, AdamW for the rest, at one learning rate.
+    """Muon for the weight matrices of the blocks, AdamW for the rest, with the same learning rate.
 
-    Muon moves a matrix along its orthogonalized momentum, so that no direction of the gradient drowns out the others;
-    its step is scaled to the root mean square of AdamW's. Sources: Jordan et al., "Muon", 2024; Liu et al., "Muon is
+    Muon updates a matrix along its orthogonalized momentum, so that no direction of the gradient dominates the others.
+    Its step is scaled to the root mean square of AdamW's. Sources: Jordan et al., "Muon", 2024; Liu et al., "Muon is
     scalable for LLM training", 2025, section 2.2.
     """
     matrices = [module.weight for module in model.layers.modules() if isinstance(module, nn.Linear)]
@@ -125,7 +125,7 @@ OPTIMIZERS: dict[str, Callable[[Network, TrainConfig], list[Optimizer]]] = {"ada
 
 
 def find_optimizer(name: str) -> Callable[[Network, TrainConfig], list[Optimizer]]:
-    """The entry of ``OPTIMIZERS``; raises InputError if there is none of that name."""
+    """The entry of ``OPTIMIZERS`` with this name; raises InputError if there is none."""
     if name not in OPTIMIZERS:
         raise InputError(f"unknown optimizer {name!r}, choose one of {', '.join(OPTIMIZERS)}")
     return OPTIMIZERS[name]

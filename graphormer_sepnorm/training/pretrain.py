@@ -1,4 +1,4 @@
-"""Pre-training without labels: a body that learns what an objective finds in the molecules themselves."""
+"""Pretraining without labels, on an objective computed from the molecules themselves."""
 
 import hashlib
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ SIZES = {
 
 
 def split(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
-    """Training and validation molecules, at random."""
+    """Random split into training and validation molecules."""
     order = np.random.default_rng(seed).permutation(len(corpus.smiles))
     num_val = max(round(VALIDATION * len(order)), 1)
     return corpus.take(np.sort(order[num_val:])), corpus.take(np.sort(order[:num_val]))
 
 
 def prepared(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
-    """The molecules prepared for the model of ``config``, from the cache where they are there."""
+    """The molecules prepared for the model of ``config``, from the cache if possible."""
     encodings = config.model.encodings
     key = f"{config.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{corpus.targets}/{digest(corpus.smiles, corpus.y)}"
     folder = cache_root() / f"pretrain-{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
@@ -47,7 +47,7 @@ def prepared(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
 
 
 def labelled(corpus: Corpus) -> Graphs:
-    """The molecules as graphs, read in several processes."""
+    """The molecules as graphs with labels, read in several processes."""
     graphs = [graph for _, found in map_chunks(read_graphs, in_chunks(corpus.smiles), list) for graph in found]
     return FEATURIZERS[FOR_TABLES].pack(graphs).with_targets(corpus.y)
 
@@ -61,7 +61,7 @@ def digest(smiles: list[str], y: np.ndarray) -> str:
 
 
 def read_sources(sources: Sequence[str], smiles_column: str | None = None) -> list[str]:
-    """The SMILES of all rows of tables, one table after another; raises InputError as ``open_table``."""
+    """The SMILES of all rows of the tables, in order; raises InputError as ``open_table``."""
     smiles = []
     for source in sources:
         with open_table(source, smiles_column) as table:
@@ -77,14 +77,14 @@ def pretrain(
     smiles_column: str | None = None,
     resume: bool = False,
 ) -> dict:
-    """Trains a body on all molecules of some tables.
+    """Pretrains a model on all molecules of some tables.
 
     Args:
-        sources, smiles_column: tables as ``open_table`` reads them.
-        objective: what the body learns, such as one of ``OBJECTIVES``.
-        recipe: one of ``SIZES``, perhaps with another optimisation.
+        sources, smiles_column: tables, as for ``open_table``.
+        objective: what the model learns, such as one of ``OBJECTIVES``.
+        recipe: one of ``SIZES``, possibly with a different optimization.
         out: run folder; must be new unless ``resume``.
-        resume: go on from the last saved epoch of ``out``.
+        resume: continue from the last saved epoch of ``out``.
 
     Returns:
         ``molecules, validation, skipped, targets, epoch, metric, value``; the value is the score of the best epoch on

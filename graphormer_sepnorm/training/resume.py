@@ -1,7 +1,7 @@
-"""Going on from the last saved epoch: the state of a trainer out, and in again.
+"""Saves and restores the state of a trainer, to continue from the last saved epoch.
 
-Its tensors are named ``model.<name>``, ``average.<name>`` and ``optimizer.<place>.<what is kept there>``. Numbers and
-words that optimizers keep are in its facts, by the name without ``optimizer.``.
+Its tensors are named ``model.<name>``, ``average.<name>`` and ``optimizer.<place>.<key>``. Numbers and strings of
+optimizers are stored in the facts, with the same names without ``optimizer.``.
 """
 
 import copy
@@ -30,7 +30,7 @@ Place = MutableMapping[str, object]
 
 @dataclass(config=STRICT)
 class StateFacts:
-    """What a state holds beside tensors: the progress, and what optimizers keep that is no tensor."""
+    """The part of a state that is not tensors: the progress, and numbers and strings of optimizers."""
 
     epoch: Annotated[int, Field(ge=0)] = 0
     best_metric: float | None = None
@@ -39,17 +39,17 @@ class StateFacts:
 
 
 def state_of(trainer: Trainer) -> tuple[dict[str, Tensor], dict]:
-    """Tensors, as they lie, and facts: everything that ``resume`` needs."""
+    """All tensors, without copying them, and facts that ``resume`` needs."""
     tensors, scalars = kept(trainer.optimizers, trainer.model)
     tensors = weights(trainer) | {f"optimizer.{name}": tensor for name, tensor in tensors.items()}
     return tensors, asdict(trainer.progress) | {"optimizer": scalars}
 
 
 def resume(trainer: Trainer, run: RunFolder) -> None:
-    """Brings a trainer to the last saved epoch of a run folder; to the beginning if there is none yet.
+    """Restores the last saved epoch of a run folder; does nothing if there is none yet.
 
     Raises:
-        InputError: the state is damaged, gone, or belongs to another configuration.
+        InputError: the state is damaged, missing, or belongs to another configuration.
     """
     if not run.state.exists() and holds_first_epoch_at_most(run):
         return
@@ -77,12 +77,12 @@ def resume(trainer: Trainer, run: RunFolder) -> None:
 
 
 def holds_first_epoch_at_most(run: RunFolder) -> bool:
-    """Whether a run folder is that of a run that was stopped before its first epoch was complete."""
+    """Whether a run was stopped before its first epoch was complete."""
     return not run.weights.exists() or checkpoint.load_tensors(run.weights)[2].get("epoch") == 1
 
 
 def weights(trainer: Trainer) -> dict[str, Tensor]:
-    """The weights of a trainer and their averages, by the names that they have in a state."""
+    """The weights of a trainer and their averages, by their names in a state."""
     found = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
     if trainer.average is not None:
         found |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
@@ -90,7 +90,7 @@ def weights(trainer: Trainer) -> dict[str, Tensor]:
 
 
 def states(optimizers: Sequence[Optimizer], model: nn.Module) -> Iterator[tuple[str, Place]]:
-    """What optimizers keep of each parameter that is not frozen, by its name."""
+    """The state that optimizers keep for each parameter that is not frozen, by the name of the parameter."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for optimizer in optimizers:
         for group in optimizer.param_groups:
@@ -100,17 +100,17 @@ def states(optimizers: Sequence[Optimizer], model: nn.Module) -> Iterator[tuple[
 
 
 def groups(optimizers: Sequence[Optimizer]) -> Iterator[tuple[str, Place]]:
-    """The options of groups of parameters, among which some optimizers count, as ``<optimizer>.group.<group>``."""
+    """The options of parameter groups, where some optimizers keep counters, as ``<optimizer>.group.<group>``."""
     for number, optimizer in enumerate(optimizers):
         for index, group in enumerate(optimizer.param_groups):
             yield f"{number}.group.{index}", group
 
 
 def kept(optimizers: Sequence[Optimizer], model: nn.Module) -> tuple[dict[str, Tensor], dict[str, Scalar]]:
-    """Whatever optimizers keep between updates: tensors, numbers, words of parameters; tensors, numbers of groups.
+    """The state of optimizers: tensors, numbers and strings of parameters; tensors and numbers of groups.
 
     Raises:
-        TypeError: an optimizer keeps something else of a parameter, which could not be resumed.
+        TypeError: an optimizer keeps something else for a parameter, which could not be resumed.
     """
     tensors: dict[str, Tensor] = {}
     scalars: dict[str, Scalar] = {}
@@ -134,7 +134,7 @@ def kept(optimizers: Sequence[Optimizer], model: nn.Module) -> tuple[dict[str, T
 
 
 def kept_after_one_update(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Scalar]]:
-    """What fresh optimizers keep after an update of a copy of the model without a gradient."""
+    """The state of new optimizers after one update of a copy of the model with zero gradients."""
     model = copy.deepcopy(trainer.model)
     optimizers = make_optimizers(model, trainer.config.train)
     for parameter in model.parameters():
@@ -145,10 +145,10 @@ def kept_after_one_update(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str
 
 
 def restore_optimizers(trainer: Trainer, tensors: dict[str, Tensor], scalars: dict[str, Scalar], path: Path) -> None:
-    """Gives optimizers back what they kept.
+    """Restores the state of optimizers.
 
-    What they keep from the first update on must be there, in the same shapes and types, but for the numbers of groups,
-    which older states do not have; what they began to keep later may be there.
+    State that exists after the first update must be present, with the same shapes and types, except for the numbers of
+    groups, which older states do not have. State that optimizers create later is optional.
 
     Raises:
         InputError: something is missing, does not fit, or belongs to no parameter.

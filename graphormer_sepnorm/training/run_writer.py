@@ -1,4 +1,4 @@
-"""What a training leaves behind: the run folder, and a line per epoch for people."""
+"""Writes the run folder during training, and prints a line per epoch."""
 
 import contextlib
 import time
@@ -16,19 +16,19 @@ from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.training import resume
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
 
-SECONDS_BETWEEN_SAVES = 60.0  # on a GPU, where an epoch may take a second
+SECONDS_BETWEEN_SAVES = 60.0  # for GPUs, where an epoch may take a second
 
 Content = tuple[dict[str, Tensor], dict]
 
 
 @dataclass(frozen=True)
 class Unsaved:
-    """What epochs gave since the last writing.
+    """Results of the epochs since the last write.
 
     Attributes:
-        lines: of the metrics.
-        best: tensors and facts of the best epoch; None: it is an earlier one.
-        state: tensors and facts to go on from after the last of the epochs.
+        lines: lines for the metrics file.
+        best: tensors and facts of the best epoch; None if it is an earlier epoch.
+        state: tensors and facts to continue from after the last of these epochs.
     """
 
     lines: list[dict[str, float]]
@@ -36,7 +36,7 @@ class Unsaved:
     state: Content
 
     def kept(self) -> "Unsaved":
-        """The same, unchanged by further training."""
+        """A copy that further training does not change."""
         return Unsaved(self.lines, None if self.best is None else copied(self.best), copied(self.state))
 
 
@@ -47,29 +47,32 @@ def copied(content: Content) -> Content:
 
 @dataclass
 class RunWriter:
-    """Writes what a trainer gives into a run folder; of several processes, the first does.
+    """Writes the results of a trainer into a run folder; with several processes, only the first one writes.
 
-    After every epoch; on a GPU after the first, then at most every ``SECONDS_BETWEEN_SAVES``, and when training ends or
-    is interrupted. What is written together belongs together: a killed run goes on after the last line of its metrics.
+    It writes after every epoch; on a GPU after the first, then at most every ``SECONDS_BETWEEN_SAVES``, and when
+    training ends or is interrupted. Each write is consistent: a killed run continues after the last line of its
+    metrics.
 
     Attributes:
-        trainer: at the beginning, or brought to where the run in the folder stands by ``resume``.
+        trainer: a new trainer, or one restored by ``resume``.
         run: the folder.
         verbose: whether to print a line per epoch.
+        label: before each of these lines.
     """
 
     trainer: Trainer
     run: RunFolder
     verbose: bool = True
+    label: str = ""
     unsaved: Unsaved | None = field(default=None, init=False)
     saved_at: float | None = field(default=None, init=False)
 
     def resume(self) -> None:
-        """Goes back to the last saved epoch of the folder; raises InputError as ``resume.resume``."""
+        """Restores the last saved epoch of the folder; raises InputError as ``resume.resume``."""
         resume.resume(self.trainer, self.run)
 
     def train(self) -> dict:
-        """Trains from where the run stands to the last epoch; returns the facts of the best checkpoint."""
+        """Trains from the current to the last epoch; returns the facts of the best checkpoint."""
         with contextlib.closing(self.epochs()) as epochs:
             for _ in epochs:
                 pass
@@ -80,7 +83,7 @@ class RunWriter:
         return {"epoch": progress.best_epoch, "val_metric": progress.best_metric}
 
     def epochs(self) -> Generator[Epoch, None, None]:
-        """The epochs of the trainer, each when it is recorded; all are written when this ends or is closed."""
+        """Yields each epoch of the trainer after recording it; all are written when this ends or is closed."""
         if distributed.rank() == 0:
             self.run.begin(self.trainer.config)
         try:
@@ -88,14 +91,14 @@ class RunWriter:
                 if distributed.rank() == 0:
                     self.record(epoch)
                     if self.verbose:
-                        print(words(epoch, self.trainer.config), flush=True)
+                        print(f"{self.label}{words(epoch, self.trainer.config)}", flush=True)
                 yield epoch
         finally:
             if self.unsaved is not None:
                 self.write(self.unsaved)
 
     def record(self, epoch: Epoch) -> None:
-        """Writes what an epoch gave, or keeps it to be written with later ones."""
+        """Writes the results of an epoch, or keeps them to write them with later ones."""
         trainer, before = self.trainer, self.unsaved
         best = None if before is None else before.best
         if trainer.progress.best_epoch == epoch.epoch:
@@ -114,7 +117,7 @@ class RunWriter:
         return time.monotonic() - self.saved_at > SECONDS_BETWEEN_SAVES
 
     def write(self, unsaved: Unsaved) -> None:
-        """Writes what epochs gave; the state comes last, so that what it tells of is on the disk."""
+        """Writes the results of epochs; the state is written last, after the files that it refers to."""
         config = self.trainer.config
         if unsaved.best is not None:
             tensors, facts = unsaved.best
@@ -126,7 +129,7 @@ class RunWriter:
 
 
 def words(epoch: Epoch, config: Config) -> str:
-    """An epoch of a run for people, on one line."""
+    """One line about an epoch."""
     return (
         f"epoch {epoch.epoch}/{config.train.epochs}: training loss {epoch.train_loss:.4f}, "
         f"validation {config.task.metric} {epoch.val_metric:.4f}, {epoch.molecules_per_second:.0f} molecules/s"
@@ -135,7 +138,7 @@ def words(epoch: Epoch, config: Config) -> str:
 
 @contextlib.contextmanager
 def training_alone(run: RunFolder, resume: bool) -> Iterator[None]:
-    """Within it, no other run trains in a folder; of several processes of one run, the first sees to that.
+    """Context manager: no other run can train in the folder; with several processes, the first one holds the lock.
 
     Raises:
         InputError: as ``RunFolder.check_free`` and ``RunFolder.locked``.

@@ -1,4 +1,4 @@
-"""Learning rate and batches over a run."""
+"""Learning rate and batches during a run."""
 
 import math
 from dataclasses import replace
@@ -9,16 +9,16 @@ from graphormer_sepnorm.config import TrainConfig
 
 
 def learning_rate(config: TrainConfig, update: int, updates: int) -> float:
-    """Linear warm-up to the peak, then the schedule to zero.
+    """Linear warm-up to the peak, then decay to zero.
 
-    Each update has the rate of the middle of its share of the run, so no update has a rate of zero, and a run of one
-    update learns. Source of the trapezoid: Hagele et al., "Scaling laws and compute-optimal training beyond fixed
-    training durations", NeurIPS 2024.
+    Each update uses the rate at the middle of its share of the run, so no update has a rate of zero, and a run with a
+    single update learns. Source of the trapezoid: Hagele et al., "Scaling laws and compute-optimal training beyond
+    fixed training durations", NeurIPS 2024.
 
     Args:
         config: warm-up, schedule and peak.
-        update: its number, counted from 0.
-        updates: of the whole run.
+        update: index of the update, from 0.
+        updates: number of updates of the whole run.
     """
     progress = (update + 0.5) / updates
     if progress < config.warmup:
@@ -32,16 +32,16 @@ def learning_rate(config: TrainConfig, update: int, updates: int) -> float:
 
 
 def epoch_batches(num_molecules: int, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Random batches of an epoch, of equal size give or take one, so none is left with a single molecule."""
+    """Random batches of an epoch. Their sizes differ by at most one, so no batch has a single molecule."""
     order = np.random.default_rng((seed, epoch)).permutation(num_molecules)
     return np.array_split(order, num_batches(num_molecules, batch_size))
 
 
 def fitted_epochs(config: TrainConfig, num_molecules: int) -> TrainConfig:
-    """The optimisation with the epochs that a training split of so many molecules takes.
+    """The optimization with the number of epochs for a training split of this size.
 
-    There are more of them than the config says if ``min_updates`` asks for more. At most half of them are frozen, so
-    that the weights before the head learn in a short run too.
+    The number is larger than in the config if ``min_updates`` requires it. At most half of the epochs are frozen, so
+    that the weights before the head are also trained in a short run.
     """
     least = math.ceil(config.min_updates / num_batches(num_molecules, config.batch_size))
     epochs = max(config.epochs, least)
@@ -53,5 +53,5 @@ def num_batches(num_molecules: int, batch_size: int) -> int:
 
 
 def smallest_batch_size(num_molecules: int, batch_size: int) -> int:
-    """Molecules of the smallest batch of an epoch."""
+    """Number of molecules in the smallest batch of an epoch."""
     return num_molecules // max(num_batches(num_molecules, batch_size), 1)

@@ -1,4 +1,4 @@
-"""Settings of a run by the names of its fields: every field of a config is reached, and checked as the config does."""
+"""Settings of a run by field name: any field of a config can be set, and is validated by the config."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,26 +12,26 @@ from graphormer_sepnorm.config import ADAPTER, Config, TrainConfig, first_proble
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.checkpoint import check_names
 
-ELSEWHERE = {"dataset", "format_version"}  # the dataset is an option of its own, the format is the package's
+ELSEWHERE = {"dataset", "format_version"}  # the dataset has its own option, the format belongs to the package
 
 
 def in_precision(train: TrainConfig, precision: Literal["auto", "float32", "bfloat16"]) -> TrainConfig:
-    """The optimisation in another precision; "auto" leaves its own."""
+    """The optimization in another precision; "auto" keeps the current one."""
     if precision == "auto":
         return train
     return replace(train, precision="32-true" if precision == "float32" else "bf16-mixed")
 
 
 def with_settings(config: Config, settings: Sequence[str]) -> Config:
-    """A config with other values of some fields.
+    """A config with some fields replaced.
 
     Args:
         config: the run.
-        settings: ``FIELD=VALUE`` each, the later ones last; FIELD is a path such as ``train.warmup`` or
-            ``model.encodings.2.max_hops``, VALUE is JSON or, if it is none, text.
+        settings: ``FIELD=VALUE`` each; later ones override earlier ones. FIELD is a path such as ``train.warmup`` or
+            ``model.encodings.2.max_hops``, and VALUE is JSON or, if it is not valid JSON, text.
 
     Raises:
-        InputError: a field that does not exist, a value that the config refuses, or another vocabulary than the
+        InputError: a field that does not exist, a value that the config rejects, or another vocabulary than the
             featurizer's.
     """
     if not settings:
@@ -58,7 +58,7 @@ def value_of(text: str) -> object:
 
 
 def set_field(fields: dict, name: str, value: object) -> None:
-    """Changes one of ``fields``, which hold others, in place; raises InputError for a name that they do not have."""
+    """Changes one of ``fields``, which may be nested, in place; raises InputError for an unknown name."""
     if name not in field_names(fields):
         near = get_close_matches(name, field_names(fields), n=1, cutoff=0)
         raise InputError(f"--set {name}: there is no such field, the nearest is {near[0]}")
@@ -73,7 +73,7 @@ def as_key(fields: dict | list, part: str) -> str | int:
 
 
 def field_names(fields: dict | list) -> list[str]:
-    """The dotted names of all fields, those that hold others included."""
+    """The dotted names of all fields, including those that contain others."""
     return list(walk(fields, ""))
 
 

@@ -1,4 +1,4 @@
-"""One update of a model after another, on the device where it lies, none of which waits for a value there."""
+"""Updates of a model on its device, without synchronizing with it."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -19,11 +19,11 @@ from graphormer_sepnorm.training.objectives.base import Objective
 
 
 class BatchShare(NamedTuple):
-    """This process's share of a batch, where the model lies.
+    """This process's share of a batch, on the device of the model.
 
     Attributes:
-        batch: with labels.
-        weight: of its loss, for the mean over processes to be the mean over all labels.
+        batch: molecules with labels.
+        weight: weight of its loss, such that the mean over processes is the mean over all labels.
     """
 
     batch: GraphBatch
@@ -31,18 +31,18 @@ class BatchShare(NamedTuple):
 
 
 class Step:
-    """What updates a model.
+    """Updates a model.
 
     Args:
-        model: in training.
-        objective: what it is trained for.
+        model: in training mode.
+        objective: the training objective.
         train: the training split.
         config: precision, clipping and averaging.
-        optimizers: of the model's parameters.
-        average: follows the model; None: nothing does.
+        optimizers: optimizers of the model's parameters.
+        average: moving average of the model's weights, or None.
 
     Attributes:
-        updates_per_reading: after how many updates their results are best read, for which a GPU is waited for.
+        updates_per_reading: number of updates after which to read their results, which synchronizes with a GPU.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Step:
         self.updates_per_reading = 1 if self.device.type == "cpu" else 100
 
     def shares(self, batches: Sequence[np.ndarray]) -> Iterator[BatchShare]:
-        """This process's shares of batches of the training split, each named by the numbers of its molecules."""
+        """This process's shares of batches of the training split; a batch is given by the indices of its molecules."""
         weights = map(self.weight_of_share, batches)
         own = self.train.batches(map(distributed.share, batches), self.device)
         return map(BatchShare, own, weights)
@@ -72,10 +72,10 @@ class Step:
         return distributed.num_processes() * distributed.share(counts).sum() / (counts.sum() or 1)
 
     def __call__(self, share: BatchShare, lr: float) -> Tensor:
-        """Updates the model, and the averaged one if there is one, at a learning rate.
+        """Updates the model, and its moving average if there is one, at a learning rate.
 
         Returns:
-            the loss and the norm of the gradient before clipping [2], over all processes; if one of them is not finite,
+            The loss and the norm of the gradient before clipping [2], over all processes. If one of them is not finite,
             no weight has changed.
         """
         loss = find_loss(self.model, self.objective, self.config.precision, share.batch) * share.weight
@@ -94,9 +94,10 @@ class Step:
 
 
 def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
-    """A step at a learning rate, which changes nothing where ``skip`` [] is 1.
+    """An optimizer step at a learning rate, which changes nothing if ``skip`` [] is 1.
 
-    Optimizers that know PyTorch's ``found_inf`` look at it where it lies; for others it is read.
+    Optimizers that support PyTorch's ``found_inf`` read it on the device; for others it is read here, which
+    synchronizes.
     """
     for group in optimizer.param_groups:
         group["lr"] = lr
@@ -110,13 +111,13 @@ def step_unless(skip: Tensor, optimizer: Optimizer, lr: float) -> None:
 
 
 def find_loss(model: Network, objective: Objective, precision: str, batch: GraphBatch) -> Tensor:
-    """The loss [] of a model for a batch of the training split, in a precision as ``autocast`` knows it."""
+    """The loss [] of a model for a batch of the training split, in a precision accepted by ``autocast``."""
     with autocast(precision, batch.x.device):
         return objective.loss(model, batch)
 
 
 def follow(average: nn.Module, model: nn.Module, decay: float, first: bool) -> None:
-    """Moves averaged weights towards those of a model, or to them at ``first``; buffers are copied."""
+    """Updates the moving average of the weights, or copies them if ``first``; buffers are copied."""
     with torch.no_grad():
         pairs = list(zip(average.parameters(), model.parameters(), strict=True))
         averages, now = ([pair[side].detach() for pair in pairs] for side in (0, 1))

@@ -1,4 +1,4 @@
-"""Several seeds of one configuration: train what is unfinished, and the rows that a leaderboard asks for."""
+"""Trains several seeds of a configuration and summarizes them in the rows that a leaderboard requires."""
 
 import itertools
 import os
@@ -29,18 +29,18 @@ def sweep(
     root: str | os.PathLike | None = None,
     settings: Sequence[str] = (),
 ) -> list[dict]:
-    """Trains every dataset with every norm and seed, as far as it is unfinished, and sums the scores up.
+    """Trains every dataset with every norm and seed, unless already finished, and summarizes the scores.
 
     Args:
         datasets, norms: names in ``DATASETS`` and ``NORMS``.
-        seeds: of the runs of each dataset and norm.
-        recipe: how to train; the seed is not its own.
-        out: folder of the run folders, DATASET-NORM-SEED each.
+        seeds: seeds of the runs of each dataset and norm.
+        recipe: the recipe; its seed is ignored.
+        out: folder of the run folders, named DATASET-NORM-SEED.
         root: folder of the downloaded datasets.
-        settings: as ``with_settings``, of every run.
+        settings: as ``with_settings``, for every run.
 
     Returns:
-        a ``leaderboard`` row of each dataset and norm; those after the first of a dataset have a ``difference`` from
+        A ``leaderboard`` row for each dataset and norm. Rows after the first of a dataset have a ``difference`` from
         it, as ``paired_difference``.
 
     Raises:
@@ -70,10 +70,10 @@ def swept_config(dataset: str, norm: str, seed: int, recipe: Recipe, settings: S
 
 
 def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None = None) -> None:
-    """Trains the runs that have no test score yet, from where each stands.
+    """Trains the runs that have no test score yet, each from its last saved epoch.
 
     Args:
-        configs: run folder and config of each.
+        configs: run folder and config of each run.
         root: folder of the downloaded datasets.
 
     Raises:
@@ -82,33 +82,33 @@ def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None
     begun = [folder for folder in configs if RunFolder(folder).holds_run]
     for folder in begun:
         check_config(folder, configs[folder])
-    with advising("what is finished is kept: go on with the same command"):
+    with advising("finished runs are kept: continue with the same command"):
         for folder, config in configs.items():
             if RunFolder(folder).saved_score() is None:
                 train_run(config, folder, root, resume=folder in begun)
 
 
 def check_config(folder: Path, config: Config) -> None:
-    """Raises InputError unless a run folder is that of ``config``, whose targets training may have scaled since."""
+    """Raises InputError unless the run folder belongs to ``config``, apart from the scaling set by training."""
     if replace(read_config(RunFolder(folder).config), task=config.task) != config:
         raise InputError(f"{folder} holds a run of another recipe or with other options: choose another --out")
 
 
 def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict:
-    """What an OGB submission asks for, over runs that differ in their seed alone.
+    """The numbers required for an OGB submission, over runs that differ only in their seed.
 
     Args:
-        runs: run folders; one without a test score is scored.
-        root: folder of the downloaded datasets, for those.
+        runs: run folders; those without a test score are scored.
+        root: folder of the downloaded datasets, for scoring.
 
     Returns:
         ``dataset, norm, metric, test_mean, test_std, test, val_mean, val_std, runs, seeds, parameters, hardware``;
-        ``test`` has the score of each seed; standard deviations with n - 1, and ``None`` for one run; the hardware is
-        that of this machine.
+        ``test`` contains the score of each seed; standard deviations use n - 1 and are ``None`` for a single run; the
+        hardware is that of this machine.
 
     Raises:
-        InputError: not a run, runs that differ in more than their seed, a seed twice, or weights that training did
-            not write.
+        InputError: not a run, runs that differ in more than their seed, a seed twice, or weights that training did not
+            write.
     """
     tests: list[float] = []
     validations: list[float] = []
@@ -119,7 +119,7 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
             first = config
         check_comparable(first, config, run)
         if "val_metric" not in facts:
-            raise InputError(f"{run} has no validation score: only runs that were trained here can be summed up")
+            raise InputError(f"{run} has no validation score: only runs that were trained here can be summarized")
         tests.append(score_on_test(run, root))
         validations.append(facts["val_metric"])
         seeds.append(config.train.seed)
@@ -142,14 +142,14 @@ def leaderboard(runs: list[Path], root: str | os.PathLike | None = None) -> dict
 
 
 def paired_difference(row: dict, other: dict) -> dict:
-    """How much better or worse the test scores of one leaderboard row are than those of another, seed by seed.
+    """Difference between the test scores of two leaderboard rows, paired by seed.
 
     Args:
         row, other: from ``leaderboard``, with the same seeds in the same order.
 
     Returns:
-        ``norm, minus, mean, low, high``: the two norms, the mean of the differences of the test scores, and its 95 %
-        confidence interval by Student's t, ``None`` for one seed.
+        ``norm, minus, mean, low, high``: the two norms, the mean difference of the test scores, and its 95 % confidence
+            interval from Student's t distribution, ``None`` for a single seed.
     """
     from scipy import stats  # its import takes seconds
 
@@ -167,13 +167,13 @@ def paired_difference(row: dict, other: dict) -> dict:
 
 
 def check_comparable(first: Config, config: Config, run: Path) -> None:
-    """Raises InputError unless two configs are the same but for the seed."""
+    """Raises InputError unless two configs are the same except for the seed."""
     if replace(config, train=replace(config.train, seed=first.train.seed)) != first:
         raise InputError(f"{run} differs from the first run in more than its seed")
 
 
 def score_on_test(run: Path, root: str | os.PathLike | None) -> float:
-    """The test score of a run, from its folder where it is there."""
+    """The test score of a run, from its folder if already computed."""
     saved = RunFolder(run).saved_score()
     return score_runs([run], "test", root).result["value"] if saved is None else saved
 

@@ -1,4 +1,4 @@
-"""The training loop: it yields epochs and knows no files of the run."""
+"""The training loop. It yields epochs and does not access the files of the run."""
 
 import math
 import time
@@ -39,7 +39,7 @@ REESTIMATE_BATCHES = 16
 
 @dataclass
 class TrainingProgress:
-    """How far a run has come: the last epoch, and the best one with its validation metric (0 and None: none yet)."""
+    """Progress of a run: the last epoch, and the best one with its validation metric (0 and None at first)."""
 
     epoch: int = 0
     best_metric: float | None = None
@@ -48,7 +48,7 @@ class TrainingProgress:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass over the training split gave: a line of the metrics."""
+    """Results of one pass over the training split; a line of the metrics file."""
 
     epoch: int
     train_loss: float
@@ -62,19 +62,19 @@ class Trainer:
     """Trains one model.
 
     Args:
-        config: the run; its task and the number of epochs are fitted to the training split here.
+        config: the run; its task and number of epochs are fitted to the training split.
         train, val: prepared splits.
         verbose: show progress bars.
-        make_objective: from the task and the splits to what is trained for; by default, to predict their labels.
+        make_objective: creates the training objective from the task and the splits; by default, the labels.
 
     Attributes:
         config: the run, with the fitted task and epochs.
-        objective: what is trained for.
-        model: in training.
-        evaluated: the model that is evaluated and kept: the averaged one where there is one.
-        optimizers: each of its own parameters of the model.
-        step: what updates the model.
-        progress: how far it has come.
+        objective: the training objective.
+        model: in training mode.
+        evaluated: the model that is evaluated and saved: the moving average if there is one.
+        optimizers: each for its own parameters of the model.
+        step: updates the model.
+        progress: current progress.
 
     Raises:
         InputError: an unknown optimizer, fewer than two training molecules, splits that the objective cannot use, more
@@ -118,21 +118,21 @@ class Trainer:
 
     @property
     def evaluated(self) -> Network:
-        """The model that is evaluated and kept: the averaged one where there is one."""
+        """The model that is evaluated and saved: the moving average if there is one."""
         return self.model if self.average is None else cast(Network, self.average.module)
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether as many epochs as the config's patience brought nothing better; frozen ones do not count."""
+        """Whether the best metric is older than the config's patience; frozen epochs do not count."""
         train = self.config.train
         return 0 < train.patience <= self.progress.epoch - max(self.progress.best_epoch, train.frozen_epochs)
 
     def autocast(self) -> AbstractContextManager:
-        """Within it the model computes in the precision of the run."""
+        """Context manager: the model computes in the precision of the run."""
         return autocast(self.config.train.precision, self.device)
 
     def epochs(self) -> Iterator[Epoch]:
-        """Trains from where the run stands to the last epoch."""
+        """Trains from the current to the last epoch."""
         if distributed.num_processes() > 1:
             self.compile()
             distributed.wait_for_all()
@@ -140,7 +140,7 @@ class Trainer:
             yield self.run_epoch(self.progress.epoch + 1)
 
     def compile(self) -> None:
-        """Computes a gradient and forgets it, so that whatever an update compiles is compiled."""
+        """Computes a gradient and discards it, so that everything that an update compiles is compiled."""
         molecules = np.arange(min(len(self.train), self.config.train.batch_size))
         (share,) = self.step.shares([molecules])
         loss = find_loss(self.model.eval(), self.objective, self.config.train.precision, share.batch)
@@ -163,7 +163,7 @@ class Trainer:
         return Epoch(epoch, loss, metric, lr, speed, time.perf_counter() - started)
 
     def freeze(self, epoch: int) -> None:
-        """Lets the body learn in this epoch or not, as the config says."""
+        """Freezes or unfreezes the body for this epoch, according to the config."""
         for parameter in self.body:
             parameter.requires_grad_(epoch > self.config.train.frozen_epochs)
 
@@ -190,13 +190,13 @@ class Trainer:
         return total_loss / len(self.train), lr
 
     def losses(self, taken: list[tuple[np.ndarray, Tensor]], epoch: int, first: int) -> list[float]:
-        """The losses of updates by some molecules, read from where they lie.
+        """Reads the losses of updates from the device.
 
         Args:
-            first: the number of the first of these updates in the epoch.
+            first: number of the first of these updates in the epoch.
 
         Raises:
-            InputError: one of them, or a gradient, is not finite.
+            InputError: a loss or gradient is not finite.
         """
         read = torch.stack([loss_and_norm for _, loss_and_norm in taken]).tolist()
         for number, (loss, gradient_norm) in enumerate(read):
@@ -211,9 +211,9 @@ class Trainer:
 
     @torch.no_grad()
     def suspects(self, molecules: np.ndarray) -> np.ndarray:
-        """Those of a batch whose own loss is not finite; all of them if none stands out.
+        """The molecules of a batch whose own loss is not finite; all of them if there are none.
 
-        For a run that is over: running statistics, which the batch may have spoilt, start anew.
+        Only for a run that has failed: resets the running statistics, which the batch may have corrupted.
         """
         for module in self.model.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
@@ -225,7 +225,7 @@ class Trainer:
         return molecules[wrong] if wrong.any() else molecules
 
     def evaluate(self, epoch: int) -> float:
-        """The score on the validation split, with BatchNorm statistics of today's weights."""
+        """The score on the validation split, with BatchNorm statistics of the current weights."""
         with self.autocast():
             reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
             self.evaluated.eval()

@@ -48,20 +48,19 @@ def test_a_target_by_name(saved, tmp_path):
     assert explanation["caption"].startswith("b = ")
 
 
-def test_it_is_said_that_a_forest_takes_part_in_what_predict_says(saved, tmp_path):
-    def messages() -> str:
-        arguments = ["explain", saved, "CCO", "-o", str(tmp_path / "x.svg")]
-        return CliRunner().invoke(commands.app, arguments, catch_exceptions=False).stderr
-
-    forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2), "regression", 0, 1)
+def test_a_forest_that_takes_part_is_explained_too(saved, tmp_path):
+    forest = fit_forest(forest_features(["CCO", "CCN"]), np.array([[0.0, 5.0], [9.0, 1.0]]), "regression", 0, 5)
     path = Path(saved) / "forest.safetensors"
+    (plain,) = explain(saved, "CCO", "-o", tmp_path / "x.svg")
     try:
-        save_forest(path, replace(forest, weight=0.0))
-        assert messages() == ""
         save_forest(path, replace(forest, weight=0.3))
-        assert messages().startswith("only the network is explained; predict blends it with a forest")
+        (blended,) = explain(saved, "CCO", "-o", tmp_path / "x.svg")
     finally:
         path.unlink()
+    theirs = forest.predict(forest_features(["CCO"]))[0, 0]
+    assert blended["prediction"] == pytest.approx(0.7 * plain["prediction"] + 0.3 * theirs, rel=1e-5)
+    total = blended["baseline"] + sum(blended["contributions"])
+    assert total == pytest.approx(blended["prediction"], abs=0.01 * np.abs(blended["contributions"]).sum() + 1e-3)
 
 
 @pytest.fixture
@@ -113,7 +112,7 @@ def test_the_rows_left_out_are_named(saved, table, tmp_path):
     [
         (["C(C", "-o", "x.svg"], "'C(C' is not a valid SMILES"),
         (["typo.csv", "-o", "x.svg"], "cannot read typo.csv: No such file"),
-        (["C", "-o", "x.pdf"], "must end in .svg or .png"),
+        (["C", "-o", "x.pdf"], "must end in .svg, .png or .csv"),
         (["C", "-o", "x.svg", "--method", "y"], "choose one of gradients, attention"),
         (["C", "-o", "x.svg", "--target", "y"], "choose one of a, b"),
     ],

@@ -1,4 +1,4 @@
-"""Lists of runs: trained as far as they are unfinished, and summed up."""
+"""Lists of runs: unfinished ones are trained, and the scores summarized."""
 
 import json
 from dataclasses import replace

@@ -82,10 +82,11 @@ ELSEWHERE = {
     "interfaces.web.pages": "tests/unit/interfaces/web/test_app.py",
     "training.trainer": "tests/integration/test_training.py",
 }
-# Of no module: the names of the package, its rooms, a registry as a whole, the generator in data/, and bfloat16 in
-# whole trainings.
+# Of no module: the names of the package, its prose, its rooms, a registry as a whole, the generator in data/, and
+# bfloat16 in whole trainings.
 OF_NO_MODULE = {
     "test_names.py",
+    "test_prose.py",
     "test_layout.py",
     "encodings/test_encodings.py",
     "datasets/test_sample.py",

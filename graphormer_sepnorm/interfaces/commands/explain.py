@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +17,14 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 def explain(
     model: Annotated[str, typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
     molecules: Annotated[str, typer.Argument(help="One SMILES, or a table: CSV, .smi or SDF, also gzipped.")],
-    out: Annotated[Path, typer.Option("--output", "-o", help="Picture (.svg or .png), or a folder.")],
+    out: Annotated[
+        Path, typer.Option("--output", "-o", help="Picture (.svg or .png), a folder of them, or a table (.csv).")
+    ],
     method: Annotated[
-        str, typer.Option(help="gradients: what raises or lowers the prediction; attention: what the CLS token reads.")
+        str,
+        typer.Option(
+            help="gradients: what raises or lowers the prediction; attention: what the CLS token of a network reads."
+        ),
     ] = "gradients",
     target: Annotated[str | None, typer.Option(help="Name of the target; by default the first.")] = None,
     smiles_column: Annotated[str | None, typer.Option(help="Column of a table; by default smiles.")] = None,
@@ -26,29 +32,23 @@ def explain(
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Draw which atoms a prediction rests on.
+    """Draw which atoms and fragments a prediction rests on.
 
-    A table gives a picture with a panel per molecule, or a folder with a picture per molecule; its rows that cannot be
-    read are named and left out.
+    All that takes part in a prediction is explained. A table gives a picture with a panel per molecule, or a folder
+    with a picture per molecule; its rows that cannot be read are named and left out.
 
     Example: graphormer-sepnorm explain zinc-subset "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
     """
     with leaving_at_once():
         from graphormer_sepnorm.inference.explain_table import explain_table
-        from graphormer_sepnorm.inference.pretrained import Graphormer
-        from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.earlier import EarlierModel, load_earlier
+        from graphormer_sepnorm.table_model.explain import explain_rows
+        from graphormer_sepnorm.table_model.load import load_predicting_model
 
-    compute = choose(device, precision)
-    place = resolve_model(model)
-    loaded = Graphormer.from_pretrained(place).to(compute.device)
-    with computing(compute):
-        explanations, problems = explain_table(loaded, molecules, out, method, target, smiles_column, delimiter)
+    with computing(choose(device, precision)):
+        explain = partial(explain_rows, load_predicting_model([model]), method=method, target=target)
+        explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter)
     for row, problem in sorted(problems.items()):
         print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)
-    beside = load_earlier(place)
-    if isinstance(beside, EarlierModel) and beside.changes_networks:
-        print("only the network is explained; predict blends it with a forest or calibrates it", file=sys.stderr)
     print(f"{out}: {len(explanations)} of {len(explanations) + len(problems)} molecules")
-    print(json.dumps([{**vars(e), "contributions": e.contributions.tolist()} for e in explanations.values()]))
+    print(json.dumps([explanation.facts() for explanation in explanations.values()]))

@@ -185,6 +185,7 @@ def left_out_lines(result: dict) -> Iterator[str]:
     """Sentences on what the predictions and the test scores do not count."""
     for member, reason in result.get("left_out_members", {}).items():
         yield f"the {member} takes no part in the model: {reason}"
+    yield from result.get("remarks", {}).values()
     for target, facts in result.get("targets", {}).items():
         if "warning" in facts:
             yield f"{target}: {facts['warning']}"

@@ -22,7 +22,6 @@ class ModelFacts(BaseModel):
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
     models: int = Field(description="how many models are averaged; a spread is given for more than one")
-    is_combined: bool = Field(description="whether atom pictures show one of several parts of the prediction alone")
     confidence: float | None = Field(description="of the intervals; null where the model has none")
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
     columns: list[ColumnFacts] = Field(description="what is said of a molecule, in the order of the CSV")
@@ -63,13 +62,23 @@ class Atom(BaseModel):
     contribution: float
 
 
+class Fragment(BaseModel):
+    """A part of a molecule."""
+
+    smiles: str
+    atoms: list[int] = Field(description="their numbers, from 0 on, in the order of the SMILES of the molecule")
+    contribution: float = Field(description="the sum of those of its atoms")
+
+
 class AtomContributions(BaseModel):
     """Which atoms a prediction rests on."""
 
     caption: str
     meaning: str = Field(description="what the contributions are")
     baseline: float | None = Field(description="what the contributions start from")
+    start: str = Field(description="what has the baseline as its prediction")
     atoms: list[Atom]
+    fragments: list[Fragment] = Field(description="the largest contribution of either sign first")
     picture: str = Field(description="SVG")
 
 

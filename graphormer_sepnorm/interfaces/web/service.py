@@ -14,15 +14,14 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns
-from graphormer_sepnorm.inference.explain import explain_rows
 from graphormer_sepnorm.inference.pictures import draw
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
-from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
     ColumnFacts,
+    Fragment,
     ModelFacts,
     MoleculePrediction,
     TableRow,
@@ -33,6 +32,7 @@ from graphormer_sepnorm.runs.info import describe_model, words
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
+from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.writers import Cells
@@ -59,7 +59,6 @@ class PredictionService:
 
     Attributes:
         predictor: all of them.
-        explained: the one whose atom pictures are drawn; None for a model without networks.
         confidence: of the intervals.
         compute: where and how precisely to compute.
         name: what the page calls them.
@@ -67,7 +66,6 @@ class PredictionService:
     """
 
     predictor: PredictingModel
-    explained: Graphormer | None
     confidence: float
     compute: Compute
     name: str
@@ -94,7 +92,6 @@ class PredictionService:
             targets=list(self.predictor.targets),
             is_probability=TASKS[self.predictor.kind].predicts_probabilities,
             models=len(self.predictor.models),
-            is_combined=self.predictor.is_combined,
             confidence=self.known_confidence,
             knows_domain=self.trust is not None,
             columns=[ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns.all],
@@ -146,12 +143,10 @@ class PredictionService:
             return canvas.GetDrawingText()
 
     def atoms(self, smiles: str, target: str) -> AtomContributions:
-        """Contributions by integrated gradients, as ``inference.explain``; raises InputError as that."""
+        """Contributions to what is predicted; raises InputError as ``explain_rows``."""
         read_small(smiles)
-        if self.explained is None:
-            raise InputError("this model has no network yet, so there is no picture of what atoms contribute")
         with computing(self.compute), current().arithmetic():
-            explanation = explain_rows(self.explained, [smiles], target=target)[0]
+            explanation = explain_rows(self.predictor, [smiles], target=target)[0]
         if isinstance(explanation, InputError):
             raise explanation
         mol = read_small(explanation.smiles)
@@ -159,9 +154,14 @@ class PredictionService:
             caption=explanation.caption,
             meaning=explanation.meaning,
             baseline=explanation.baseline,
+            start=explanation.start,
             atoms=[
                 Atom(symbol=atom.GetSymbol(), contribution=value)
                 for atom, value in zip(mol.GetAtoms(), explanation.contributions.tolist(), strict=True)
+            ],
+            fragments=[
+                Fragment(smiles=each.smiles, atoms=list(each.atoms), contribution=each.contribution)
+                for each in explanation.fragments
             ],
             picture=draw([explanation], ".svg").decode(),
         )
@@ -205,7 +205,7 @@ def load_service(
     """Loads the models.
 
     Args:
-        names: as ``load_predicting_model``; atom pictures are those of the first model.
+        names: as ``load_predicting_model``.
         confidence: of the intervals, where a model has them.
         device, precision: as ``choose``.
 
@@ -216,7 +216,6 @@ def load_service(
     first = member_paths(resolve_model(names[0]))[0]
     with computing(compute):
         predictor = load_predicting_model(names)
-        explained = Graphormer.from_pretrained(first).to(compute.device) if has_weights(first) else None
     described = describe_model(first) if has_weights(first) else {"architecture": "kernel machine"}
     about = {
         name.replace("_", " "): words(name, described[name])
@@ -224,6 +223,6 @@ def load_service(
         if described.get(name) is not None
     }
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    models = PredictionService(predictor, explained, confidence, compute, name, about)
+    models = PredictionService(predictor, confidence, compute, name, about)
     models.predict(["C"])  # what is compiled at the first molecule is not to count against a user's time
     return models

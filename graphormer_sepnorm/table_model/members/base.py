@@ -83,7 +83,9 @@ class Fitted:
     Attributes:
         member: fitted as it will predict others.
         out_of_fold: float64 [M, T]; NaN for a molecule that no fold predicts.
+        remark: a sentence on what a user would not expect, without its full stop; "" if there is nothing.
     """
 
     member: Member
     out_of_fold: np.ndarray
+    remark: str = ""

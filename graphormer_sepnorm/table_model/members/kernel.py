@@ -23,14 +23,13 @@ from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arra
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
-from graphormer_sepnorm.table_model.machines import Machines, fit_machines, take
+from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
-from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference, shipped_body
+from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference, landmarks, shipped_body
 
 KERNEL = "kernel.safetensors"
 BODY_FILE = "body.safetensors"
-FORMAT = 2
-MOST_ROWS = 10_000
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -49,23 +48,22 @@ class KernelMember:
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``; at most ``MOST_ROWS`` molecules, with networks that read what the body reads."""
-        if len(molecules) > MOST_ROWS:
-            raise CannotLearn(f"the kernel compares all molecules with each other: {MOST_ROWS:,} at most")
+        """As ``Member.fit``, with networks that read what the body reads; of many molecules compares some with all."""
         own, theirs = shipped_body().embedder.featurizer, setting.config.featurizer
         if without_salts(own) != without_salts(theirs):
             raise CannotLearn(f"the body of the kernel reads {own!r} features, the networks read {theirs!r} features")
-        reference = Reference.of(molecules)
-        similarities = molecules.of(reference.similarities)
+        numbers = landmarks(len(molecules))
+        reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules)
+        compared = Compared(molecules.of(reference.similarities), numbers)
         decisions = np.full_like(labels.y, np.nan)
         for learnt, predicted in folds.parts():
-            machines = fit_machines(take(similarities, learnt, learnt), labels.take(learnt))
-            decisions[predicted] = machines(take(similarities, predicted, learnt))
+            machines = fit_machines(compared, labels, learnt)
+            decisions[predicted] = machines(compared.similarities[predicted])
         calibration, rows = None, folds.predicted
         if labels.is_classification:
             calibration = fit_calibration(labels.y[rows], expit(decisions[rows]))
-        member = cls(reference, fit_machines(similarities, labels), calibration)
-        return Fitted(member, member.finished(decisions))
+        member = cls(reference, fit_machines(compared, labels, np.arange(len(labels))), calibration)
+        return Fitted(member, member.finished(decisions), remark(numbers, len(molecules)))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return self.finished(self.machines(molecules.of(self.reference.similarities)))
@@ -128,3 +126,10 @@ class KernelMember:
             and machines.intercept.shape == (targets,)
             and (calibration is None or calibration.slope.shape == calibration.intercept.shape == (targets,))
         )
+
+
+def remark(numbers: np.ndarray, molecules: int) -> str:
+    """What a user should know of how the kernel was fitted."""
+    if len(numbers) == molecules:
+        return ""
+    return f"the kernel compares molecules with {len(numbers):,} of the {molecules:,} that it learnt from"

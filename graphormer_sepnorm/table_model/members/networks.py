@@ -8,11 +8,12 @@ Axis letters: R networks, M molecules, T targets.
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import read_graphs, read_molecules
+from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
@@ -23,8 +24,9 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.device import autocast, current
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.system.device import Compute, autocast, computing, current
+from graphormer_sepnorm.system.workers import in_processes
+from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
 from graphormer_sepnorm.tasks import make_task
@@ -58,6 +60,8 @@ class NetworksMember:
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
         """As ``Member.fit``. Each network trains in a run folder of its own and goes on there if it is to resume.
 
+        On the CPU each trains in a process of its own, as many at once as there are cores.
+
         Raises:
             CannotLearn: as ``Trainer``, or weights of molecules, which networks cannot learn by.
             InputError: training fails, or what is in the run folder is that of other networks.
@@ -68,24 +72,15 @@ class NetworksMember:
         out_of_fold = np.full_like(labels.y, np.nan)
         with tempfile.TemporaryDirectory() as elsewhere:
             whole = RunFolder(setting.folder or Path(elsewhere))
-            parts, found = Parts("model", len(folds)), []
             if distributed.rank() == 0:
-                whole.begin_parts(parts)
-            for number, (learnt, predicted) in enumerate(folds.parts()):
-                run, held_back = whole.member(number), MoleculeDataset([data.take(predicted)])
-                train(
-                    run,
-                    of_fold(setting.config, labels, number),
-                    MoleculeDataset([data.take(learnt)]),
-                    held_back,
-                    setting,
-                )
-                network, config, facts = load_network(run)
-                with autocast(config.train.precision, network.cls.device):
-                    task = make_task(config.task, network.cls.device)
-                    out_of_fold[predicted] = predict_together(network, held_back, task)
-                found.append((network, config, facts))
-        return Fitted(cls(found), out_of_fold)
+                whole.begin_parts(Parts("model", len(folds)))
+            work = partial(fit_fold, FoldsWork(whole, data, labels, folds, setting, current()))
+            for (_, predicted), values in zip(folds.parts(), in_processes(work, len(folds)), strict=True):
+                if isinstance(values, InputError):
+                    raise values
+                out_of_fold[predicted] = values
+            networks = [load_network(whole.member(number)) for number in range(len(folds))]
+        return Fitted(cls(networks), out_of_fold)
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
@@ -122,9 +117,46 @@ class NetworksMember:
         return cls([load_network(run) for run in runs])
 
 
+@dataclass(frozen=True)
+class FoldsWork:
+    """What the networks of all folds are trained with.
+
+    Attributes:
+        whole: folder of their run folders.
+        data: all molecules.
+        labels: of them.
+        folds: of them.
+        setting: how they are trained.
+        compute: where.
+    """
+
+    whole: RunFolder
+    data: Graphs
+    labels: Labels
+    folds: Folds
+    setting: Setting
+    compute: Compute
+
+
+def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
+    """Trains the network of a fold; what it predicts for the fold [M, T], or why that fails."""
+    learnt, predicted = work.folds.parts()[number]
+    run, held_back = work.whole.member(number), MoleculeDataset([work.data.take(predicted)])
+    config = of_fold(work.setting.config, work.labels, number)
+    label = f"network {number + 1} of {len(work.folds)}, "
+    try:
+        with computing(work.compute):
+            train(run, config, MoleculeDataset([work.data.take(learnt)]), held_back, work.setting, label)
+            network, config, _ = load_network(run)
+            with autocast(config.train.precision, network.cls.device):
+                return predict_together(network, held_back, make_task(config.task, network.cls.device))
+    except InputError as error:
+        return error
+
+
 def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
     """The molecules with their labels and the arrays of the network's encodings."""
-    graphs = read_graphs(config.featurizer, molecules.molecules)
+    graphs = molecules.of(GraphsOf.named(config.featurizer))
     bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
     return prepare(graphs.with_targets(labels.y.astype(np.float32), bounds), config.model.encodings)
 
@@ -135,14 +167,16 @@ def of_fold(config: Config, labels: Labels, number: int) -> Config:
     return replace(config, task=task, train=replace(config.train, seed=config.train.seed + number, patience=0))
 
 
-def train(run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting) -> None:
+def train(
+    run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting, label: str
+) -> None:
     """Trains a network to its last epoch in a run folder; ``val`` is for the curves only."""
     try:
-        trainer = LastEpochTrainer(config, learnt, val, setting.verbose)
+        trainer = LastEpochTrainer(config, learnt, val)
     except InputError as error:
         raise CannotLearn(str(error)) from None
     with training_alone(run, setting.resume):
-        recorder = RunWriter(trainer, run, setting.verbose)
+        recorder = RunWriter(trainer, run, setting.verbose, label)
         if setting.resume:
             recorder.resume()
         recorder.train()

@@ -1,7 +1,7 @@
-"""A run on a table as one page of HTML that needs no other file and no network.
+"""The report of a run on a table: one HTML page that needs no other file and no network.
 
-Whatever comes from the user, such as the names of columns, SMILES and paths, is escaped by Jinja; pictures are embedded
-as images, in which a browser runs nothing.
+Jinja escapes everything that comes from the user, such as column names, SMILES and paths. Pictures are embedded as
+images, in which browsers run no scripts.
 """
 
 import base64
@@ -14,12 +14,12 @@ KINDS = {"png": "image/png", "svg": "image/svg+xml"}
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with what it shows.
+    """A picture and its description.
 
     Attributes:
         kind: "png" or "svg".
-        content: of the file.
-        words: what it shows.
+        content: content of the file.
+        words: description.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Picture:
 
     @property
     def uri(self) -> str:
-        """The picture itself, as the source of an image."""
+        """The picture as a data URI."""
         return f"data:{KINDS[self.kind]};base64,{base64.b64encode(self.content).decode()}"
 
 
@@ -37,9 +37,9 @@ class Grid:
     """A table of texts.
 
     Attributes:
-        header: of the columns.
-        rows: as long as the header.
-        words: what it shows.
+        header: names of the columns.
+        rows: each as long as the header.
+        words: description.
     """
 
     header: tuple[str, ...]
@@ -49,7 +49,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Molecule:
-    """A molecule with what is said of it; ``picture`` is None where it cannot be drawn."""
+    """A molecule and a text about it; ``picture`` is None if it cannot be drawn."""
 
     smiles: str
     picture: Picture | None
@@ -58,11 +58,11 @@ class Molecule:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page; all but its title may be left out.
+    """A section of the page; everything except its title is optional.
 
     Attributes:
         words: paragraphs.
-        commands: to be copied.
+        commands: commands to copy.
     """
 
     title: str
@@ -75,13 +75,13 @@ class Section:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """A page.
+    """The page.
 
     Attributes:
-        title: of the page.
+        title: title of the page.
         summary: the first paragraph.
-        sections: the rest.
-        version: of this package.
+        sections: the sections.
+        version: version of this package.
     """
 
     title: str
@@ -91,7 +91,7 @@ class ReportPage:
 
 
 def render(report: ReportPage) -> bytes:
-    """The page."""
+    """The page as HTML."""
     from jinja2 import Environment, StrictUndefined  # its import takes a while
 
     text = (resources.files("graphormer_sepnorm.resources") / TEMPLATE).read_text(encoding="utf-8")

@@ -93,6 +93,7 @@ def scores_section(page: Reported) -> Section:
     ]
     for name, reason in page.result.get("left_out_members", {}).items():
         words.append(f"The member {name} does not take part: {reason}.")
+    words += [f"{remark[:1].upper()}{remark[1:]}." for remark in page.result.get("remarks", {}).values()]
     for target, facts in page.result["targets"].items():
         words += comparison_words(target, metric, facts)
     grids = tuple(scores_grid(name, facts, metric, reported) for name, facts in page.result["targets"].items())

@@ -40,8 +40,9 @@ def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Fol
 
     Returns:
         as ``evaluate_table``, and ``out_of_fold``, the scores of the members and of the whole on the rows that were
-        learnt from; ``left_out_members``, why a member does not take part, if there is one; and ``trust``, what was
-        measured of intervals, probabilities and distances.
+        learnt from; ``left_out_members``, why a member does not take part, and ``remarks``, what a user would not
+        expect of a member, if there is such; and ``trust``, what was measured of intervals, probabilities and
+        distances.
 
     Raises:
         InputError: the table cannot be read, or the folder cannot be written.
@@ -61,6 +62,8 @@ def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Fol
     result = {**scored.final.result, "seed": seed, "out_of_fold": out_of_fold, "trust": trust}
     if fitted.left_out:
         result["left_out_members"] = fitted.left_out
+    if fitted.remarks:
+        result["remarks"] = fitted.remarks
     final = replace(scored.final, result=result)
     final.write(run)
     draw(run, model.trust, scored, looked)

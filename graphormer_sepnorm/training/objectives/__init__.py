@@ -1,4 +1,4 @@
-"""Objectives: what the loop trains a network for. A new one for pre-training is a file and a line in ``OBJECTIVES``."""
+"""Training objectives. To add one for pretraining, write a file and add a line to ``OBJECTIVES``."""
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.training.objectives.base import Pretraining
@@ -8,7 +8,7 @@ OBJECTIVES: dict[str, Pretraining] = {"descriptors": Descriptors()}
 
 
 def find_objective(name: str) -> Pretraining:
-    """The entry of ``OBJECTIVES``; raises InputError if there is none of that name."""
+    """The entry of ``OBJECTIVES`` with this name; raises InputError if there is none."""
     if name not in OBJECTIVES:
         raise InputError(f"unknown objective {name!r}, choose one of {', '.join(OBJECTIVES)}")
     return OBJECTIVES[name]

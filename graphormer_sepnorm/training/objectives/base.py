@@ -1,4 +1,4 @@
-"""What a network is trained for: the loss that the loop lowers, and the score that chooses an epoch.
+"""The interface of training objectives: the loss to minimize, and the score that selects an epoch.
 
 Axis letters: M molecules of a split, B of a batch, D targets.
 """
@@ -18,12 +18,12 @@ from graphormer_sepnorm.model import Network
 
 
 class Objective(Protocol):
-    """What a network is trained for on two splits.
+    """A training objective on two splits.
 
-    It has no parameters: whatever it wants to be predicted, the head of the network predicts, one number per target.
+    It has no parameters: the head of the network makes all predictions, one number per target.
 
     Attributes:
-        task: with what was learnt from the training split; it is written into the config of the run.
+        task: fitted to the training split; written into the config of the run.
     """
 
     task: TaskConfig
@@ -31,20 +31,20 @@ class Objective(Protocol):
     def loss(self, network: Network, batch: GraphBatch) -> Tensor:
         """The mean loss [] over a batch of the training split, in float32.
 
-        The network computes in the precision of the run. Random numbers, such as what to mask, are PyTorch's.
+        The network computes in the precision of the run. Random numbers, for example for masking, are PyTorch's.
         """
 
     def counts(self, molecules: np.ndarray) -> Tensor:
-        """How much each of the training molecules with these numbers counts in the mean loss: [B] or [B, D].
+        """Weight of each training molecule with these indices in the mean loss: [B] or [B, D].
 
-        Of several processes, each computes the loss of its share of a batch.
+        With several processes, each computes the loss of its share of a batch.
         """
 
     def score(self, network: Network) -> float:
-        """How well a network in evaluation mode does on the validation split; by all processes together.
+        """The score of a network in evaluation mode on the validation split, computed by all processes together.
 
         Raises:
-            InputError: what it predicts is not finite.
+            InputError: a prediction is not finite.
         """
 
     def improves(self, score: float, best: float | None) -> bool:
@@ -52,22 +52,22 @@ class Objective(Protocol):
 
 
 Objectives = Callable[[TaskConfig, MoleculeDataset, MoleculeDataset, torch.device], Objective]
-"""Makes an objective from the task, the training split, the validation split, and where the network lies.
+"""Creates an objective from the task, the training split, the validation split and the device of the network.
 
 Raises:
-    InputError: the splits cannot be learnt from or scored.
+    InputError: the splits cannot be used for training or scoring.
 """
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Molecules to pre-train on.
+    """Molecules for pretraining.
 
     Attributes:
         smiles: [M].
-        targets: names of what the head predicts.
-        y: float32 [M, D], the labels by target, of about unit scale, NaN where missing; [M, 0] for an objective that
-            finds what is to be predicted in the molecules themselves.
+        targets: names of the outputs of the head.
+        y: float32 [M, D] labels by target, with about unit scale, NaN where missing; [M, 0] for an objective that
+            computes its targets from the molecules.
     """
 
     smiles: list[str]
@@ -79,27 +79,27 @@ class Corpus:
 
 
 class Pretraining(Protocol):
-    """What a body is pre-trained for.
+    """A pretraining task.
 
     Attributes:
-        title: what it learns to predict, for people: "RDKit's descriptors".
-        objective: what the loop is handed.
+        title: what the model learns to predict, for example "RDKit's descriptors".
+        objective: creates the objective for the training loop.
     """
 
     title: str
     objective: Objectives
 
     def corpus(self, smiles: list[str]) -> Corpus:
-        """Those of the molecules that it can be pre-trained on, with their labels.
+        """The molecules that can be used for pretraining, with their labels.
 
-        What takes long is kept in the cache; no other process computes in the same folder of the cache meanwhile.
+        Expensive results are cached; meanwhile, no other process computes in the same cache folder.
 
         Args:
-            smiles: of all rows of the tables, as they stand there; some cannot be read.
+            smiles: of all rows of the tables, unchanged; some may be unreadable.
 
         Raises:
-            InputError: too few molecules, or nothing to learn from them.
+            InputError: too few molecules, or labels that are all the same.
         """
 
     def task(self, targets: tuple[str, ...]) -> TaskConfig:
-        """The task of the network: its targets are those of the corpus, its metric chooses the epoch."""
+        """The task of the network: its targets are those of the corpus, its metric selects the epoch."""

@@ -1,7 +1,7 @@
-"""Pre-training without labels: a body that learns to predict RDKit's descriptors of molecules.
+"""Pretraining on RDKit's descriptors of molecules.
 
-Source: Burns et al., "Deep Learning Foundation Models from Classical Molecular Descriptors", 2025 (CheMeleon), with
-Mordred's descriptors there.
+Source: Burns et al., "Deep Learning Foundation Models from Classical Molecular Descriptors", 2025 (CheMeleon), which
+uses Mordred's descriptors.
 
 Axis letters: M molecules, D descriptors.
 """
@@ -22,34 +22,34 @@ MOST_MISSING = 0.05
 
 
 class Descriptors:
-    """Learns those of RDKit's descriptors that tell the molecules apart, in standard deviations."""
+    """Predicts the RDKit descriptors that vary between molecules, in standard deviations."""
 
     title = "RDKit's descriptors"
     objective: Objectives = LabelObjective
 
     def corpus(self, smiles: list[str]) -> Corpus:
-        """As ``corpus_of_descriptors``; the descriptors are computed once and kept in the cache."""
+        """As ``corpus_of_descriptors``; the descriptors are computed once and cached."""
         folder = cache_root() / "descriptors"
         with locked(folder):
             return corpus_of_descriptors(smiles, all_descriptors([*smiles], folder))
 
     def task(self, targets: tuple[str, ...]) -> TaskConfig:
-        """A regression by squared errors, scored by absolute ones."""
+        """A regression with squared errors as loss and MAE as metric."""
         return TaskConfig("regression", "mae", targets, loss="mse")
 
 
 def corpus_of_descriptors(smiles: list[str], values: np.ndarray) -> Corpus:
-    """The molecules that have descriptors, with those descriptors that tell them apart, scaled and clipped.
+    """The molecules that have descriptors, with the descriptors that vary between them, scaled and clipped.
 
-    A descriptor is left out if it is the same for all, if it is beyond ``ABSURD`` for any, or if more than
-    ``MOST_MISSING`` of the molecules do not have it.
+    A descriptor is excluded if it is the same for all molecules, exceeds ``ABSURD`` for any, or is missing for more
+    than ``MOST_MISSING`` of them.
 
     Args:
         smiles: [M].
         values: [M, len(NAMES)], NaN where missing.
 
     Raises:
-        InputError: too few molecules to tell them apart.
+        InputError: too few molecules.
     """
     rows = np.flatnonzero(~np.isnan(values).all(axis=1))
     if len(rows) < 3:

@@ -1,4 +1,4 @@
-"""The usual objective: to predict the labels of molecules.
+"""Supervised training on the labels of molecules.
 
 Axis letters: M molecules of a split, B of a batch, T targets.
 """
@@ -17,15 +17,16 @@ from graphormer_sepnorm.tasks import make_task
 
 
 class LabelObjective:
-    """Learns the labels of the training split, scored by the metric of the task on those of the validation split.
+    """Learns the labels of the training split; the score is the task's metric on the validation split.
 
     Args:
-        task: names the targets, the loss and the metric; its scale is fitted here.
+        task: the targets, the loss and the metric; its scaling is fitted here.
         train, val: prepared splits with labels.
-        device: where the network lies.
+        device: device of the network.
 
     Raises:
-        InputError: as ``Task.check_learnable`` of the training split and ``Task.check_scorable`` of the other one.
+        InputError: as ``Task.check_learnable`` for the training split and ``Task.check_scorable`` for the validation
+            split.
     """
 
     def __init__(self, task: TaskConfig, train: MoleculeDataset, val: MoleculeDataset, device: torch.device):
@@ -54,11 +55,11 @@ class LabelObjective:
         return self.here.metric(self.val.y, prediction)
 
     def improves(self, score: float, best: float | None) -> bool:
-        """By the direction of the metric."""
+        """Depends on the direction of the metric."""
         return self.here.metric.improves(score, best)
 
 
 def labels(batch: GraphBatch) -> Tensor:
-    """The targets [B, T] of a batch of a prepared split, which has them."""
+    """The targets [B, T] of a batch of a prepared split."""
     assert batch.y is not None
     return batch.y

@@ -1,9 +1,9 @@
-"""Pre-training on the embeddings of another model: a small body learns what a large one has made of molecules.
+"""Pretraining on the embeddings of another model, to distill a large model into a small one.
 
 Source: Hinton et al., "Distilling the Knowledge in a Neural Network", 2015, with embeddings in the place of classes, as
-Romero et al., "FitNets: Hints for Thin Deep Nets", ICLR 2015.
+in Romero et al., "FitNets: Hints for Thin Deep Nets", ICLR 2015.
 
-Axis letters: M molecules, D numbers of an embedding.
+Axis letters: M molecules, D embedding dimensions.
 """
 
 import zipfile
@@ -21,16 +21,16 @@ FEWEST = 3
 
 
 class Teacher:
-    """Learns the embeddings in a file, in standard deviations.
+    """Predicts the embeddings in a file, in standard deviations.
 
     Args:
-        path: .npz of the command ``embed``, of any model.
+        path: .npz from the command ``embed``, for any model.
 
     Attributes:
-        title: names the file.
+        title: contains the name of the file.
 
     Raises:
-        InputError: it is no such file.
+        InputError: the file is not of this kind.
     """
 
     objective: Objectives = LabelObjective
@@ -41,10 +41,10 @@ class Teacher:
         self.values, self.row = read_embeddings(path)
 
     def corpus(self, smiles: list[str]) -> Corpus:
-        """The molecules whose SMILES, as it stands in the tables, has an embedding.
+        """The molecules whose SMILES, exactly as in the tables, have an embedding.
 
         Raises:
-            InputError: there are hardly any.
+            InputError: too few molecules have one.
         """
         known = [text for text in smiles if text in self.row]
         if len(known) < FEWEST:
@@ -55,7 +55,7 @@ class Teacher:
         return corpus_of_embeddings(known, self.values[[self.row[text] for text in known]])
 
     def task(self, targets: tuple[str, ...]) -> TaskConfig:
-        """A regression by squared errors, scored by absolute ones."""
+        """A regression with squared errors as loss and MAE as metric."""
         return TaskConfig("regression", "mae", targets, loss="mse")
 
 
@@ -63,7 +63,7 @@ def read_embeddings(path: Path) -> tuple[np.ndarray, dict[str, int]]:
     """The embeddings [M, D] in a file of the command ``embed``, and the row of each SMILES that has one.
 
     Raises:
-        InputError: it cannot be read as such a file.
+        InputError: the file cannot be read or is not of this kind.
     """
     try:
         with np.load(path) as arrays:
@@ -79,7 +79,7 @@ def read_embeddings(path: Path) -> tuple[np.ndarray, dict[str, int]]:
 
 
 def corpus_of_embeddings(smiles: list[str], values: np.ndarray) -> Corpus:
-    """Embeddings [M, D] as labels: numbers that differ, in standard deviations from the mean, at most ``CLIP``."""
+    """Embeddings [M, D] as labels: columns that vary, in standard deviations from the mean, clipped to ``CLIP``."""
     values = values.astype(np.float32)
     mean, std = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
     told = np.flatnonzero(std > 1e-6 * (1 + np.abs(mean)))

@@ -20,7 +20,7 @@ def by_kind(smiles: str) -> dict[str, np.ndarray]:
 
 def test_counts_by_hand():
     butanol = by_kind("CCCCO")
-    assert len(KINDS) == 8 and butanol["morgan"].dtype == np.uint16
+    assert len(KINDS) == 7 and butanol["morgan"].dtype == np.uint16
     for pairs in ("atom-pairs", "chiral-atom-pairs", "feature-atom-pairs"):
         assert butanol[pairs].sum() == 5 * 4 / 2, "pairs of atoms"
     assert butanol["torsions"].sum() == 2, "paths of four atoms"

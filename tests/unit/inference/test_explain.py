@@ -3,6 +3,7 @@
 import io
 import xml.etree.ElementTree
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,10 +25,18 @@ from graphormer_sepnorm.inference.explain import (
     RecordedAttention,
     attention_rollout,
     average_atom,
-    explain_rows,
+    explained_rows,
     integrated_gradients,
 )
-from graphormer_sepnorm.inference.pictures import COLUMNS, PANEL_HEIGHT, PANEL_WIDTH, colour_scale, draw, write_pictures
+from graphormer_sepnorm.inference.pictures import (
+    COLUMNS,
+    PANEL_HEIGHT,
+    PANEL_WIDTH,
+    colour_scale,
+    draw,
+    fragments_text,
+    write_pictures,
+)
 from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import paper_encodings
@@ -70,9 +79,9 @@ def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_positi
     model = make_model(norm, norm_position=norm_position, **further)
     for smiles in ("C", "CCO", ASPIRIN, "[Na+].CC(=O)[O-]"):
         prediction = model.predict([smiles])[0, 1]
-        molecule = EmbeddedMolecule(model, smiles)
+        molecule = EmbeddedMolecule(model, "ogb", smiles)
         with torch.no_grad():
-            baseline = 100 + 10 * molecule.outputs(average_atom(model).expand_as(molecule.atoms))[0, 1].item()
+            baseline = 100 + 10 * molecule.outputs(average_atom(model, "ogb").expand_as(molecule.atoms))[0, 1].item()
         explanation = integrated_gradients(model, smiles, "b")
         assert explanation.prediction == pytest.approx(prediction, rel=1e-5)
         assert explanation.baseline == pytest.approx(baseline, rel=1e-5)
@@ -83,8 +92,8 @@ def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_positi
 
 def test_the_baseline_is_an_average_of_atoms():
     model = make_model()
-    atoms = torch.cat([EmbeddedMolecule(model, smiles).atoms[0] for smiles in sample_table().smiles[:256]])
-    torch.testing.assert_close(average_atom(model), atoms.mean(dim=0), rtol=1e-4, atol=1e-5)
+    atoms = torch.cat([EmbeddedMolecule(model, "ogb", smiles).atoms[0] for smiles in sample_table().smiles[:256]])
+    torch.testing.assert_close(average_atom(model, "ogb"), atoms.mean(dim=0), rtol=1e-4, atol=1e-5)
 
 
 def test_contributions_to_a_probability_add_up_in_log_odds():
@@ -112,7 +121,7 @@ def test_contributions_follow_their_atoms(method):
 
 def test_recorded_attention_is_the_attention_of_the_model():
     model = make_model(**FURTHER)
-    molecule = EmbeddedMolecule(model, ASPIRIN)
+    molecule = EmbeddedMolecule(model, "ogb", ASPIRIN)
     recorded = []
 
     def record(*arguments):
@@ -144,7 +153,8 @@ def test_rollout_is_a_share():
 
 
 def test_rows_that_cannot_be_read_are_kept_apart():
-    results = explain_rows(make_model(), ["CCO", "xx", "", "C"])
+    explain = partial(integrated_gradients, make_model())
+    results = explained_rows(explain, "ogb", ["CCO", "xx", "", "C"])
     assert [isinstance(result, Explanation) for result in results.values()] == [True, False, False, True]
     assert "'xx' is not a valid SMILES" in str(results[1])
 
@@ -153,12 +163,29 @@ def test_what_is_not_there_is_named():
     model = make_model()
     with pytest.raises(InputError, match="no target 'c', choose one of a, b"):
         integrated_gradients(model, "C", "c")
-    with pytest.raises(InputError, match="unknown method 'x'"):
-        explain_rows(model, ["C"], "x")
 
 
 def explained(*contributions: float, baseline: float | None = 0.0) -> Explanation:
     return Explanation("C" * len(contributions), "a = 1", 1.0, "contribution to a", np.array(contributions), baseline)
+
+
+def test_fragments_are_the_sums_of_their_atoms():
+    found = replace(explained(0.5, -1.0, -1.0, 0, 0, 0, 0), smiles="Cc1ccccc1")
+    assert [(each.smiles, each.atoms, each.contribution) for each in found.fragments] == [
+        ("c1ccccc1", (1, 2, 3, 4, 5, 6), -2.0),
+        ("C", (0,), 0.5),
+    ]
+    facts = found.facts()
+    assert facts["fragments"][1] == {"smiles": "C", "atoms": (0,), "contribution": 0.5}
+    assert facts["contributions"] == [0.5, -1.0, -1.0, 0, 0, 0, 0] and facts["start"] == "average atoms"
+    assert fragments_text(found) == "c1ccccc1 -2; C +0.5"
+
+
+def test_fragments_that_have_no_room_are_left_out():
+    found = replace(explained(*[1.0] * 60), smiles="C" * 60)
+    assert fragments_text(found).endswith("...")
+    rings = replace(explained(*[1.0] * 30), smiles="C1CCCC1" + "C1CCCC1" * 5)
+    assert fragments_text(rings).count("C1CCCC1") == 4
 
 
 def test_colours_show_the_sign():
@@ -191,7 +218,7 @@ def test_pictures_are_files_or_a_folder(tmp_path):
     write_pictures(tmp_path / "grid.svg", explanations)
     write_pictures(tmp_path / "folder", explanations)
     assert {path.name for path in (tmp_path / "folder").iterdir()} == {"00000.svg", "00007.svg"}
-    with pytest.raises(InputError, match=r"must end in .svg or .png"):
+    with pytest.raises(InputError, match=r"must end in .svg, .png or .csv"):
         write_pictures(tmp_path / "grid.pdf", explanations)
     with pytest.raises(InputError, match="101 molecules are too many"):
         write_pictures(tmp_path / "many.svg", dict.fromkeys(range(101), explained(0.1)))

@@ -1,6 +1,9 @@
+from functools import partial
+
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.explain import explained_rows, integrated_gradients
 from graphormer_sepnorm.inference.explain_table import explain_table, first_rows
 from graphormer_sepnorm.inference.pictures import MOST_PICTURES
 from graphormer_sepnorm.inference.pretrained import Graphormer
@@ -8,26 +11,27 @@ from tests.tiny import save_tiny
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Graphormer:
-    return Graphormer.from_pretrained(save_tiny(tmp_path_factory.mktemp("model")))
+def explain(tmp_path_factory):
+    model = Graphormer.from_pretrained(save_tiny(tmp_path_factory.mktemp("model")))
+    return partial(explained_rows, partial(integrated_gradients, model), "ogb")
 
 
-def test_one_smiles(model, tmp_path):
-    explanations, problems = explain_table(model, "CCO", tmp_path / "x.svg")
+def test_one_smiles(explain, tmp_path):
+    explanations, problems = explain_table(explain, "CCO", tmp_path / "x.svg")
     assert [(row, found.smiles) for row, found in explanations.items()] == [(0, "CCO")] and problems == {}
     assert "<svg" in (tmp_path / "x.svg").read_text()
 
 
-def test_one_smiles_that_cannot_be_read_leaves_nothing(model, tmp_path):
+def test_one_smiles_that_cannot_be_read_leaves_nothing(explain, tmp_path):
     with pytest.raises(InputError, match=r"C\(C"):
-        explain_table(model, "C(C", tmp_path / "x.svg")
+        explain_table(explain, "C(C", tmp_path / "x.svg")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rows_of_a_table_that_cannot_be_read_are_told_by_their_numbers(model, tmp_path):
+def test_rows_of_a_table_that_cannot_be_read_are_told_by_their_numbers(explain, tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("smiles\nCCO\nC(C\nCCN\n")
-    explanations, problems = explain_table(model, str(table), tmp_path / "x.png")
+    explanations, problems = explain_table(explain, str(table), tmp_path / "x.png")
     assert {row: found.smiles for row, found in explanations.items()} == {0: "CCO", 2: "CCN"}
     assert problems.keys() == {1} and "C(C" in str(problems[1])
 
@@ -36,3 +40,13 @@ def test_of_a_long_table_one_row_more_than_can_be_drawn_is_read(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("smiles\n" + "C\n" * (MOST_PICTURES + 5))
     assert len(first_rows(str(table), None, None)) == MOST_PICTURES + 1
+
+
+def test_a_table_of_contributions(explain, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("smiles\nCCO\nC(C\nCCN\n")
+    explain_table(explain, str(table), tmp_path / "out.csv")
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert {line.split(",")[0] for line in lines[1:]} == {"1", "3"} and len(lines) == 1 + 2 * (3 + 1)
+    with pytest.raises(InputError, match="the table that is read"):
+        explain_table(explain, str(table), table)

@@ -26,6 +26,7 @@ from graphormer_sepnorm.training.finetune import start_from, starting_from
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from tests.conftest import random_graph
 from tests.recorded import recorder
+from tests.tiny import save_tiny
 
 SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-]", "CN1CCC[C@H]1c1cccnc1"]
 
@@ -282,3 +283,18 @@ def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(nam
     assert f"[2, {model.config.width}]" in card
     assert embeddings.shape == (3, model.config.width) and embeddings.std(axis=1).min() > 0.1
     np.testing.assert_allclose(embeddings, embeddings[:1].repeat(3, axis=0), atol=1e-4)
+
+
+def test_a_folder_that_predicts_with_more_than_one_network_is_refused(tmp_path):
+    for number in range(2):
+        save_tiny(tmp_path / "several" / f"model-{number}")
+    with pytest.raises(
+        InputError, match=r"with 2 networks; .* would drop the rest: use .*load_model\(.*several.*model-0"
+    ):
+        Graphormer.from_pretrained(tmp_path / "several")
+    one = save_tiny(tmp_path / "one")
+    Graphormer.from_pretrained(one)
+    (one / "forest.safetensors").touch()
+    with pytest.raises(InputError, match=r"with 1 network and a forest; .* name .*model.safetensors"):
+        Graphormer.from_pretrained(one)
+    Graphormer.from_pretrained(one / "model.safetensors")

@@ -121,7 +121,7 @@ def test_a_folder_with_a_run_is_free_for_its_resumption_alone(tmp_path):
     with pytest.raises(InputError, match="already holds a run: continue it with --resume"):
         run.check_free(resume=False)
     run.config.write_text('{"model_type": "bert"}')
-    with pytest.raises(InputError, match="is not that of a run, choose another --out"):
+    with pytest.raises(InputError, match="is not the config of a run, choose another --out"):
         run.check_free(resume=True)
 
 
@@ -152,5 +152,5 @@ def test_the_table_of_a_run_lies_in_its_folder(tmp_path):
 
 def test_a_table_model_without_networks_is_named(tmp_path):
     RunFolder(tmp_path).stack.write_bytes(b"")
-    with pytest.raises(InputError, match="is a table model without networks: predict and evaluate take it"):
+    with pytest.raises(InputError, match="has no networks, which this needs; predict and evaluate work without"):
         weights_file(tmp_path)

@@ -46,7 +46,7 @@ def test_names_of_gpus(gpus, monkeypatch):
     assert [str(find_device(name)) for name in names] == ["cuda:0", "cuda:0", "cuda:1", "cpu"]
     with pytest.raises(InputError, match="no device cuda:2: PyTorch finds 2 CUDA GPUs, from cuda:0 on"):
         find_device("cuda:2")
-    with pytest.raises(InputError, match="cuda:0 does not compute in bfloat16"):
+    with pytest.raises(InputError, match="cuda:0 does not support bfloat16"):
         choose("auto", "bfloat16")
     for name, value in {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}.items():
         monkeypatch.setenv(name, value)

@@ -1,13 +1,24 @@
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 from functools import partial
 
 import pytest
 import torch
 
-from graphormer_sepnorm.system.workers import CHUNK, available_cores, in_chunks, map_chunks, one_thread, way_to_start
+from graphormer_sepnorm.system import workers
+from graphormer_sepnorm.system.workers import (
+    CHUNK,
+    available_cores,
+    in_chunks,
+    in_processes,
+    map_chunks,
+    one_thread,
+    way_to_start,
+)
 
 
 def described(smiles: list[str], suffix: str = "") -> tuple[list[str], int, int]:
@@ -33,6 +44,33 @@ def test_results_come_in_order_from_one_thread_each(count):
     assert [texts for _, (texts, _, _) in found] == [[f"C{number}!", f"N{number}!"] for number in range(count)]
     assert all(threads == 1 for _, (_, threads, _) in found)
     assert all((process == os.getpid()) is (count <= 2) for _, (_, _, process) in found)
+
+
+def where(number: int) -> tuple[int, int, int]:
+    return number, torch.get_num_threads(), os.getpid()
+
+
+def test_numbers_are_worked_on_in_processes_of_one_thread(monkeypatch):
+    found = in_processes(where, 3)
+    assert [(number, threads) for number, threads, _ in found] == [(0, 1), (1, 1), (2, 1)]
+    assert os.getpid() not in {process for _, _, process in found}
+    assert in_processes(where, 1) == [(0, torch.get_num_threads(), os.getpid())]
+    monkeypatch.setattr(workers, "num_processes", lambda: 2)
+    assert {process for _, _, process in in_processes(where, 3)} == {os.getpid()}
+
+
+def fail_or_wait(number: int) -> None:
+    if number == 0:
+        raise ValueError("the first")
+    threading.Event().wait()
+
+
+def test_processes_end_with_an_error_of_one():
+    before = set(multiprocessing.active_children())
+    with pytest.raises(ValueError, match="the first"):
+        in_processes(fail_or_wait, 2)
+    for process in set(multiprocessing.active_children()) - before:
+        process.join()
 
 
 def parent(smiles: list[str]) -> int:
@@ -72,7 +110,7 @@ from graphormer_sepnorm.system.workers import map_chunks
 def work(smiles):
     if sys.argv[1] == "killed" and smiles[0] == "5":
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.05)
+    time.sleep(3600 if sys.argv[1] == "long" and smiles[0] == "5" else 0.05)
 
 def command():
     for number, _ in map_chunks(work, itertools.count(), lambda number: [str(number)]):
@@ -106,3 +144,14 @@ def test_a_process_that_is_killed_is_a_sentence():
     assert process.returncode == 2
     assert messages.startswith("error: a process that computes was killed, perhaps for want of memory")
     assert "Traceback" not in messages
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, with what they are to do")
+def test_no_process_outlives_one_that_is_killed():
+    """Its output ends when all of its processes have."""
+    with start("long") as process:
+        while process.stdout.readline() != "4\n":
+            pass
+        process.kill()
+        process.communicate(timeout=60)

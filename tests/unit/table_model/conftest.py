@@ -23,7 +23,6 @@ LEARNT = 60
 def small_forests():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest, "TREES", 20)
-        patch.setattr(forest, "TREES_PER_FOLD", 10)
         yield
 
 

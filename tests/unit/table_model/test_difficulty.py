@@ -31,10 +31,9 @@ def test_what_tells_errors_is_found():
     random = np.random.default_rng(0)
     spread = random.uniform(0.5, 2, (4000, 1))
     error = random.normal(size=(4000, 1)) * 3 * spread
-    folds = Folds(np.arange(4000) % 5)
-    difficulty = fit_difficulty(error, spread, np.zeros((4000, 0)), folds)
+    difficulty = fit_difficulty(error, spread, np.zeros((4000, 0)), np.arange(4000))
     np.testing.assert_allclose(difficulty.coefficients[:, 0], [0, 3, 0, 0], atol=0.25)
-    np.testing.assert_allclose(difficulty.within(spread, np.zeros((4000, 0)), folds), 3 * spread, rtol=0.1)
+    np.testing.assert_allclose(difficulty(spread, np.zeros((4000, 0))), 3 * spread, rtol=0.1)
 
 
 def test_errors_of_neighbours_tell_where_predictions_are_wrong():
@@ -43,18 +42,20 @@ def test_errors_of_neighbours_tell_where_predictions_are_wrong():
     wide = np.arange(200) < 100
     similarity = np.where(wide[:, None] == wide, 0.8, 0.1)
     error = (random.normal(size=200) * np.where(wide, 10.0, 1.0))[:, None]
-    folds = Folds(np.arange(200) % 4)
-    found = fit_difficulty(error, np.zeros((200, 1)), similarity, folds).within(np.zeros((200, 1)), similarity, folds)
+    numbers = np.arange(0, 200, 2)
+    similarity = of_other_folds(similarity[:, numbers], Folds(np.arange(200) % 4), numbers)
+    found = fit_difficulty(error, np.zeros((200, 1)), similarity, numbers)(np.zeros((200, 1)), similarity)
     assert found[wide].min() > 3 * found[~wide].max()
 
 
 def test_targets_without_labels_have_no_expected_error():
-    folds = Folds(np.arange(4) % 2)
     error = np.array([[1.0, np.nan], [np.nan, np.nan], [1.0, np.nan], [1.0, np.nan]])
-    found = fit_difficulty(error, np.zeros((4, 2)), np.zeros((4, 0)), folds)
+    found = fit_difficulty(error, np.zeros((4, 2)), np.zeros((4, 0)), np.arange(4))
     np.testing.assert_allclose(found.coefficients[0], [DEVIATION, 0])
 
 
 def test_molecules_of_its_own_fold_tell_nothing_of_a_molecule():
-    assert of_other_folds(np.ones((3, 3)), Folds(np.array([0, 0, 1]))).tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
-    assert of_other_folds(np.ones((3, 0)), Folds(np.array([0, 0, 1]))).shape == (3, 0)
+    folds = Folds(np.array([0, 0, 1]))
+    assert of_other_folds(np.ones((3, 3)), folds, np.arange(3)).tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
+    assert of_other_folds(np.ones((3, 2)), folds, np.array([0, 2])).tolist() == [[0, 1], [0, 1], [1, 0]]
+    assert of_other_folds(np.ones((3, 0)), folds, np.arange(3)).shape == (3, 0)

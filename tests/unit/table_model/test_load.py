@@ -8,6 +8,7 @@ from rdkit import Chem
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
+from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.tiny import save_tiny
@@ -68,6 +69,24 @@ def test_the_nearest_training_molecule_comes_with_its_row_and_its_label(trained:
     assert found.nearest_a[0] == learnt[7].labels[0] and np.isnan(found.nearest_a[1])
     below = np.mean([row.labels[0] < found.a[0] for row in learnt])
     assert found.a_percentile[0] == pytest.approx(100 * below)
+
+
+def test_python_explains_what_it_predicts(trained: Trained):
+    model = load_model(trained.run.path)
+    (found,) = model.explain([Chem.MolFromSmiles("Cc1ccccc1")])
+    assert found.prediction == pytest.approx(model.predict(["Cc1ccccc1"]).a[0], rel=1e-5)
+    assert {fragment.smiles for fragment in found.fragments} == {"C", "c1ccccc1"}
+    with pytest.raises(InputError, match=r"row 1 .*not a valid SMILES"):
+        model.explain(["C", "C(C"])
+    with pytest.raises(InputError, match="no target 'x'"):
+        model.explain(["C"], target="x")
+
+
+def test_a_network_does_not_stand_for_a_table_model(trained: Trained):
+    with pytest.raises(
+        InputError, match=r"with 2 networks, a kernel, a forest; .*load_model.*; for one network name .*model-0"
+    ):
+        Graphormer.from_pretrained(trained.run.path)
 
 
 def test_what_python_gets_wrong_is_said(trained: Trained):

@@ -1,11 +1,20 @@
 """Machines on similarities, as scikit-learn and plain linear algebra have them."""
 
 import numpy as np
+import pytest
 from sklearn.svm import SVR
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.table_model import machines
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.machines import NOISE, fit_machines, standardized
+from graphormer_sepnorm.table_model.machines import (
+    NOISE,
+    Compared,
+    Machines,
+    fit_machines,
+    solve_landmarks,
+    standardized,
+)
 from graphormer_sepnorm.table_model.reference import SHARES
 
 NUMBER = TaskConfig("regression", "rmse", ("y",))
@@ -21,6 +30,12 @@ def points(count: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(count, 2))
 
 
+def fitted(similarities: np.ndarray, labels: Labels) -> Machines:
+    """Machines on molecules that are all compared with each other and all learnt from."""
+    every = np.arange(len(similarities))
+    return fit_machines(Compared(similarities, every), labels, every)
+
+
 def test_numbers_are_the_mean_of_both_machines():
     """Nine molecules are too few to learn weights from, so that those of the prior count."""
     known, asked = points(9), points(4, 1)
@@ -29,7 +44,7 @@ def test_numbers_are_the_mean_of_both_machines():
     z = (y - y.mean()) / y.std()
     vectors = SVR(kernel="precomputed", C=5, epsilon=0.05).fit(kernel, z).predict(new)
     process = new @ np.linalg.solve(kernel + NOISE * np.eye(9), z)
-    found = fit_machines(similarities(known, known), Labels(NUMBER, y[:, None]))(similarities(asked, known))
+    found = fitted(similarities(known, known), Labels(NUMBER, y[:, None]))(similarities(asked, known))
     np.testing.assert_allclose(found[:, 0], y.mean() + y.std() * (vectors + process) / 2, rtol=1e-4)
 
 
@@ -37,7 +52,7 @@ def test_a_group_that_explains_the_labels_gains_weight():
     known = points(100)
     narrow = similarities(known, known)
     narrow[:, 1:] = np.eye(100, dtype=np.float32)[:, None]
-    found = fit_machines(narrow, Labels(NUMBER, known.sum(axis=1, keepdims=True)))
+    found = fitted(narrow, Labels(NUMBER, known.sum(axis=1, keepdims=True)))
     gain = found.weights[:, 0] / SHARES
     assert gain[0] > 1 > gain[1:].max()
 
@@ -47,24 +62,24 @@ def test_a_molecule_of_no_weight_is_not_there():
     twice = np.concatenate([known, known])
     weight = np.repeat([1.0, 1e-9], 40)
     asked = points(5, 4)
-    plain = fit_machines(similarities(known, known), Labels(NUMBER, y))(similarities(asked, known))
+    plain = fitted(similarities(known, known), Labels(NUMBER, y))(similarities(asked, known))
     labels = Labels(NUMBER, np.concatenate([y, y + 9]), weight=weight)
-    found = fit_machines(similarities(twice, twice), labels)(similarities(asked, twice))
+    found = fitted(similarities(twice, twice), labels)(similarities(asked, twice))
     np.testing.assert_allclose(found, plain, atol=0.1)
 
 
 def test_a_target_without_labels_is_0():
     known = points(12)
     y = np.stack([known[:, 0], np.full(12, np.nan)], axis=1)
-    found = fit_machines(similarities(known, known), Labels(TaskConfig("regression", "rmse", ("a", "b")), y))
+    found = fitted(similarities(known, known), Labels(TaskConfig("regression", "rmse", ("a", "b")), y))
     predicted = found(similarities(known, known))
     assert (predicted[:, 1] == 0).all() and np.isfinite(predicted).all()
 
 
 def test_order_does_not_matter():
     known, y, asked, order = points(30), points(30, 5)[:, :1], points(6, 6), np.random.default_rng(0).permutation(30)
-    plain = fit_machines(similarities(known, known), Labels(NUMBER, y))(similarities(asked, known))
-    again = fit_machines(similarities(known[order], known[order]), Labels(NUMBER, y[order]))
+    plain = fitted(similarities(known, known), Labels(NUMBER, y))(similarities(asked, known))
+    again = fitted(similarities(known[order], known[order]), Labels(NUMBER, y[order]))
     np.testing.assert_allclose(again(similarities(asked, known[order])), plain, atol=2e-3)
 
 
@@ -72,3 +87,62 @@ def test_standardized_by_hand():
     z, mean, deviation = standardized(np.array([1.0, 5.0]), np.array([3.0, 1.0]))
     assert mean == 2 and deviation == np.sqrt(3) and z.tolist() == [-1 / np.sqrt(3), 3 / np.sqrt(3)]
     assert standardized(np.array([4.0, 4.0]), np.ones(2))[2] == 1
+
+
+def test_what_is_not_learnt_from_does_not_matter():
+    known, y, learnt = points(30), points(30, 5)[:, :1], np.arange(5, 30)
+    asked = points(6, 6)
+    part = fitted(similarities(known[5:], known[5:]), Labels(NUMBER, y[5:]))(similarities(asked, known[5:]))
+    whole = fit_machines(Compared(similarities(known, known), np.arange(30)), Labels(NUMBER, y), learnt)
+    assert (whole.coefficients[:5] == 0).all()
+    np.testing.assert_allclose(whole(similarities(asked, known)), part, rtol=1e-6)
+
+
+def test_where_all_are_landmarks_it_is_the_gaussian_process():
+    known, asked, every = points(9), points(4, 1), np.arange(9)
+    y = 10 + 3 * np.random.default_rng(2).normal(size=9)
+    kernel, new = (np.einsum("mgn,g->mn", similarities(each, known), SHARES) for each in (known, asked))
+    labels = Labels(NUMBER, y[:, None])
+    compared = Compared(similarities(known, known), every)
+    weights, coefficients, intercept = solve_landmarks(compared, every, labels.target(0), labels)
+    expected = y.mean() + new @ np.linalg.solve(kernel + NOISE * np.eye(9), y - y.mean())
+    np.testing.assert_allclose(new @ coefficients + intercept, expected, rtol=1e-4)
+    assert weights is SHARES
+
+
+def test_landmarks_are_enough_for_a_smooth_function(monkeypatch):
+    """Of 300 molecules forty are landmarks; half of those have no label, and rows are read in several blocks."""
+    monkeypatch.setattr(machines, "ROWS_AT_ONCE", 64)
+    known, asked, numbers = points(300), points(50, 1), np.arange(0, 300, 7)[:40]
+    y = np.sin(known.sum(axis=1, keepdims=True))
+    y[numbers[::2]] = np.nan
+    compared = Compared(similarities(known, known[numbers]), numbers)
+    found = fit_machines(compared, Labels(NUMBER, y), np.arange(300))(similarities(asked, known[numbers]))
+    assert np.abs(found - np.sin(asked.sum(axis=1, keepdims=True))).mean() < 0.05
+
+
+@pytest.mark.parametrize("balance", [False, True])
+def test_landmarks_tell_classes_apart(balance):
+    known, asked, numbers = points(200), points(50, 1), np.arange(0, 200, 5)
+    task = TaskConfig("classification", "rocauc", ("y",), balance=balance)
+    compared = Compared(similarities(known, known[numbers]), numbers)
+    labels = Labels(task, (known[:, :1] > 1).astype(float))
+    found = fit_machines(compared, labels, np.arange(200))(similarities(asked, known[numbers]))[:, 0]
+    rare = asked[:, 0] > 1
+    assert found[rare].min() > np.median(found[~rare])
+    assert ((found > 0) == rare).mean() > 0.9
+
+
+def test_landmarks_follow_bounds():
+    known, numbers = points(200), np.arange(0, 200, 5)
+    y = np.minimum(known[:, :1], 0)
+    bounds = np.tile([-np.inf, np.inf], (200, 1, 1))
+    hidden = known[:, 0] > 1
+    y[hidden] = np.nan
+    bounds[hidden, 0, 0] = 2.0
+    compared = Compared(similarities(known, known[numbers]), numbers)
+    without, with_bounds = (
+        fit_machines(compared, Labels(NUMBER, y, known), np.arange(200))(compared.similarities)[hidden].mean()
+        for known in (None, bounds)
+    )
+    assert with_bounds > without + 0.5

@@ -66,7 +66,7 @@ def test_a_target_of_one_class_or_none_is_left_out_of_the_mean_and_named():
     assert METRICS["rocauc"](y, prediction) == pytest.approx(0.5)
     make_task(task).check_scorable(y, "test")
     assert make_task(task).left_out(y) == {
-        "b": "ROC-AUC needs both classes, and this split has labels of one alone",
+        "b": "ROC-AUC needs both classes, and this split has labels of only one",
         "c": "a target has no labels in this split, so it cannot be scored",
     }
     assert make_task(replace(task, metric="logloss")).left_out(y) == {"c": make_task(task).left_out(y)["c"]}

@@ -2,13 +2,15 @@
 
 import numpy as np
 
-from graphormer_sepnorm.table_model.forest import forest_features
-from graphormer_sepnorm.table_model.growing import fit_forest
-from graphormer_sepnorm.table_model.members import forest
-from graphormer_sepnorm.table_model.members.forest import ForestMember
+from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
+from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_counts
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.members.forest import FEATURES, forest_features
 
 
-def test_it_is_the_forest_that_tables_are_measured_against(molecules, labels, folds, others, setting):
-    found = ForestMember.fit(molecules, labels, folds, setting).member.predict(others)
-    expected = fit_forest(forest_features(molecules.molecules), labels.y, "regression", 0, forest.TREES)
-    np.testing.assert_array_equal(found, expected.predict(forest_features(others.molecules)))
+def test_features_are_counts_and_descriptors():
+    found = forest_features(MoleculeFeatures(["CCO", "C[Pt]C"]))
+    assert found.shape == (2, FEATURES) and found.dtype == np.float32 and np.isfinite(found).all()
+    np.testing.assert_array_equal(found[0, :SIZE], morgan_counts(read_smiles("CCO")))
+    np.testing.assert_array_equal(found[0, SIZE:], fast_descriptors(["CCO"])[0])

@@ -11,7 +11,6 @@ from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.members import kernel
 from graphormer_sepnorm.table_model.members.kernel import KERNEL, KernelMember
 
 
@@ -48,10 +47,22 @@ def test_one_class_is_predicted_as_far_as_its_number_allows(molecules, classes, 
     assert (ones.out_of_fold > 0.5).all()
 
 
-def test_too_many_molecules_are_refused(molecules, labels, folds, monkeypatch, setting):
-    monkeypatch.setattr(kernel, "MOST_ROWS", 10)
-    with pytest.raises(InputError, match="10 at most"):
-        KernelMember.fit(molecules, labels, folds, setting)
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_many_molecules_are_compared_with_landmarks(
+    molecules, labels, classes, folds, others, monkeypatch, setting, tmp_path, kind
+):
+    monkeypatch.setattr(reference, "MOST_ROWS", 50)
+    monkeypatch.setattr(reference, "LANDMARKS", 40)
+    known = {"numbers": labels, "classes": classes}[kind]
+    found = KernelMember.fit(molecules, known, folds, setting)
+    assert found.remark == "the kernel compares molecules with 40 of the 60 that it learnt from"
+    assert found.member.reference.counts.shape[0] == 40
+    error, mean = (
+        np.nanmean((each - known.y) ** 2, axis=0) for each in (found.out_of_fold, np.nanmean(known.y, axis=0))
+    )
+    assert (error < 0.8 * mean).all()
+    found.member.save(tmp_path)
+    np.testing.assert_array_equal(KernelMember.load(tmp_path).predict(others), found.member.predict(others))
 
 
 @pytest.mark.parametrize(

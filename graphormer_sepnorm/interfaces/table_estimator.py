@@ -1,0 +1,246 @@
+"""What the scikit-learn estimators on molecules share: how they read X, and how they fit a table model.
+
+X is a list, an array or a pandas Series of SMILES or of RDKit's molecules, or a table with one column of them.
+
+Axis letters: M molecules, T targets, D width, K classes.
+"""
+
+import json
+import os
+from dataclasses import Field, field, fields, make_dataclass, replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import ValidationError
+from sklearn.base import (
+    BaseEstimator,
+)
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+
+from graphormer_sepnorm.chem.features import FOR_TABLES, looked_at, without_salts
+from graphormer_sepnorm.config import Config, TaskConfig, first_problem
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks
+from graphormer_sepnorm.recipes import find_recipe, task_config
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.system.workers import in_chunks
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.fit import fit_table
+from graphormer_sepnorm.table_model.load import as_smiles
+from graphormer_sepnorm.table_model.members.base import Setting
+from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
+from graphormer_sepnorm.table_model.train import Plan, labels_of
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, keep_readable, table_task
+from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.training.finetune import starting_from
+from graphormer_sepnorm.training.settings import with_settings
+
+
+class SmilesEstimator(BaseEstimator):
+    """An estimator whose X is molecules."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def read_input(self, X, reset: bool) -> np.ndarray:
+        """The SMILES of X: [M].
+
+        Args:
+            X: as the user gave it.
+            reset: in ``fit``, which sets ``n_features_in_``.
+
+        Raises:
+            InputError: X is not one column.
+        """
+        column = np.asarray(X, dtype=object)
+        if column.ndim == 2 and column.shape[1] == 1:
+            column = column[:, 0]
+        if column.ndim != 1:
+            raise InputError(f"X must be one column of SMILES, it has the shape {column.shape}")
+        if reset:
+            self.n_features_in_ = 1
+        return np.array([as_smiles(molecule) or molecule for molecule in column], dtype=object)
+
+
+OF_TABLE = ("split", "metric", "loss", "weights", "balance")
+OF_RECIPE = ("epochs", "batch_size", "lr")
+
+
+def declared(cls: type, names: tuple[str, ...]) -> list[tuple[str, Any, Field]]:
+    """Fields of a dataclass as parameters, with the defaults declared there."""
+    found = {each.name: each for each in fields(cls)}
+    return [(name, found[name].type, field(default=found[name].default)) for name in names]
+
+
+Parameters: Any = make_dataclass(
+    "Parameters",
+    [
+        ("recipe", str, field(default="foundation")),
+        ("quick", bool, field(default=False)),
+        ("networks", int, field(default=FOLDS)),
+        ("forest", bool, field(default=True)),
+        ("blend", bool, field(default=True)),
+        *declared(TableOptions, OF_TABLE),
+        ("strip_salts", bool, field(default=False)),
+        *[(name, "float | None", field(default=None)) for name in OF_RECIPE],
+        ("settings", "dict | None", field(default=None)),
+        ("pretrained", "str | os.PathLike | None", field(default=None)),
+        ("frozen_layers", int, field(default=0)),
+        ("device", str, field(default="auto")),
+        ("random_state", "int | np.random.RandomState | None", field(default=0)),
+        ("verbose", bool, field(default=False)),
+    ],
+    kw_only=True,
+)
+
+
+class TableEstimator(SmilesEstimator):
+    """The table model of ``train --csv``: the same molecules, labels and seed give the same predictions.
+
+    Args:
+        recipe: of the networks, as ``--recipe``: "foundation" trains pre-trained ones further; others, such as "slim",
+            begin with random weights.
+        quick: fit the kernel machine only, which takes seconds.
+        networks: their number, one per fold.
+        forest: whether the random forest takes part.
+        blend: whether other members than the networks take part.
+        split: how folds are made, a name in ``SPLITTERS``.
+        metric, loss, weights, balance, strip_salts, epochs, batch_size, lr: as the options of the command; None: the
+            default there.
+        settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
+        pretrained: run folder, weights file or shipped weights that networks start from; None: those of the recipe.
+        frozen_layers: first layers of these that keep their weights.
+        device: "auto", "cpu", "cuda", "cuda:1" or "mps".
+        random_state: the seed of the command, or what a seed is drawn from.
+        verbose: print a line per epoch.
+
+    Attributes:
+        model_: the ``TableModel``.
+        out_of_fold_: float64 [M, T], predictions for the molecules that were learnt from, by members that did not see
+            them. Molecules without any label are not among them.
+        left_out_: by name, why a member does not take part.
+        n_features_in_: 1, the column of molecules.
+    """
+
+    __init__ = Parameters.__init__  # made of declarations, so that each default stands once
+
+    def learn(self, X, rows: list[LabelledRow], options: dict, sample_weight) -> None:
+        """Sets ``model_``, ``out_of_fold_`` and ``left_out_``.
+
+        Args:
+            X: M molecules.
+            rows: M of them, still without SMILES.
+            options: ``targets``, ``kind`` and ``classes`` of ``TableOptions``.
+            sample_weight: [M], or None.
+        """
+        smiles = self.read_input(X, reset=True)
+        check_consistent_length(smiles, rows, sample_weight)
+        if len(smiles) < 2:
+            raise InputError(f"a table model cannot learn from {len(smiles)} molecule (n_samples={len(smiles)})")
+        asked, seed = self.get_params(deep=False), self.find_seed()
+        if asked["networks"] < 2:
+            raise InputError(f"networks is {asked['networks']}: there is one per fold, so at least 2")
+        chosen = TableOptions("y", seed=seed, **options, **{name: asked[name] for name in OF_TABLE})
+        config = self.make_config(table_task(chosen), seed)
+        texts = looked_at(config.featurizer, smiles.tolist())
+        known = [place for place, row in enumerate(rows) if row.bounds or not np.isnan(row.labels).all()]
+        if not known:
+            raise InputError("y has no labels: all of them are missing")
+        table = LabelledTable([replace(rows[place], smiles=texts[place]) for place in known])
+        structures = keep_readable(table, config.featurizer)
+        for place, _, reason in table.skipped:
+            raise InputError(f"row {place} (counted from 0): {reason}")
+        labels = labels_of(table.rows, config.task)
+        make_task(config.task).check_learnable(labels.y)
+        labels = replace(labels, weight=weights_of(sample_weight, smiles, known))
+        folds = make_folds(structures, labels, chosen.split, seed, asked["networks"])
+        setting = Setting(replace(config, task=labels.task), verbose=bool(asked["verbose"]))
+        plan = Plan(asked["networks"], asked["forest"], asked["blend"], asked["quick"])
+        members = [name for step in plan.steps for name in step]
+        with computing(choose(asked["device"])), torch.random.fork_rng():
+            fitted = fit_table(MoleculeFeatures(structures.smiles), labels, folds, setting, members)
+        self.model_, self.left_out_, self.out_of_fold_ = fitted.model, fitted.left_out, fitted.out_of_fold.values
+
+    def find_seed(self) -> int:
+        """The seed that ``random_state`` is, or that is drawn from it."""
+        state = self.get_params(deep=False)["random_state"]
+        return int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
+
+    def make_config(self, task: TaskConfig, seed: int) -> Config:
+        """The config of the networks; raises InputError for a parameter out of range."""
+        asked = self.get_params(deep=False)
+        recipe = find_recipe(asked["recipe"])
+        given = {name: plain(asked[name]) for name in OF_RECIPE if asked[name] is not None}
+        if "epochs" in given:
+            given["min_updates"] = 0
+        try:
+            train = replace(recipe.train, seed=seed, **given)
+        except ValidationError as error:
+            raise InputError(first_problem(error)) from None
+        featurizer = without_salts(FOR_TABLES) if asked["strip_salts"] else FOR_TABLES
+        config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
+        start = asked["pretrained"] or train.start_from
+        if start is not None:
+            config = starting_from(config, str(start), int(asked["frozen_layers"]))
+        elif asked["frozen_layers"]:
+            raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
+        settings = asked["settings"] or {}
+        return with_settings(config, [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()])
+
+    def predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Values or probabilities, and standard deviations: float32 [M, T] each.
+
+        Raises:
+            InputError: a molecule that cannot be read.
+        """
+        check_is_fitted(self)
+        parts = all_read(self.model_, self.read_input(X, reset=False), self.get_params(deep=False)["device"])
+        values, spread = (np.concatenate(each) for each in zip(*((p.values, p.spread) for p in parts), strict=True))
+        return values, spread
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes the model into a new folder, from which ``load_model`` and all commands predict the same.
+
+        Raises:
+            InputError: the folder holds a model already, or it cannot be written.
+        """
+        check_is_fitted(self)
+        run = RunFolder(Path(folder))
+        if run.stack.exists() or run.holds_run or run.parts():
+            raise InputError(f"{folder} already holds a model: choose another folder")
+        self.model_.save(run.path)
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy, as a search over parameters gives it, as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def weights_of(sample_weight, smiles: np.ndarray, known: list[int]) -> np.ndarray | None:
+    """What each of the ``known`` molecules counts; None if all count the same."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, smiles[:, None], dtype=np.float64, ensure_non_negative=True)[known]
+    return None if (weight == weight[0]).all() else weight
+
+
+def all_read(model: MoleculeModel[Result], smiles: np.ndarray, device: str) -> list[Result]:
+    """The results of a model for chunks of molecules; raises InputError for one that cannot be read, or for none."""
+    if not len(smiles):
+        raise InputError("X has no molecules: found 0 sample(s), at least 1 is needed")
+    with computing(choose(device)):
+        parts = [part for _, part in compute_chunks(model, in_chunks(smiles.tolist()), list)]
+    for row, error in enumerate(error for part in parts for error in part.errors):
+        if error:
+            raise InputError(f"row {row} (counted from 0): {error}")
+    return parts

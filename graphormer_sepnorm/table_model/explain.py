@@ -1,0 +1,204 @@
+"""Which atoms a prediction rests on: the whole of it, as ``predict`` computes it.
+
+Networks are explained by their gradients, the other members by masking atoms; contributions are weighted as the stack
+weighs the members.
+
+Axis letters: K members, S masked molecules, T targets.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from rdkit import Chem
+from scipy.special import expit
+
+from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
+from graphormer_sepnorm.chem.smiles import one_molecule
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.explain import (
+    METHODS,
+    Attributions,
+    EmbeddedMolecule,
+    ExplainedTarget,
+    Explanation,
+    attributions,
+    explained_rows,
+)
+from graphormer_sepnorm.inference.predict import PredictingModel, calibrated, computed
+from graphormer_sepnorm.inference.pretrained import Graphormer
+from graphormer_sepnorm.inference.trust import limited_logit
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.masking import contributions_by_masking
+from graphormer_sepnorm.table_model.members.base import Member
+from graphormer_sepnorm.table_model.members.forest import ForestMember
+from graphormer_sepnorm.table_model.members.networks import NetworksMember
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.stacking import weighted_mean
+from graphormer_sepnorm.tasks import TASKS
+
+AVERAGE, MASKED = "average atoms", "masked atoms"
+LEAST_DIFFERENCE = 1e-6  # of what contributions to one scale add up to, to bring them to another
+
+
+def explain_rows(
+    model: PredictingModel, smiles: Sequence[str], method: str = "gradients", target: str | None = None
+) -> dict[int, Explanation | InputError]:
+    """Explains what a model predicts for many molecules.
+
+    Args:
+        model: as ``load_predicting_model`` loads it.
+        smiles: one molecule per row.
+        method: a name in ``METHODS``; with "gradients" the members that have none are explained by masking.
+        target: name of the target; None: the first one.
+
+    Returns:
+        by row, counted from 0: the explanation, or why the row cannot be read.
+
+    Raises:
+        InputError: unknown method or target, or attention of more than one network.
+    """
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
+    stack = stack_of(model)
+    view = ExplainedTarget(stack.task, model.device, target)
+    if method == "gradients":
+        return explained_rows(partial(explain_stack, model, stack, view), model.featurizer, smiles)
+    if list(stack.members) != ["networks"] or len(stack.models) > 1:
+        raise InputError(f"--method {method} is of one network: name one, such as model-0 in the run folder")
+    network = Graphormer.of(*stack.models[0])
+    return explained_rows(partial(METHODS[method], network, target=target), model.featurizer, smiles)
+
+
+def stack_of(model: PredictingModel) -> TableModel:
+    """A table model with the same predictions: itself, or one whose members are networks and what lies beside them."""
+    if isinstance(model, TableModel):
+        return model
+    config = model.models[0][1]
+    members: dict[str, Member] = {"networks": NetworksMember([(*pair, {}) for pair in model.models])}
+    weights = np.ones((1, len(model.targets)))
+    forest = getattr(model, "forest", None)
+    if forest is not None and forest.weight > 0:
+        members["forest"] = ForestMember(forest)
+        weights = np.concatenate([(1 - forest.weight) * weights, forest.weight * weights])
+    return TableModel(config.task, model.featurizer, members, weights, model.trust)
+
+
+def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarget, smiles: str) -> Explanation:
+    """What each atom adds to what is predicted for a target.
+
+    Baseline and contributions add up to the prediction, as far as integrated gradients do; of a probability to its
+    log-odds. There contributions are brought from one scale to another by the factor that keeps what they add up to.
+
+    Args:
+        model: that predicts.
+        stack: with the same predictions, by members.
+        view: the target.
+        smiles: one molecule.
+
+    Raises:
+        InputError: the SMILES cannot be read, or RDKit fails on the molecule.
+    """
+    read = read_molecules(model.featurizer, [smiles])
+    if read.errors[0]:
+        raise InputError(read.errors[0])
+    outputs = computed(read, model.outputs)
+    prediction = float(model.predictions(read, outputs).values[0, view.column])
+    by_member = stack.stacked(stack.features(read, outputs)).by_member
+    weights = shares(by_member[:, 0, view.column], stack.weights[:, view.column])
+    parts = parts_of(stack, view, smiles, weights)
+    found = Attributions(
+        np.sum([part.contributions for part in parts.values()], axis=0), sum(part.baseline for part in parts.values())
+    )
+    if view.is_probability:
+        found = rescaled(found, partial(log_odds, stack, by_member, view.column))
+    return Explanation(
+        smiles=smiles,
+        caption=view.caption(prediction),
+        prediction=prediction,
+        meaning=f"contribution to {view.scale}",
+        contributions=found.contributions,
+        baseline=found.baseline,
+        start=" or ".join(parts),
+    )
+
+
+def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The weights [K] of members for a molecule: where one has no prediction (NaN), the others share its weight."""
+    present = np.where(np.isnan(predictions), 0.0, weights)
+    return present / present.sum()
+
+
+def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.ndarray) -> dict[str, Attributions]:
+    """The weighted contributions to what members predict, by what they start from; members without weight left out."""
+    found: dict[str, Attributions] = {}
+    masked: list[tuple[Member, float]] = []
+    for member, weight in zip(model.members.values(), weights.tolist(), strict=True):
+        if weight and isinstance(member, NetworksMember):
+            found[AVERAGE] = weighted([by_gradients(*network, view.name, smiles) for network in member.models], weight)
+        elif weight:
+            masked.append((member, weight))
+    if masked:
+        mol = FEATURIZERS[model.featurizer].molecule(smiles)
+        with one_molecule(smiles):
+            predict = partial(predict_masked, model.featurizer, masked, view.column)
+            found[MASKED] = Attributions(*contributions_by_masking(mol, predict))
+    return found
+
+
+def by_gradients(model: Network, config: Config, target: str, smiles: str) -> Attributions:
+    """Contributions to the value or the probability that a network predicts."""
+    view = ExplainedTarget(config.task, model.cls.device, target)
+    found = attributions(EmbeddedMolecule(model, config.featurizer, smiles), view.value)
+    return rescaled(found, lambda value: float(expit(value))) if view.is_probability else found
+
+
+def weighted(parts: list[Attributions], weight: float) -> Attributions:
+    """The mean of contributions, times a weight."""
+    contributions = weight * np.mean([part.contributions for part in parts], axis=0)
+    return Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
+
+
+def predict_masked(
+    featurizer: str, members: list[tuple[Member, float]], column: int, mols: list[Chem.Mol]
+) -> np.ndarray:
+    """The sum of the predictions of members for a target, each times its weight: float64 [S]."""
+    features = MoleculeFeatures(mols)
+    for member, _ in members:
+        if member.outputs:
+            features.computed |= member.computed(computed(as_read(featurizer, mols), member.outputs))
+    by_member = np.stack([member.predict(features)[:, [column]] for member, _ in members])
+    weights = np.array([[weight] for _, weight in members])
+    return weights.sum() * weighted_mean(by_member, weights)[:, 0]
+
+
+def as_read(featurizer: str, mols: list[Chem.Mol]) -> Molecules:
+    """Molecules as a featurizer reads them."""
+    reader = FEATURIZERS[featurizer]
+    graphs = reader.pack([reader.features(mol) for mol in mols])
+    return Molecules(graphs, np.arange(len(mols)), [""] * len(mols), [""] * len(mols), list(mols))
+
+
+def log_odds(model: TableModel, by_member: np.ndarray, column: int, probability: float) -> float:
+    """The log-odds that are predicted for a weighted probability of a target.
+
+    Args:
+        model: a classification.
+        by_member: [K, 1, T], what its members predict for the molecule.
+        column: the target.
+        probability: the weighted mean of the members' probabilities; they need not add up to 1 over the classes.
+    """
+    total = weighted_mean(by_member, model.weights).sum() if TASKS[model.kind].adds_up else 1.0
+    values = np.full((1, by_member.shape[2]), np.clip(probability / total, 0, 1))
+    return float(limited_logit(calibrated(values, model.trust))[0, column])
+
+
+def rescaled(found: Attributions, to: Callable[[float], float]) -> Attributions:
+    """Contributions on the scale that a function leads to: all times one factor, so that they still add up."""
+    start, end = found.baseline, found.baseline + found.contributions.sum()
+    if abs(end - start) < LEAST_DIFFERENCE:
+        start, end = start - LEAST_DIFFERENCE, start + LEAST_DIFFERENCE
+    factor = (to(end) - to(start)) / (end - start)
+    return Attributions(factor * found.contributions, to(found.baseline))

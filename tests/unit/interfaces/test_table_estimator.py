@@ -1,0 +1,160 @@
+"""How estimators fit a table model: what their parameters mean, and that it is the model of the command."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from typer.testing import CliRunner
+
+from graphormer_sepnorm import GraphormerClassifier, GraphormerRegressor, load_model
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.table_model.members import forest
+
+QUICK = {"quick": True}
+SMILES = ["C" * n + end for n in range(1, 11) for end in ("O", "N", "C(=O)O", "c1ccccc1")]
+LENGTH = np.array([len(smiles) for smiles in SMILES], float)
+
+
+@pytest.fixture(autouse=True)
+def small_forests(monkeypatch):
+    monkeypatch.setattr(forest, "TREES", 5)
+    monkeypatch.setattr(forest, "TREES_PER_FOLD", 5)
+
+
+def run(*arguments: object) -> None:
+    result = CliRunner().invoke(commands.app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+
+
+def written(path) -> np.ndarray:
+    return pd.read_csv(path).set_index("smiles").filter(regex="^y").to_numpy()
+
+
+@pytest.mark.parametrize("kind", ["regression", "classification"])
+def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind):
+    y = logp[:60, 0] if kind == "regression" else (logp[:60, 0] > np.median(logp[:60, 0])).astype(int)
+    table = pd.DataFrame({"smiles": smiles[:60], "y": y}).astype({"y": object})
+    if kind == "regression":
+        table.loc[3, "y"] = "<5"
+    table.to_csv(tmp_path / "in.csv", index=False)
+    run(
+        "train",
+        "--csv",
+        tmp_path / "in.csv",
+        "--target-columns",
+        "y",
+        "--quick",
+        "--seed",
+        3,
+        "--out",
+        tmp_path / "run",
+    )
+    pd.DataFrame({"smiles": smiles[60:80]}).to_csv(tmp_path / "asked.csv", index=False)
+    run("predict", tmp_path / "run", tmp_path / "asked.csv", "-o", tmp_path / "said.csv")
+    shell = written(tmp_path / "said.csv")
+    python = load_model(tmp_path / "run").predict(smiles[60:80])
+    np.testing.assert_allclose(python[["y", *(["y_std"] if shell.shape[1] > 1 else [])]], shell, rtol=1e-6)
+
+    splits = pd.read_csv(tmp_path / "run" / "table.csv").split
+    learnt = table[(splits != "test").to_numpy()]
+    estimator = (GraphormerRegressor if kind == "regression" else GraphormerClassifier)(quick=True, random_state=3)
+    if kind == "regression":
+        values, spread = estimator.fit(learnt.smiles, learnt.y).predict(smiles[60:80], return_std=True)
+        np.testing.assert_allclose(np.stack([values, spread], axis=1), shell, rtol=1e-6)
+    else:
+        values = estimator.fit(learnt.smiles, learnt.y.astype(int)).predict_proba(smiles[60:80])[:, 1]
+        np.testing.assert_allclose(values, shell[:, 0], rtol=1e-6)
+
+
+def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, logp):
+    def members(**parameters) -> list[str]:
+        estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, **parameters).fit(smiles[:40], logp[:40, 0])
+        assert np.isfinite(estimator.predict(smiles[40:50])).all() and estimator.out_of_fold_.shape == (40, 1)
+        return list(estimator.model_.members)
+
+    assert members() == ["kernel", "forest", "networks"]
+    assert members(forest=False) == ["kernel", "networks"]
+    assert members(blend=False) == ["networks"]
+    assert members(quick=True) == ["kernel"]
+
+
+def test_weights_leave_networks_out_and_say_so(tiny_recipe, smiles, logp):
+    estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, forest=False)
+    estimator.fit(smiles[:40], logp[:40, 0], sample_weight=np.arange(1, 41))
+    assert list(estimator.model_.members) == ["kernel"] and "weights" in estimator.left_out_["networks"]
+
+
+def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
+    task = {"kind": "regression", "metric": "mae", "targets": ("a",)}
+
+    def config(**parameters):
+        return GraphormerRegressor(**parameters).make_config(TaskConfig(**task), 7)
+
+    default = config()
+    assert (default.train.start_from, default.train.seed, default.featurizer) == ("foundation", 7, "mol")
+    given = config(epochs=np.int64(3), lr=np.float64(0.1), strip_salts=True)
+    assert (given.train.epochs, given.train.min_updates, given.train.lr) == (3, 0, 0.1)
+    assert given.featurizer == "mol-without-salts"
+    slim = config(recipe="slim", settings={"model.layers": 4})
+    assert slim.train.start_from is None and slim.model.layers == 4
+    assert config(recipe="slim", pretrained="foundation-mini", frozen_layers=2).train.frozen_layers == 2
+
+
+def test_parameters_are_stored_untouched():
+    estimator = GraphormerRegressor(epochs=7, lr=1, pretrained="somewhere")
+    assert (estimator.epochs, estimator.lr, estimator.pretrained) == (7, 1, "somewhere")
+    assert clone(estimator).get_params() == estimator.get_params()
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epochs": 0}, "epochs"),
+        ({"recipe": "x"}, "unknown recipe 'x'"),
+        ({"settings": {"model.heads": 3}, "recipe": "slim"}, "multiple of heads"),
+        ({"settings": {"model.x": 3}}, "no such field"),
+        ({"pretrained": "nowhere"}, "nowhere is neither"),
+        ({"recipe": "slim", "frozen_layers": 1}, "frozen_layers needs pretrained"),
+        ({"networks": 1}, "one per fold, so at least 2"),
+        ({"metric": "rocauc"}, "does not score a regression"),
+        ({"device": "x"}, "unknown device"),
+    ],
+)
+def test_parameters_out_of_range(parameters, message):
+    with pytest.raises(InputError, match=message):
+        GraphormerRegressor(**QUICK | parameters).fit(SMILES, LENGTH)
+
+
+def test_fitting_is_quiet_and_leaves_the_random_state_alone(capfd, tiny_recipe):
+    before = torch.get_rng_state()
+    GraphormerRegressor(recipe=tiny_recipe, networks=2, forest=False).fit(SMILES, LENGTH)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_random_state_repeats_a_fit(tiny_recipe):
+    estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, blend=False, random_state=np.random.RandomState(0))
+    first = clone(estimator).fit(SMILES, LENGTH).predict(SMILES)
+    np.testing.assert_array_equal(clone(estimator).fit(SMILES, LENGTH).predict(SMILES), first)
+    other = clone(estimator).set_params(random_state=1).fit(SMILES, LENGTH)
+    assert not np.allclose(other.predict(SMILES), first)
+
+
+def test_rows_without_labels_are_not_learnt_from():
+    y = LENGTH.copy()
+    y[::4] = np.nan
+    known = ~np.isnan(y)
+    whole, part = GraphormerRegressor(**QUICK).fit(SMILES, y), GraphormerRegressor(**QUICK)
+    part.fit([text for text, is_known in zip(SMILES, known, strict=True) if is_known], y[known])
+    np.testing.assert_array_equal(whole.predict(SMILES), part.predict(SMILES))
+    with pytest.raises(InputError, match="y has no labels"):
+        GraphormerRegressor(**QUICK).fit(SMILES, np.full(40, np.nan))
+
+
+def test_labels_that_are_all_alike_are_refused():
+    with pytest.raises(InputError, match="for every training molecule"):
+        GraphormerRegressor(**QUICK).fit(SMILES, np.ones(40))

@@ -1,0 +1,165 @@
+"""Explanations of a whole stack: of what ``predict`` says, and adding up to it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.explain import (
+    COMPLETENESS,
+    Attributions,
+    ExplainedTarget,
+    Explanation,
+    integrated_gradients,
+)
+from graphormer_sepnorm.inference.predict import load_predictor
+from graphormer_sepnorm.inference.pretrained import Graphormer
+from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.table_model.explain import explain_rows, explain_stack, rescaled, shares, stack_of
+from graphormer_sepnorm.table_model.fit import fit_table
+from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.model import TableModel
+from tests.tiny import save_tiny
+from tests.unit.table_model.conftest import Trained
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+ASKED = [ASPIRIN, "C", "[Na+].CC(=O)[O-]", "O=c1cccc[nH]1"]
+
+
+def explained(model, smiles: list[str] = ASKED, target: str | None = None) -> list[Explanation]:
+    found = explain_rows(model, smiles, target=target)
+    assert all(isinstance(each, Explanation) for each in found.values()), found
+    return list(found.values())
+
+
+def check_sums(explanations: list[Explanation], expected: np.ndarray) -> None:
+    """Baseline and contributions add up to what is expected, as far as integrated gradients do."""
+    for explanation, value in zip(explanations, expected, strict=True):
+        tolerance = COMPLETENESS * np.abs(explanation.contributions).sum() + 1e-3
+        assert explanation.baseline + explanation.contributions.sum() == pytest.approx(value, abs=tolerance)
+
+
+@pytest.fixture(scope="module")
+def model(trained: Trained) -> TableModel:
+    return TableModel.load(trained.run.path)
+
+
+def test_what_is_predicted_is_explained(model):
+    assert (model.weights > 0).all(), "all three members take part"
+    values, found = model.predict(ASKED).values[:, 0], explained(model)
+    np.testing.assert_allclose([each.prediction for each in found], values, rtol=1e-5)
+    check_sums(found, values)
+    assert found[0].start == "average atoms or masked atoms" and found[0].meaning == "contribution to a"
+    assert found[0].contributions.shape == (13,) and found[0].caption == f"a = {values[0]:.3g}"
+
+
+def test_members_count_as_they_are_weighed(model):
+    def only(*names: str) -> Explanation:
+        weights = np.array([[float(name in names)] for name in model.members])
+        return explained(replace(model, weights=weights / weights.sum()), [ASPIRIN])[0]
+
+    parts = [only(name) for name in model.members]
+    whole = explained(model, [ASPIRIN])[0]
+    masked = only("kernel", "forest")
+    assert [part.start for part in parts] == ["masked atoms", "masked atoms", "average atoms"]
+    np.testing.assert_allclose(masked.contributions, (parts[0].contributions + parts[1].contributions) / 2, rtol=1e-6)
+    expected = sum(weight * part.contributions for weight, part in zip(model.weights[:, 0], parts, strict=True))
+    np.testing.assert_allclose(whole.contributions, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_command_explains_what_predict_says(trained: Trained, tmp_path):
+    def run(*arguments: object) -> str:
+        result = CliRunner().invoke(commands.app, list(map(str, arguments)), catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    said = run("predict", trained.run.path, ASPIRIN, "-o", "-").splitlines()
+    (found,) = json.loads(run("explain", trained.run.path, ASPIRIN, "-o", tmp_path / "a.svg").splitlines()[-1])
+    assert said[0].startswith("smiles,a,") and float(said[1].split(",")[1]) == pytest.approx(
+        found["prediction"], rel=1e-6
+    )
+    assert sum(fragment["contribution"] for fragment in found["fragments"]) == pytest.approx(
+        sum(found["contributions"])
+    )
+    assert "c1ccccc1" in (tmp_path / "a.svg").read_text() or found["fragments"]
+
+
+def log_odds(probability: np.ndarray) -> np.ndarray:
+    probability = probability.astype(np.float64)
+    return np.log(probability / (1 - probability))
+
+
+def test_of_a_probability_contributions_add_up_to_log_odds(molecules, classes, folds, setting):
+    model = fit_table(molecules, classes, folds, setting).model
+    for column, target in enumerate(model.targets):
+        values, found = model.predict(ASKED).values[:, column], explained(model, target=target)
+        np.testing.assert_allclose([each.prediction for each in found], values, rtol=1e-4)
+        check_sums(found, log_odds(values))
+        assert found[0].meaning == f"contribution to log-odds of {target}"
+
+
+def test_of_several_classes_too(molecules, logp, folds, setting):
+    thirds = np.searchsorted(np.quantile(logp[:60, 0], [1 / 3, 2 / 3]), logp[:60, 0])
+    labels = Labels(TaskConfig("multiclass", "multiclass-accuracy", ("low", "mid", "high")), np.eye(3)[thirds])
+    config = replace(setting.config, task=labels.task, model=replace(setting.config.model, num_tasks=3))
+    model = fit_table(molecules, labels, folds, replace(setting, config=config), ["kernel", "networks"]).model
+    values, found = model.predict(ASKED).values[:, 2], explained(model, target="high")
+    np.testing.assert_allclose([each.prediction for each in found], values, rtol=1e-4)
+    check_sums(found, log_odds(values))
+
+
+@pytest.mark.parametrize("kind", ["regression", "classification"])
+def test_of_one_network_the_gradients_are_all(tmp_path, kind):
+    folder = save_tiny(tmp_path / "run", featurizer="mol", kind=kind)
+    (found,), expected = explained(load_predictor([str(folder)]), [ASPIRIN]), None
+    expected = integrated_gradients(Graphormer.from_pretrained(folder), ASPIRIN)
+    np.testing.assert_allclose(found.contributions, expected.contributions, rtol=1e-4)
+    assert found.baseline == pytest.approx(expected.baseline, rel=1e-4) and found.start == "average atoms"
+    assert found.prediction == pytest.approx(expected.prediction, rel=1e-5)
+
+
+def test_of_several_networks_the_mean(tmp_path):
+    for seed in range(2):
+        save_tiny(tmp_path / f"model-{seed}", featurizer="mol", seed=seed)
+    (found,) = explained(load_predictor([str(tmp_path)]), [ASPIRIN])
+    parts = [integrated_gradients(Graphormer.from_pretrained(tmp_path / f"model-{seed}"), ASPIRIN) for seed in range(2)]
+    np.testing.assert_allclose(found.contributions, (parts[0].contributions + parts[1].contributions) / 2, rtol=1e-4)
+
+
+def test_attention_is_of_one_network(model, tmp_path):
+    with pytest.raises(InputError, match="attention is of one network"):
+        explain_rows(model, [ASPIRIN], "attention")
+    one = load_predictor([str(save_tiny(tmp_path / "run", featurizer="mol"))])
+    (found,) = explain_rows(one, [ASPIRIN], "attention").values()
+    assert found.contributions.sum() == pytest.approx(1) and found.baseline is None
+
+
+def test_what_is_not_there_is_named(model):
+    with pytest.raises(InputError, match="no target 'c', choose one of a"):
+        explain_rows(model, ["C"], target="c")
+    with pytest.raises(InputError, match="unknown method 'x'"):
+        explain_rows(model, ["C"], "x")
+    found = explain_rows(model, ["CCO", "C(C"])
+    assert isinstance(found[0], Explanation) and "not a valid SMILES" in str(found[1])
+
+
+def test_a_member_without_a_prediction_leaves_its_weight_to_the_others():
+    np.testing.assert_allclose(shares(np.array([1.0, np.nan, 2.0]), np.array([0.2, 0.5, 0.3])), [0.4, 0, 0.6])
+
+
+def test_another_scale_keeps_what_adds_up():
+    found = rescaled(Attributions(np.array([1.0, 2.0]), 1.0), lambda value: value**2)
+    np.testing.assert_allclose(found.contributions, [5, 10])
+    assert found.baseline == 1
+    flat = rescaled(Attributions(np.array([1.0, -1.0]), 3.0), lambda value: value**2)
+    np.testing.assert_allclose(flat.contributions, [6, -6], rtol=1e-5)
+
+
+def test_a_table_model_is_its_own_stack(model):
+    assert stack_of(model) is model
+    view = ExplainedTarget(model.task, model.device, None)
+    assert explain_stack(model, model, view, "CCO").smiles == "CCO"

@@ -1,0 +1,76 @@
+"""Contributions by masking, of predictions that can be taken apart by hand."""
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from graphormer_sepnorm.table_model.masking import ORDERS, contributions_by_masking, masked, masking_orders
+
+ASPIRIN = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")
+
+
+def symbols(mols: list[Chem.Mol]) -> list[str]:
+    return ["".join(atom.GetSymbol() for atom in mol.GetAtoms()) for mol in mols]
+
+
+def test_a_masked_atom_is_of_no_element_and_keeps_its_bonds():
+    found = masked(Chem.MolFromSmiles("C[NH3+]"), [1])
+    assert symbols([found]) == ["C*"] and found.GetNumBonds() == 1
+    assert found.GetAtomWithIdx(1).GetFormalCharge() == found.GetAtomWithIdx(1).GetTotalNumHs() == 0
+    assert symbols([ASPIRIN])[0].count("*") == 0
+
+
+def test_of_a_sum_over_atoms_each_adds_its_own():
+    values = {"C": 1.0, "O": -2.0, "*": 0.25}
+    contributions, base = contributions_by_masking(
+        ASPIRIN, lambda mols: np.array([sum(values[symbol] for symbol in text) for text in symbols(mols)])
+    )
+    assert base == 0.25 * 13
+    expected = [values[atom.GetSymbol()] - 0.25 for atom in ASPIRIN.GetAtoms()]
+    np.testing.assert_allclose(contributions, expected, rtol=1e-12)
+
+
+def test_of_a_product_both_atoms_add_the_half():
+    """One for ethane whole and none otherwise: each carbon adds half, whichever is masked first."""
+    contributions, base = contributions_by_masking(
+        Chem.MolFromSmiles("CC"), lambda mols: np.array([float(text == "CC") for text in symbols(mols)])
+    )
+    np.testing.assert_allclose(contributions, [0.5, 0.5])
+    assert base == 0
+
+
+def test_one_atom_adds_all():
+    contributions, base = contributions_by_masking(Chem.MolFromSmiles("C"), lambda mols: np.array([3.0, 1.0]))
+    np.testing.assert_array_equal(contributions, [2.0])
+    assert base == 1
+
+
+def count_of_environments(mols: list[Chem.Mol]) -> np.ndarray:
+    """A function of atoms together, which no sum over atoms gives."""
+    spellings = [Chem.MolToSmiles(mol) for mol in mols]
+    return np.array([len(text) ** 1.5 + 10.0 * text.count("*C") for text in spellings])
+
+
+@pytest.mark.parametrize("smiles", ["OC(=O)c1ccccc1OC(C)=O", "c1ccc(OC(C)=O)c(C(=O)O)c1"])
+def test_contributions_add_up_and_follow_their_atoms_in_every_spelling(smiles):
+    here, base = contributions_by_masking(ASPIRIN, count_of_environments)
+    other = Chem.MolFromSmiles(smiles)
+    there, other_base = contributions_by_masking(other, count_of_environments)
+    whole, nothing = count_of_environments([ASPIRIN, masked(ASPIRIN, range(13))])
+    assert base == other_base == nothing
+    assert here.sum() == pytest.approx(whole - nothing)
+    np.testing.assert_allclose(there[list(other.GetSubstructMatch(ASPIRIN))], here, rtol=1e-9)
+
+
+def test_equivalent_atoms_add_the_same():
+    toluene = Chem.MolFromSmiles("Cc1ccccc1")
+    contributions, _ = contributions_by_masking(toluene, count_of_environments)
+    assert contributions[2] == contributions[6] and contributions[3] == contributions[5]
+
+
+def test_each_order_has_every_atom_and_its_reverse():
+    orders = masking_orders(ASPIRIN)
+    assert orders.shape == (ORDERS, 13)
+    assert (np.sort(orders, axis=1) == np.arange(13)).all()
+    np.testing.assert_array_equal(orders[0], orders[1][::-1])
+    assert (orders[0] != orders[2]).any()
