@@ -25,9 +25,7 @@ def suggest(
         Literal["expected-improvement", "confidence-bound", "prediction"],
         typer.Option(help="How molecules are ranked."),
     ] = "confidence-bound",
-    best: Annotated[
-        float | None, typer.Option(help="Of an expected improvement: value to exceed; by default the best label.")
-    ] = None,
+    best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
     kappa: Annotated[float, typer.Option(help="Of a confidence bound: standard deviations.")] = 1.0,
     distance: Annotated[float, typer.Option(help="Least Tanimoto distance between two molecules; 0: any.")] = 0.3,
     smiles_column: Annotated[str | None, typer.Option(help="Column of the library; by default smiles.")] = None,
