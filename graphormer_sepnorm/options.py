@@ -1,7 +1,7 @@
-"""Options: fields of dataclasses that a user may set, each declared once, with its help text in its type.
+"""Options: dataclass fields that a user may set, each declared once, with its help text in its type.
 
-The shell, scikit-learn and the page take names, types, defaults and help texts from these declarations; the dataclass
-checks the values.
+The command line, scikit-learn estimators and the page take names, types, defaults and help texts from these
+declarations. The dataclass validates the values.
 """
 
 import types
@@ -12,13 +12,13 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True)
 class Option:
-    """In the metadata of a field's type: a user may set the field.
+    """Metadata in the type of a field: a user may set the field.
 
     Attributes:
-        help: what it does, in a sentence.
-        name: by which users know it, with hyphens; None: the name of the field.
-        read: from the text of a command line to the value; None: the type says how.
-        default: the default in words; "" if it is not shown, None if the field's own is.
+        help: one sentence about its effect.
+        name: name for users, with hyphens; None: the name of the field.
+        read: parses the text of a command line; None: the type does.
+        default: description of the default; "" to hide it, None to show the field's own.
     """
 
     help: str
@@ -32,10 +32,10 @@ class Declared:
     """A field that a user may set.
 
     Attributes:
-        field: its name.
-        type: of its value, without None: a type, a ``Literal`` of texts, or ``list[str]``.
-        default: its value if it is not set.
-        option: as it was declared.
+        field: name of the field.
+        type: type of its value, without None: a type, a ``Literal`` of texts, or ``list[str]``.
+        default: its default value.
+        option: its declaration.
     """
 
     field: str
@@ -45,17 +45,17 @@ class Declared:
 
     @property
     def name(self) -> str:
-        """The option's name on the command line."""
+        """The name of the option on the command line."""
         return "--" + (self.option.name or self.field.replace("_", "-"))
 
 
 def declared(cls: type, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> list[Declared]:
-    """The fields of a dataclass that a user may set, in their order.
+    """The fields of a dataclass that a user may set, in order.
 
     Args:
         cls: the dataclass.
-        only: names of fields; none: all of them.
-        without: names of fields to leave out.
+        only: names of fields to include; empty: all.
+        without: names of fields to exclude.
     """
     hints, found = get_type_hints(cls, include_extras=True), []
     for each in fields(cls):
@@ -74,7 +74,7 @@ def option_of(hint: Any) -> Option | None:
 
 
 def value_type(hint: Any) -> Any:
-    """A type without its metadata and without None; a tuple of texts as a list."""
+    """A type without its metadata and without None; a tuple of texts becomes a list."""
     if get_origin(hint) is Annotated:
         return value_type(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):

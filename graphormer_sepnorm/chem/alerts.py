@@ -1,4 +1,4 @@
-"""Structural alerts: parts of a molecule that often disturb an assay, react or are toxic."""
+"""Structural alerts: substructures that often interfere with assays, are reactive or toxic."""
 
 from functools import cache
 
@@ -24,7 +24,7 @@ def alert_catalog() -> FilterCatalog:
 
 
 def find_alerts(mol: Chem.Mol) -> list[str]:
-    """The alerts that a molecule has, each as its catalog and its name there, such as "PAINS_A: quinone_A(370)".
+    """The alerts of a molecule, each as catalog and name, for example "PAINS_A: quinone_A(370)".
 
     Raises:
         InputError: RDKit fails on the molecule.

@@ -1,4 +1,4 @@
-"""Properties that say at a glance what kind of molecule it is, by RDKit and with its names."""
+"""Basic molecular properties, computed with RDKit and named as there."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Counts of what occurs in molecules, by seven of RDKit's fingerprints.
+"""Count fingerprints of molecules, of seven kinds from RDKit.
 
 Axis letters: M and N molecules, Z non-zero entries.
 """

@@ -119,12 +119,12 @@ class Featurizer:
     """Maps atoms and bonds to integers.
 
     Attributes:
-        atom_sizes, bond_sizes: sizes of the vocabularies of the columns of ``x`` and ``edge_attr``, at most 256 each.
-        atom_rows, bond_rows: give the rows of ``x`` and ``edge_attr``; raise InputError for an atom or a bond outside
-            the vocabulary.
-        prepare: from a molecule and the SMILES that it was read from, "" if that is not known, to the form that
-            features are read from; the molecule itself stays as it is.
-        preparation: name in ``PREPARATIONS`` of what is looked at in place of a molecule; "": the molecule itself.
+        atom_sizes, bond_sizes: vocabulary sizes of the columns of ``x`` and ``edge_attr``, at most 256 each.
+        atom_rows, bond_rows: compute the rows of ``x`` and ``edge_attr``; raise InputError for an atom or a bond
+            outside the vocabulary.
+        prepare: maps a molecule and the SMILES that it was read from ("" if unknown) to the form whose features are
+            computed; does not change the molecule.
+        preparation: name in ``PREPARATIONS`` of the preparation that is applied to molecules first, or "".
     """
 
     atom_sizes: tuple[int, ...]
@@ -146,11 +146,11 @@ class Featurizer:
             return self.features(mol, text)
 
     def molecule(self, smiles: Chem.Mol | str | None) -> Chem.Mol:
-        """The molecule that is looked at; raises InputError as ``read``."""
+        """The prepared molecule; raises InputError as ``read``."""
         return self.read(smiles)[1]
 
     def read(self, smiles: Chem.Mol | str | None) -> tuple[str, Chem.Mol]:
-        """The SMILES of what is looked at, and its molecule; a SMILES that the preparation leaves alone stays as it is.
+        """The SMILES and the molecule after preparation; an unaffected SMILES is kept as written.
 
         Raises:
             InputError: as ``read_smiles``, or the preparation fails.
@@ -317,18 +317,18 @@ FOR_TABLES = "mol"  # SMILES in users' tables may be written in any form
 
 
 def as_written(featurizer: str) -> str:
-    """The name of the featurizer that reads the same of a molecule without preparing it."""
+    """The name of the featurizer with the same features and no preparation."""
     preparation = FEATURIZERS[featurizer].preparation
     return featurizer.removesuffix(f"-{preparation}") if preparation else featurizer
 
 
 def prepared(featurizer: str, preparation: str) -> str:
-    """The name of the featurizer that reads the same of a molecule, but prepares it so first; "": as it is."""
+    """The name of the featurizer with the same features and another preparation, or none for ""."""
     return f"{as_written(featurizer)}-{preparation}" if preparation else as_written(featurizer)
 
 
 def without_salts(featurizer: str) -> str:
-    """The name of the featurizer that reads the same of a molecule, but strips salts first, as all preparations do."""
+    """The name of the featurizer with the same features that strips salts first, as all preparations do."""
     return featurizer if FEATURIZERS[featurizer].preparation else prepared(featurizer, "without-salts")
 
 
@@ -338,10 +338,10 @@ class Molecules:
 
     Attributes:
         graphs: the molecules that could be read.
-        rows: int64 [len(graphs)], the number of each one's SMILES.
-        errors: one text per SMILES, why it could not be read; "" where it could.
-        smiles: what was read, as ``Featurizer.read`` gives it.
-        mols: one per SMILES, as ``read_smiles`` reads it and nobody changes it; None where there is an error.
+        rows: int64 [len(graphs)] index of the SMILES of each graph.
+        errors: one text per SMILES, why it could not be read; "" if it could.
+        smiles: the SMILES that were read, as returned by ``Featurizer.read``.
+        mols: one per SMILES, as returned by ``read_smiles``, not to be modified; None where there is an error.
     """
 
     graphs: Graphs
@@ -352,7 +352,7 @@ class Molecules:
 
     @classmethod
     def of_graphs(cls, graphs: Graphs) -> "Molecules":
-        """Molecules of which the graphs are known, nothing else."""
+        """Molecules for which only the graphs are known."""
         count = len(graphs)
         return cls(graphs, np.arange(count), [""] * count, [None] * count, [None] * count)
 
@@ -363,7 +363,7 @@ class Molecules:
 
 
 def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
-    """What everything about a model reads in place of SMILES, as ``Featurizer.read``; what cannot be read as it is."""
+    """The SMILES after preparation, as from ``Featurizer.read``; those that cannot be read are unchanged."""
     if not FEATURIZERS[featurizer].preparation:
         return smiles
     return [prepared_text(featurizer, text) if isinstance(text, str) else text for text in smiles]

@@ -1,4 +1,4 @@
-"""Fragments of molecules: what BRICS finds, otherwise ring systems and what lies between them."""
+"""Fragments of molecules: from BRICS, or else ring systems and the parts between them."""
 
 from rdkit import Chem
 
@@ -6,10 +6,10 @@ from graphormer_sepnorm.chem.smiles import one_molecule
 
 
 def fragments(mol: Chem.Mol) -> list[tuple[int, ...]]:
-    """The atoms of each fragment; each atom is in one of them.
+    """The atoms of each fragment; every atom is in exactly one of them.
 
-    Bonds are cut where BRICS would cut them. Where it finds none in a molecule, ring systems are cut from what they are
-    bound to.
+    Bonds are cut where BRICS cuts them. If BRICS cuts no bond of a molecule, ring systems are separated from their
+    substituents.
 
     Source: Degen et al., "On the art of compiling and using drug-like chemical fragment spaces", ChemMedChem 2008.
 
@@ -27,7 +27,7 @@ def fragments(mol: Chem.Mol) -> list[tuple[int, ...]]:
 
 
 def bonds_of_rings(mol: Chem.Mol) -> list[int]:
-    """The single bonds outside rings that have an end in a ring."""
+    """The single bonds outside rings with at least one end in a ring."""
     return [
         bond.GetIdx()
         for bond in mol.GetBonds()

@@ -10,12 +10,12 @@ from graphormer_sepnorm.errors import InputError
 
 MAX_SMILES_LENGTH = 20_000
 MAX_BLOCK = 1_000_000
-MAX_ATOMS = 1000  # a SMILES of fewer characters has fewer atoms, and hardly so many rings
+MAX_ATOMS = 1000  # a shorter SMILES has fewer atoms, and hardly ever as many rings
 MAX_RINGS = 500
-RINGS_PER_ATOM = 2  # a cage of boron has 1.6
+RINGS_PER_ATOM = 2  # boron cages have 1.6
 INCHI = "InChI="
 END_OF_STRUCTURE = "M  END"  # of a molfile
-SPACE = "[ \t]+"  # what ends a SMILES; other white space is part of a text that is none
+SPACE = "[ \t]+"  # ends a SMILES; a text with other white space is not a SMILES
 ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
 Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
@@ -50,13 +50,13 @@ def shortened(smiles: str) -> str:
 
 
 def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
-    """Returns the sanitized molecule that a SMILES describes; None, a row without one, is refused as any other type.
+    """Returns the sanitized molecule of a SMILES. None, for a row without a SMILES, is rejected like any other type.
 
-    An InChI, a molfile or a molecule of RDKit is read as its SMILES, so that all of them are the same molecule.
+    An InChI, a molfile or an RDKit molecule is converted to SMILES first, so that all of them give the same molecule.
 
-    RDKit's strict parser is tried first.  Where its only objection is the valence of a metal or a metalloid, the
-    molecule is read without that check, as older releases of RDKit read it: seven molecules of ogbg-molhiv, with
-    aluminium, boron or germanium, need it.  A wrong valence of carbon, nitrogen and the like remains an error.
+    RDKit's strict parser is tried first. If it only objects to the valence of a metal or metalloid, the molecule is
+    read without that check, as in older releases of RDKit; seven molecules of ogbg-molhiv, with aluminium, boron or
+    germanium, need it. A wrong valence of carbon, nitrogen and similar elements remains an error.
 
     A name after a space is ignored, unless it is itself a SMILES. A CXSMILES extension in that place is read by RDKit.
     Atom maps, as in ``[CH3:1]``, are ignored; RDKit would treat them as a difference between atoms.
@@ -140,12 +140,12 @@ def largest_fragment(mol: Chem.Mol) -> Chem.Mol:
 
 
 def is_smiles(text: str) -> bool:
-    """Whether a text is to be read as SMILES: neither an InChI nor a molfile."""
+    """Whether to read a text as SMILES: it is neither an InChI nor a molfile."""
     return not text.lstrip().startswith(INCHI) and END_OF_STRUCTURE not in text
 
 
 def smiles_of_other(text: str) -> str:
-    """The SMILES of an InChI or a molfile; raises InputError for one that is too long, or that RDKit cannot read."""
+    """The SMILES of an InChI or a molfile; raises InputError if it is too long or RDKit cannot read it."""
     if END_OF_STRUCTURE in text:
         if len(text) > MAX_BLOCK:
             raise InputError(f"The molfile has {len(text):,} characters; at most {MAX_BLOCK:,} are read.")
@@ -161,9 +161,9 @@ def smiles_of_other(text: str) -> str:
 
 
 def smiles_of_block(lines: list[str]) -> str:
-    """The SMILES of a molfile, unsanitized if need be; raises InputError if there is none, or it is too large.
+    """The SMILES of a molfile, unsanitized if necessary; raises InputError if it is empty or too large.
 
-    Characters beyond ASCII, which it can have in its title and its comment only, do not reach RDKit.
+    Non-ASCII characters, which are allowed only in its title and comment, are not passed to RDKit.
     """
     block = "\n".join(lines).encode("ascii", "replace").decode()
     atoms = num_heavy_atoms(lines)
@@ -182,9 +182,9 @@ def smiles_of_block(lines: list[str]) -> str:
 
 
 def num_heavy_atoms(lines: list[str]) -> int:
-    """The atoms of a V3000 molfile but for hydrogens, counted in its text; 0 for V2000, which has at most 999 atoms.
+    """The number of heavy atoms in the text of a V3000 molfile; 0 for V2000, which has at most 999 atoms.
 
-    RDKit takes a time that grows with their square to read many.
+    RDKit's time to read them grows with the square of their number.
     """
     count, inside = 0, False
     for line in lines:

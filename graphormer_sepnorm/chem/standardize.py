@@ -1,7 +1,7 @@
-"""What is read in place of a molecule as it was drawn: its largest part, its neutral parent, a canonical tautomer.
+"""Preparation of molecules before featurization: largest fragment, neutral parent, canonical tautomer.
 
-A preparation is a function from a molecule to another one; ``PREPARATIONS`` has them by name, and the name of a model's
-featurizer ends in that of its preparation, so that predictions prepare molecules as training did.
+A preparation is a function from molecule to molecule, named in ``PREPARATIONS``. The name of a model's featurizer ends
+in that of its preparation, so predictions prepare molecules as training did.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule
 
 
 def parent(mol: Chem.Mol) -> Chem.Mol:
-    """The neutral parent: bonds to metals cut, groups written one way, the largest organic part, charges neutralised.
+    """The neutral parent: metals disconnected, groups normalized, largest organic fragment, charges neutralized.
 
-    Charges that no hydrogen balances stay, such as that of a quaternary ammonium. Source: RDKit's ``rdMolStandardize``,
-    after MolVS of Matt Swain.
+    Charges that no hydrogen can balance remain, such as that of a quaternary ammonium. Source: RDKit's
+    ``rdMolStandardize``, after MolVS by Matt Swain.
 
     Raises:
         InputError: RDKit fails on the molecule.
@@ -28,9 +28,9 @@ def parent(mol: Chem.Mol) -> Chem.Mol:
 
 
 def canonical_tautomer(mol: Chem.Mol) -> Chem.Mol:
-    """One tautomer of the ``parent``, the same for all of them; raises InputError as ``parent``.
+    """A canonical tautomer of the ``parent``, the same for all its tautomers; raises InputError as ``parent``.
 
-    Which one it is follows RDKit's scores, so it may not be the most stable one.
+    It is chosen by RDKit's scores and is not necessarily the most stable one.
     """
     from rdkit.Chem.MolStandardize import rdMolStandardize
 

@@ -1,8 +1,8 @@
-"""Embeddings of whole tables into a file: NumPy's .npz, or any format of tables.
+"""Writes the embeddings of whole tables: NumPy's .npz, or any table format.
 
-Every format holds, for each row of the input in order, why it could not be read, if so (``error``), and its embedding,
-NaN or empty in that case. Tables keep all columns of the input and are written in bounded memory; .npz holds only the
-SMILES and needs room for all at its end.
+For each row of the input, in order, every format holds the reason why it could not be read (``error``) and its
+embedding, which is NaN or empty in that case. Tables keep all columns of the input and are written in bounded memory;
+.npz holds only the SMILES and needs memory for everything at the end.
 """
 
 import io
@@ -22,10 +22,10 @@ from graphormer_sepnorm.tables.writers import COMPLETED, WRITERS, AddedColumn, C
 
 @dataclass(frozen=True)
 class EmbeddingColumns:
-    """``error``, and ``embedding``, which is ``e0``, ``e1``, ... where cells are no lists.
+    """``error``, and ``embedding``, or ``e0``, ``e1``, ... in formats whose cells cannot hold lists.
 
     Attributes:
-        width: of an embedding.
+        width: width of an embedding.
     """
 
     width: int

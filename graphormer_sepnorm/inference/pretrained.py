@@ -90,7 +90,7 @@ def check_one_network(path: Path) -> None:
 
 
 def described(run: RunFolder, networks: int) -> str:
-    """The parts of a run folder that predict, in words."""
+    """The predicting parts of a run folder, in words."""
     parts = [f"{networks or 1} network{'s' if networks > 1 else ''}"] if networks or run.weights.exists() else []
     if run.stack.exists():
         _, facts = load_arrays(run.stack)

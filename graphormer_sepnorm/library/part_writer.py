@@ -213,7 +213,7 @@ def score(
 
 
 class PartColumns:
-    """The columns of a part: those kept of the input, those of the predictions, and the last one.
+    """The columns of a part: those kept from the input, those of the predictions, and the last one.
 
     The last one is ``error`` if all rows are kept, as in ``predict_table``; for a selection it is ``row``, the number
     of the row in its partition, from 0.
@@ -232,7 +232,7 @@ class PartColumns:
         self.schema = pa.schema([*kept, *fields, error])
 
     def table(self, batch: Batch, predictions: Predictions, errors: list[str], first: int) -> pa.Table:
-        """A row for each of the batch; ``first`` is the number of the first one."""
+        """One row for each row of the batch; ``first`` is the number of the first one."""
         *added, last = map(arrow_array, self.columns.cells(predictions, errors))
         if not self.selection.keeps_all:
             last = pa.array(np.arange(first, first + len(errors)))

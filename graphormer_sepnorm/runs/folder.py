@@ -123,12 +123,12 @@ class RunFolder:
         return [self.member(number) for number in range(parts.count)] if parts and parts.kind == "model" else []
 
     def begin_parts(self, parts: Parts) -> None:
-        """Writes the record, within ``locked``; raises InputError as ``check_parts``."""
+        """Writes the record; requires ``locked``; raises InputError as ``check_parts``."""
         self.check_parts(parts)
         write_atomically(self.record, READ_PARTS.dump_json(parts) + b"\n")
 
     def check_parts(self, parts: Parts) -> None:
-        """Raises InputError if the folder holds anything else than these run folders."""
+        """Raises InputError if the folder holds anything other than these run folders."""
         if self.holds_run:
             raise InputError(f"{self} holds one network, which is no part of a table model: choose another --out")
         if (held := self.parts()) not in (None, parts):
@@ -211,7 +211,7 @@ def weights_file(path: Path) -> Path:
         return path
     run = RunFolder(path)
     if not run.weights.exists():
-        hint = "".join(f"; it is an ensemble, name one of its models, such as {member}" for member in run.members()[:1])
+        hint = "".join(f"; it holds networks, name one of them, such as {member}" for member in run.members()[:1])
         if run.fold(0).path.is_dir():
             hint = f"; it holds folds, name one of them, such as {run.fold(0)}"
         if run.stack.exists() and not hint:

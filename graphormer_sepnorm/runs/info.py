@@ -60,7 +60,7 @@ def describe_model(path: Path) -> dict:
 
 
 def vocabulary_words(featurizer: str) -> str:
-    """Which molecules a featurizer reads."""
+    """The molecules that a featurizer can read, in words."""
     return f"{VOCABULARIES[featurizer]}; up to {MAX_ATOMS:,} atoms"
 
 

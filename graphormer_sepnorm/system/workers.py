@@ -20,7 +20,7 @@ from graphormer_sepnorm.system.torchrun import num_processes
 
 CHUNK = 1000
 CHUNKS_ALONE = 2
-PR_SET_PDEATHSIG = 1  # of Linux: the signal that the death of its parent sends to a process
+PR_SET_PDEATHSIG = 1  # Linux: the signal that a process receives when its parent dies
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 Part = TypeVar("Part")
@@ -40,13 +40,13 @@ def map_chunks(
     part_of: Callable[[Chunk], Part],
     alone: int = CHUNKS_ALONE,
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Each chunk with what ``work`` makes of a part of it, in order; a few chunks in this process, many in others.
+    """Yields each chunk with the result of ``work`` for a part of it, in order; a few chunks run in this process.
 
     Args:
-        work: runs on one thread; what it gives travels between processes.
-        chunks: taken from as needed, a few ahead of the caller.
-        part_of: what of a chunk is worked on, such as its SMILES.
-        alone: so many chunks this process works on by itself.
+        work: runs on one thread; its result is sent between processes.
+        chunks: consumed lazily, a few ahead of the caller.
+        part_of: returns the part of a chunk to work on, such as its SMILES.
+        alone: number of chunks up to which this process does all the work.
     """
     chunks = iter(chunks)
     first = list(islice(chunks, alone + 1))
@@ -77,10 +77,10 @@ def map_chunks(
 
 
 def in_processes(work: Callable[[int], Result], count: int) -> list[Result]:
-    """What ``work`` makes of the numbers below ``count``, in processes of one thread each; they end if this one has to.
+    """Results of ``work`` for the numbers below ``count``, in single-threaded processes that end with this one.
 
-    Of one number this process computes all, as it does where there is a GPU, which copies of a process cannot use, and
-    where several processes of torchrun do the same together.
+    This process computes all results if ``count`` is 1, if there is a GPU, which forked processes cannot use, or if
+    several torchrun processes do the same.
     """
     if count == 1 or num_processes() > 1 or torch.accelerator.is_available():
         return [work(number) for number in range(count)]
@@ -116,9 +116,9 @@ class ChunkDataset(Dataset):
 
 
 def leave_interrupts_to_parent(worker: int) -> None:
-    """Lets a process end in silence with its parent.
+    """Makes a worker end silently together with its parent.
 
-    As ``timeout`` and job schedulers end both; and where the parent is killed, no orphan goes on holding files.
+    ``timeout`` and job schedulers end both. If the parent is killed, the worker is too, so no orphan keeps files open.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, end_in_silence)

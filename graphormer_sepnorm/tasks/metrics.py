@@ -123,7 +123,7 @@ def r_squared(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def spearman(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Correlation of ranks, by SciPy."""
+    """Rank correlation, from SciPy."""
     from scipy.stats import spearmanr  # its import takes a while
 
     if min(len(np.unique(y)), len(np.unique(prediction))) < 2:

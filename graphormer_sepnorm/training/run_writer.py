@@ -57,7 +57,7 @@ class RunWriter:
         trainer: a new trainer, or one restored by ``resume``.
         run: the folder.
         verbose: whether to print a line per epoch.
-        label: before each of these lines.
+        label: prefix of each of these lines.
     """
 
     trainer: Trainer

@@ -252,7 +252,7 @@ def test_configs_are_read_or_refused(good, path, value):
 
 @FUZZ
 @given(text=st.binary(max_size=200) | st.just(b"[" * 100_000) | st.just(b'{"a":' * 100_000))
-def test_what_is_no_config_is_refused(text):
+def test_a_text_that_is_not_a_config_is_refused(text):
     with pytest.raises(InputError):
         config_from_json(text, "fuzz")
 

@@ -27,7 +27,7 @@ MODEL = ModelConfig(atom_sizes=(5,), bond_sizes=(3,), encodings=(Spatial(max_dis
 CONFIG = Config("sample", "zinc", TaskConfig("regression", "mae", ("y",)), MODEL)
 
 
-def test_a_config_is_what_its_json_says():
+def test_a_config_survives_json():
     assert config_from_json(config_to_json(CONFIG), "here") == CONFIG
 
 
@@ -64,7 +64,7 @@ def test_a_trapezoid_whose_sides_overlap_is_refused():
         (("format_version",), FORMAT_VERSION + 1, "install a newer graphormer_sepnorm"),
     ],
 )
-def test_what_a_config_cannot_be_is_a_sentence(place, value, sentence):
+def test_invalid_configs_are_refused_with_a_sentence(place, value, sentence):
     fields = json.loads(config_to_json(CONFIG))
     inner = fields
     for key in place[:-1]:
@@ -76,25 +76,25 @@ def test_what_a_config_cannot_be_is_a_sentence(place, value, sentence):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"dataset": "sample"}'])
-def test_what_is_no_config_is_refused_by_its_name(text, tmp_path):
+def test_a_file_that_is_not_a_config_is_refused_by_name(text, tmp_path):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(InputError, match=r"config\.json: "):
         read_config(tmp_path / "config.json")
 
 
-def test_a_config_that_is_not_there_is_a_sentence(tmp_path):
+def test_a_missing_config_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"cannot read .*: No such file"):
         read_config(tmp_path / "config.json")
 
 
-def test_an_encoding_is_named_once_and_a_config_never_changes():
+def test_encodings_are_unique_and_configs_are_frozen():
     with pytest.raises(ValidationError, match="an encoding is named twice: spatial, spatial"):
         replace(MODEL, encodings=(Spatial(), Spatial(max_distance=3)))
     with pytest.raises(FrozenInstanceError):
         CONFIG.train.lr = 1.0
 
 
-def test_atoms_of_the_last_layer_count_where_something_reads_them():
+def test_atoms_of_the_last_layer_count_if_something_reads_them():
     last = MODEL.layers - 1
     assert MODEL.atoms_count_after(last - 1) and not MODEL.atoms_count_after(last)
     assert replace(MODEL, readout="mean").atoms_count_after(last)
@@ -105,7 +105,7 @@ def test_bond_types_are_combinations():
     assert replace(MODEL, bond_sizes=(5, 6, 2)).num_bond_types == 60
 
 
-def test_a_train_config_starts_as_the_readme_says():
+def test_defaults_of_the_train_config():
     assert (TrainConfig().epochs, TrainConfig().batch_size, TrainConfig().seed) == (20, 64, 0)
 
 
@@ -139,7 +139,7 @@ def in_format_1(run: Config, encodings: object) -> str:
     return json.dumps({**fields, "format_version": 1})
 
 
-def test_what_were_encodings_in_format_1_are_fields_of_the_model(run):
+def test_encodings_of_format_1_become_fields_of_the_model(run):
     encodings = [
         {"name": "bonds", "num_bond_types": 5},
         {"name": "edge", "max_hops": 7, "num_bond_types": 5},
@@ -153,7 +153,7 @@ def test_what_were_encodings_in_format_1_are_fields_of_the_model(run):
     assert written_and_read(config) == config
 
 
-def test_a_config_of_format_1_without_them_has_neither(run):
+def test_a_config_of_format_1_without_these_encodings_has_no_such_fields(run):
     model = config_from_json(in_format_1(run, [{"name": "spatial"}]), "config.json").model
     assert not model.messages and not model.degree_scaling
 
@@ -167,7 +167,7 @@ def test_encodings_that_format_1_never_had_are_refused(run, encodings):
 
 
 @pytest.mark.parametrize("text", ["[]", '{"model": 1}', '{"format_version": 1, "n": ' + "1" * 5000 + "}"])
-def test_what_is_no_config_is_refused(text):
+def test_a_text_that_is_not_a_config_is_refused(text):
     with pytest.raises(InputError, match=r"config\.json"):
         config_from_json(text, "config.json")
 

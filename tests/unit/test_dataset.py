@@ -13,7 +13,7 @@ def test_the_root_is_the_argument_before_the_variable_before_a_folder_here(monke
     assert data_root(None) == Path("datasets")
 
 
-def test_the_cache_is_the_variables_or_the_users(monkeypatch):
+def test_the_cache_is_the_environment_variable_or_the_users_cache(monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, "/of/the/variable")
     assert cache_root() == Path("/of/the/variable")
     monkeypatch.delenv(CACHE_VARIABLE)

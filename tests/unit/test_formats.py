@@ -16,7 +16,7 @@ FORMAT_1 = {
 }
 
 
-def test_what_was_an_encoding_becomes_a_field():
+def test_some_encodings_become_fields():
     assert config_of_format_1(FORMAT_1) == {
         "seed": 3,
         "model": {
@@ -28,13 +28,13 @@ def test_what_was_an_encoding_becomes_a_field():
     }
 
 
-def test_what_has_no_readable_encodings_is_left_for_the_validation():
+def test_malformed_encodings_are_left_to_the_validation():
     for config in ({}, {"model": 3}, {"model": {"encodings": ["bonds"]}}, {"model": {"encodings": []}}):
         assert config_of_format_1(config) == config
 
 
 def test_tensors_are_renumbered_cut_and_dropped():
-    """The last layer's atoms do not count, the first row of a table of bonds stood for no bond."""
+    """The prediction does not depend on the atoms of the last layer; the first bond type stood for no bond."""
     table = torch.arange(6.0).view(3, 2)
     tensors = {
         "encodings.1.in_degree": torch.ones(1),

@@ -25,14 +25,14 @@ def molecule(num_atoms: int, ends: list[tuple[int, int]], kinds: list[int]) -> D
 
 
 def some_graphs() -> list[Data]:
-    """One with parallel bonds and a loop, one with bonds in one direction, out of order."""
+    """One with parallel bonds and a loop, and one with unsorted bonds in one direction."""
     return [
         molecule(2, [(1, 0), (0, 1), (0, 1), (0, 1), (1, 1)], [1, 2, 0, 1, 2]),
         molecule(3, [(2, 1), (0, 2), (0, 1)], [0, 2, 1]),
     ]
 
 
-def test_bonds_are_in_the_order_of_their_ends_and_of_parallel_ones_the_smallest_type_counts():
+def test_bonds_are_sorted_and_the_smallest_type_of_parallel_ones_is_kept():
     packed = pack_data(some_graphs(), (3,))
     assert packed.edge_index.tolist() == [[0, 1, 1, 0, 0, 2], [1, 0, 1, 1, 2, 1]]
     assert packed.edge_ptr.tolist() == [0, 3, 6]
@@ -40,7 +40,7 @@ def test_bonds_are_in_the_order_of_their_ends_and_of_parallel_ones_the_smallest_
 
 
 @pytest.mark.parametrize("source", ["memory", "pyg"])
-def test_bonds_and_degrees_of_a_batch_are_counted_over_it(source):
+def test_bonds_and_degrees_are_numbered_across_a_batch(source):
     if source == "memory":
         batch = in_memory(pack_data(some_graphs(), (3,)), ()).batch([1, 0])
     else:
@@ -59,7 +59,7 @@ def test_degrees_have_no_limit():
 
 
 class PerRow:
-    """An encoding with an array of each level, whose rows are numbered."""
+    """An encoding with an array of each level whose rows are numbered."""
 
     arrays: ClassVar[dict[str, Level]] = {"of_atoms": "atom", "of_pairs": "pair", "of_bonds": "edge"}
 
@@ -84,7 +84,7 @@ def test_rows_of_arrays_go_with_their_molecules():
     assert batch.y.tolist() == taken.y.tolist() == [[0, 0, 1], [1, 0, 0]]
 
 
-def test_pairs_are_counted_row_by_row_and_atoms_with_themselves_are_found():
+def test_pairs_are_in_row_major_order_with_their_diagonal():
     graphs = as_many_atoms_as_bonds()
     assert graphs.pair_ptr.tolist() == [0, 1, 5, 14]
     assert graphs.diagonal.tolist() == [0, 1, 4, 5, 9, 13]
@@ -123,7 +123,7 @@ def test_bond_types_are_distinct_and_start_at_one():
     ],
 )
 def test_datasets_outside_the_vocabularies_are_refused(name, value, sentence):
-    """Values that the first molecule has too, in whose place they are right, do not hide those of the second."""
+    """The same value is valid in the first molecule, which must not hide the invalid one in the second."""
     graphs = [skeleton((0, 1), (1, 2), (2, 0)), skeleton((0, 1))]
     for graph in graphs:
         graph.x, graph.y = torch.full((graph.num_nodes,), 27), torch.zeros(1)
@@ -145,13 +145,13 @@ def test_padding_by_hand():
 
 
 def test_views_hold_molecules_of_similar_size():
-    """Of up to twice the tokens, from 16 on."""
+    """Up to twice the number of tokens, from 16 on."""
     sizes = [1, 15, 16, 31, 32, 60, 1000]
     found = Padding.of(torch.tensor([0, *sizes]).cumsum(0))
     assert found.views == ((2, 16), (2, 32), (2, 64), (1, 1008))
 
 
-def test_a_batch_is_padded_when_it_leaves_the_cpu_and_counts_its_pairs_without_a_wait():
+def test_a_batch_is_padded_when_it_leaves_the_cpu_and_counts_its_pairs_without_synchronizing():
     batch = in_memory(as_many_atoms_as_bonds(), ()).batch([2, 0])
     assert batch.to("cpu").padding is None
     there = batch.to("meta", non_blocking=True)

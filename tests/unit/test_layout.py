@@ -1,4 +1,4 @@
-"""The floor plan: which room may import which, and that nothing is left out of the package or happens on import."""
+"""The layout of the package: the order of imports, that no file is missing, and that imports have no effects."""
 
 import ast
 import configparser
@@ -15,7 +15,7 @@ import graphormer_sepnorm
 PACKAGE = Path(graphormer_sepnorm.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
 UNIT = Path(__file__).parent
-# A room imports those before it alone. Files at the top of the package are rooms of their own, its names the last.
+# A folder imports only those before it. Files at the top of the package count as folders, its public names as the last.
 ROOMS = [
     "version",
     "errors",
@@ -59,7 +59,7 @@ REGISTRIES = {
     "training.objectives": "OBJECTIVES",
     "table_model.members": "MEMBERS",
 }
-# Tested by what they do as a whole, from the shell or in whole trainings.
+# Tested as a whole, from the shell or in complete trainings.
 ELSEWHERE = {
     "__main__": "tests/cli/test_starting.py",
     "interfaces.cli": "tests/cli/test_commands.py",
@@ -82,8 +82,8 @@ ELSEWHERE = {
     "interfaces.web.pages": "tests/unit/interfaces/web/test_app.py",
     "training.trainer": "tests/integration/test_training.py",
 }
-# Of no module: the names of the package, its prose, its rooms, a registry as a whole, the generator in data/, and
-# bfloat16 in whole trainings.
+# Test files without a module: the names of the package, its prose, its layout, a registry as a whole, the generator in
+# data/, and bfloat16 in complete trainings.
 OF_NO_MODULE = {
     "test_names.py",
     "test_prose.py",
@@ -124,7 +124,7 @@ def room(name: str) -> str:
 
 
 def imports(name: str) -> set[str]:
-    """The modules of this package that a module imports anywhere in its text, by their names in ``FILES``."""
+    """The modules of this package that a module imports anywhere, by their names in ``FILES``."""
     found = set()
     for node in ast.walk(ast.parse(FILES[name].read_text())):
         if isinstance(node, ast.ImportFrom):
@@ -137,7 +137,7 @@ def imports(name: str) -> set[str]:
 
 
 def target(dotted: str) -> str | None:
-    """The module or package of that name; None for what is not of this package."""
+    """The module or package with this name; None for modules of other packages."""
     top, _, rest = dotted.partition(".")
     names = (rest, f"{rest}.__init__" if rest else "__init__")
     return next((name for name in names if name in FILES), None) if top == PACKAGE.name else None
@@ -179,7 +179,7 @@ def test_every_module_has_its_test_file(name):
     assert place.exists(), f"{name} has no tests: write {place}"
 
 
-def test_what_is_tested_elsewhere_is_a_module_without_a_file_of_its_own():
+def test_modules_tested_elsewhere_have_no_test_file():
     assert {name for name in ELSEWHERE if name not in MODULES or (UNIT / file_of_tests(name)).exists()} == set()
 
 
@@ -192,7 +192,7 @@ def test_every_folder_with_modules_is_a_package():
     assert [path for path in FILES.values() if not (path.parent / "__init__.py").exists()] == []
 
 
-def test_what_is_no_module_is_shipped_with_its_folder():
+def test_data_files_are_shipped_with_their_folder():
     setup = configparser.ConfigParser()
     setup.read(REPOSITORY / "setup.cfg")
     assert setup["options"]["packages"] == "find:"
@@ -216,7 +216,7 @@ def test_the_package_itself_imports_nothing_heavy():
 
 @pytest.mark.slow
 def test_importing_every_module_changes_nothing(tmp_path):
-    """Rooms are imported upstream first, so what a later one did to a registry would be seen."""
+    """Folders are imported in order, so a change of a registry by a later one would be detected."""
     names = sorted(FILES, key=lambda name: (ROOMS.index(room(name)), name))
     modules = [".".join([PACKAGE.name, name]).removesuffix(".__init__") for name in names]
     registries = {f"{PACKAGE.name}.{module}": registry for module, registry in REGISTRIES.items()}

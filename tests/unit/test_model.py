@@ -57,14 +57,14 @@ def relative_error(a, b):
 
 
 def gradients(model):
-    """Of all parameters, one after another: zeros where the prediction does not depend on one."""
+    """Concatenated gradients of all parameters, zeros where the prediction does not depend on one."""
     found = (torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters())
     return torch.cat([gradient.double().reshape(-1) for gradient in found])
 
 
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
-def test_dropout_acts_on_what_each_sublayer_adds_in_training_alone(config, norm_position):
-    """With nearly everything dropped, rows pass through the residuals as they are."""
+def test_dropout_acts_on_the_output_of_each_sublayer_only_in_training(config, norm_position):
+    """With a dropout of nearly 1, rows pass through the residuals unchanged."""
     config = replace(config, norm="sharenorm", norm_position=norm_position, dropout=1 - 1e-6)
     block, rows = make_model(config).blocks[0], torch.randn(5, config.width)
     attend = make_attention(torch.tensor([0, 4]), torch.zeros(16, 4), torch.zeros(4))
@@ -144,7 +144,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 def test_a_new_shared_norm_with_batch_statistics_has_those_of_all_rows(config, graphs, norm_position, monkeypatch):
-    """Registered as any other: one line."""
+    """It is registered with one line, like any other."""
     monkeypatch.setitem(NORMS, "sharenorm-new", partial(ShareNorm, norm=torch.nn.BatchNorm1d))
     model = make_model(replace(config, norm="sharenorm-new", norm_position=norm_position)).train()
     batch = model.packed(collate(model, graphs))
@@ -154,12 +154,12 @@ def test_a_new_shared_norm_with_batch_statistics_has_those_of_all_rows(config, g
 
 @pytest.fixture(params=VARIANTS)
 def variant(request, config):
-    """The small model with each encoding alone, each field of the blocks, norm and readout, and everything at once."""
+    """The small model with each encoding by itself, each field of the blocks, norm and readout, and all of them."""
     return replace(config, **VARIANTS[request.param])
 
 
-def test_predictions_are_read_off_the_embeddings_of_all_rows(variant, graphs):
-    """What the last block computes for the CLS rows alone is what it computes for them among all rows."""
+def test_predictions_are_read_from_the_embeddings_of_all_rows(variant, graphs):
+    """The last block computes the same CLS rows with and without the other rows."""
     model = make_model(variant)
     batch = model.packed(collate(model, graphs))
     for training in (True, False):
@@ -171,8 +171,8 @@ def test_predictions_are_read_off_the_embeddings_of_all_rows(variant, graphs):
     torch.testing.assert_close(model.encode_cls(batch), model.encode(batch)[0], rtol=1e-5, atol=1e-5)
 
 
-def test_local_blocks_have_no_attention_and_atoms_know_no_more_than_their_rounds_of_messages_tell(config):
-    """Of a chain of seven atoms the last one is five bonds from the second, and six from the first."""
+def test_local_blocks_pass_messages_only_to_neighbours(config):
+    """In a chain of seven atoms, the last one is five bonds from the second, and six from the first."""
     chain = Data(
         x=torch.tensor([0, 1, 2, 3, 4, 0, 1]),
         edge_index=torch.tensor([[*range(6), *range(1, 7)], [*range(1, 7), *range(6)]]),
@@ -210,8 +210,8 @@ def test_the_last_block_computes_the_rows_that_are_read(config, graphs):
 
 
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
-def test_what_gets_no_gradient_is_not_trained_and_the_rest_is(config, graphs, norm_position):
-    """So that processes which share gradients, and optimizers, wait for none."""
+def test_parameters_without_gradient_are_frozen_and_the_others_are_trained(config, graphs, norm_position):
+    """Otherwise processes that share gradients, and optimizers, would wait for some."""
     model = make_model(replace(config, norm_position=norm_position, norm="sepnorm-layernorm"))
     model(collate(model, graphs)).sum().backward()
     assert all((p.grad is not None) == p.requires_grad for p in model.parameters())
@@ -221,8 +221,8 @@ def test_what_gets_no_gradient_is_not_trained_and_the_rest_is(config, graphs, no
     assert still == {f"{norm}.tok_norm_layer.{name}" for norm in norms for name in ("weight", "bias")}
 
 
-def test_dropout_acts_on_what_the_cls_alone_reads(config, graphs):
-    """With one layer, whose attention is all of it."""
+def test_dropout_acts_if_only_the_cls_is_read(config, graphs):
+    """With a single layer."""
     model = make_model(replace(config, layers=1, attention_dropout=0.5, norm="sepnorm-layernorm"))
     batch = collate(model, graphs)
     outputs = []
@@ -244,10 +244,10 @@ def test_dropout_can_be_turned_off_and_on(config, graphs):
     assert not torch.allclose(model(batch), still)
     for block in model.blocks:
         block.dropout.p = 0.0
-    assert not torch.allclose(model(batch), still)  # that of attention is on, too
+    assert not torch.allclose(model(batch), still)  # attention dropout is on, too
 
 
-def test_statistics_of_atoms_that_no_prediction_needs_are_estimated_too(config, graphs):
+def test_statistics_of_unused_atoms_are_estimated_too(config, graphs):
     model = Graphormer(replace(config, norm="sepnorm-batchnorm"))
     batch = model.packed(collate(model, graphs))
     reestimate_batch_norm(model, model.encode, [batch])
@@ -292,7 +292,7 @@ def test_a_batch_equals_its_molecules_one_by_one(variant, graphs):
     torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
 
 
-def test_company_matters_in_training_through_the_batch_norm_of_the_cls_alone(config, graphs):
+def test_in_training_molecules_interact_only_through_the_batch_norm_of_the_cls(config, graphs):
     for norm, depends in (("sepnorm", True), ("sepnorm-layernorm", False)):
         model = make_model(replace(config, norm=norm))
         first = model(collate(model, graphs[:4]))[:2]
@@ -339,7 +339,7 @@ def test_untransformed_graphs_are_refused(config, graphs):
         ),
     ],
 )
-def test_bonds_that_no_molecule_can_have_are_refused_before_any_loop(config, edge_index, edge_attr, sentence):
+def test_impossible_bonds_are_refused_before_any_loop(config, edge_index, edge_attr, sentence):
     encodings = tuple(kind() for kind in ENCODINGS.values())
     transform = Graphormer(replace(config, bond_sizes=(3, 6), encodings=encodings)).transform()
     graph = Data(x=torch.zeros(3, 1, dtype=torch.long), edge_index=torch.tensor(edge_index), num_nodes=3)
@@ -422,7 +422,7 @@ def test_base_has_the_sizes_of_the_paper():
     assert (config.layers, config.width, config.heads) == (12, 768, 32)
 
 
-def test_dropout_is_drawn_anew_and_follows_the_seed(config, graphs):
+def test_dropout_changes_in_each_pass_and_follows_the_seed(config, graphs):
     model = make_model(replace(config, attention_dropout=0.5, norm="sharenorm"))
     batch = collate(model, graphs)
     torch.manual_seed(3)

@@ -1,4 +1,4 @@
-"""The public names: what programs, editors and type checkers find in the package itself."""
+"""The public names, as programs, editors and type checkers see them."""
 
 import ast
 import importlib
@@ -24,7 +24,7 @@ graphormer_sepnorm.Grafformer
 
 
 def imported_for_type_checkers() -> dict[str, str]:
-    """Name -> module, below the package, of the imports that no program runs."""
+    """Name -> module, below the package, of the imports that are only for type checkers."""
     (block,) = (node for node in ast.parse((PACKAGE / "__init__.py").read_text()).body if isinstance(node, ast.If))
     return {
         alias.name: node.module.removeprefix("graphormer_sepnorm.")
@@ -34,7 +34,7 @@ def imported_for_type_checkers() -> dict[str, str]:
     }
 
 
-def test_type_checkers_and_programs_are_told_the_same_names():
+def test_type_checkers_and_programs_see_the_same_names():
     assert imported_for_type_checkers() == MODULES
     assert set(graphormer_sepnorm.__all__) == {"__version__", *MODULES} == set(dir(graphormer_sepnorm))
 
@@ -46,13 +46,13 @@ def test_a_name_is_what_its_module_defines(name):
     assert getattr(module, name).__module__ == module.__name__
 
 
-def test_a_name_that_is_not_there_is_named():
+def test_an_unknown_name_is_reported():
     with pytest.raises(AttributeError, match="has no attribute 'Grafformer'"):
         graphormer_sepnorm.Grafformer  # noqa: B018
 
 
 @pytest.mark.nightly
-def test_a_type_checker_knows_the_classes_and_refuses_what_is_not_there(tmp_path):
+def test_a_type_checker_knows_the_classes_and_rejects_unknown_names(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "user.py").write_text("import graphormer_sepnorm\n" + USER)
     result = subprocess.run(

@@ -27,17 +27,18 @@ FOLDERS = [
 LATER = {
     "graphormer_sepnorm/inference": {
         "columns",
+        "contributions",
+        "describing",
         "explain",
         "explain_table",
-        "forest",
         "pictures",
         "predict",
         "predict_table",
         "resumable_writer",
         "teachers",
+        "training_rows",
         "trust",
     },
-    "graphormer_sepnorm/training": {"baseline", "finishing", "own_table", "table_report", "trusting"},
 }
 PAGES = [
     "CHANGELOG.md",

@@ -34,7 +34,7 @@ def test_a_recipe_for_other_features_is_refused(tmp_path):
         task_config("ogbg-molhiv", "ogb", config.task, TrainConfig(), None, architecture)
 
 
-def test_the_norm_is_the_recipes_unless_another_is_named():
+def test_the_norm_is_that_of_the_recipe_by_default():
     best = RECIPES["best"].architecture
     assert dataset_config("zinc", TrainConfig(), None, best).model.norm == "sepnorm-layernorm-batchnorm"
     assert dataset_config("zinc", TrainConfig(), "sharenorm", best).model.norm == "sharenorm"
@@ -52,7 +52,7 @@ def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():
     assert (train.batch_size, train.weight_decay, train.clip_norm, train.averaging) == (256, 0.01, 5.0, 0.0)
 
 
-def test_the_default_recipe_is_slim_with_the_settings_it_always_had():
+def test_the_default_recipe_is_slim_with_unchanged_settings():
     recipe = RECIPES[inspect.signature(sweep).parameters["recipe"].default]
     assert recipe.architecture is slim
     assert recipe.train == TrainConfig(epochs=20, batch_size=64, lr=1e-3, warmup=0.1, schedule="cosine", clip_norm=5.0)
@@ -69,7 +69,7 @@ def test_a_config_from_before_there_were_schedules_has_a_cosine(tmp_path):
 
 @pytest.mark.parametrize("name", [n if n == "slim" else pytest.param(n, marks=pytest.mark.slow) for n in RECIPES])
 def test_every_parameter_learns(name):
-    """But the last norms of the atoms, which give ``encode`` its atoms and no prediction."""
+    """Except for the last norms of atoms, which affect ``encode`` but no prediction."""
     model = dataset_config("sample", TrainConfig(), None, RECIPES[name].architecture).model
     molecules = read_sample("train", Path()).take(np.arange(64))
     torch.manual_seed(0)

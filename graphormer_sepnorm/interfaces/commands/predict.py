@@ -29,8 +29,8 @@ class AnswerOptions:
         float | None, Option("Confidence, such as 0.9, of intervals in columns NAME_low and NAME_high.")
     ] = None
     domain: Annotated[bool, Option("Compare each row with the training molecules, in more columns.")] = False
-    alerts: Annotated[bool, Option("Name the structural alerts (PAINS, Brenk) of each molecule.")] = False
-    properties: Annotated[bool, Option("Add molecular weight, logP and other properties of each molecule.")] = False
+    alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False
+    properties: Annotated[bool, Option("Add molecular weight, logP, TPSA and others in columns.")] = False
 
 
 @dataclass(frozen=True)

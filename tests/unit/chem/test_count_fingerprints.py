@@ -1,4 +1,4 @@
-"""Counts of what occurs in molecules."""
+"""Count fingerprints."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_counts_by_hand():
 
 
 def test_the_reduced_graph_is_counted_in_tenths():
-    """Two hydroxyls: a pair that gives, one that takes, two that do both; beside their distance 0.3 instead of 1."""
+    """Two hydroxyls: a donor pair, an acceptor pair, two mixed pairs; at neighbouring distances 0.3 instead of 1."""
     found = by_kind("OCCCCCO")["erg"]
     assert sorted(found[found > 0].tolist()) == [3, 3, 3, 3, 6, 6, 10, 10, 20]
 
@@ -43,7 +43,7 @@ def test_features_are_those_of_the_generator():
     np.testing.assert_array_equal(found["feature-atom-pairs"], pairs.GetCountFingerprintAsNumPy(mol))
 
 
-def test_features_take_halogens_for_each_other():
+def test_feature_fingerprints_treat_halogens_alike():
     chlorine, bromine = by_kind("Clc1ccccc1"), by_kind("Brc1ccccc1")
     for kind in ("feature-morgan", "feature-atom-pairs"):
         np.testing.assert_array_equal(chlorine[kind], bromine[kind])
@@ -55,7 +55,7 @@ def test_only_chiral_pairs_tell_mirror_images_apart():
     assert [kind for kind in KINDS if (left[kind] != right[kind]).any()] == ["chiral-atom-pairs"]
 
 
-def test_spelling_does_not_matter():
+def test_counts_do_not_depend_on_how_a_smiles_is_written():
     mol = read_smiles(DRUG)
     spellings = Chem.MolToRandomSmilesVect(mol, 10, randomSeed=0)
     found = count_fingerprints([DRUG, *spellings]).toarray()
@@ -74,6 +74,6 @@ def test_a_count_too_large_is_the_largest(monkeypatch):
     assert max(counts.max() for counts in by_kind("CCCCCCCC").values()) == 2
 
 
-def test_what_cannot_be_read_is_refused():
+def test_unreadable_molecules_are_refused():
     with pytest.raises(InputError, match="not a valid SMILES"):
         count_fingerprints(["CCO", "C[C"])

@@ -12,7 +12,7 @@ def test_descriptors_of_ethanol_by_hand():
     assert row.dtype == np.float32
 
 
-def test_what_cannot_be_read_is_missing_and_costs_no_other():
+def test_unreadable_molecules_are_missing_and_do_not_affect_others():
     rows = descriptors(["CCO", "C(", "", "C" * 1001, "CCO"])
     assert np.isnan(rows[1:4]).all()
     np.testing.assert_array_equal(rows[0], rows[4])
@@ -24,7 +24,7 @@ def test_no_value_is_infinite():
     assert not np.isinf(descriptors(["[Na+].[Cl-]", "C" * 900, "c1ccccc1"])).any()
 
 
-def test_descriptors_are_kept_and_a_damaged_file_is_written_anew(tmp_path):
+def test_descriptors_are_cached_and_a_damaged_file_is_replaced(tmp_path):
     first = kept_descriptors(tmp_path, ["CCO", "CC"])
     (path,) = tmp_path.glob("*.npz")
     np.savez_compressed(path, values=first + 1)
@@ -36,18 +36,18 @@ def test_descriptors_are_kept_and_a_damaged_file_is_written_anew(tmp_path):
     assert len(list(tmp_path.glob("*.npz"))) == 2, "another order is another file"
 
 
-def test_many_are_those_of_each_and_none_are_none(tmp_path):
+def test_many_molecules_agree_with_single_ones(tmp_path):
     np.testing.assert_array_equal(all_descriptors(["CCO", "CC"], tmp_path), descriptors(["CCO", "CC"]))
     assert all_descriptors([], tmp_path).shape == (0, len(NAMES))
 
 
 def test_molecules_with_atom_maps_have_the_file_of_those_without(tmp_path):
-    """One that was written when maps counted as structure is not read again."""
+    """Files from when maps counted as structure are not read."""
     mapped, plain = (kept_descriptors(tmp_path, [text]) for text in ("[CH3:1][CH2:2]O", "[CH3][CH2]O"))
     np.testing.assert_array_equal(mapped, plain)
     assert len(list(tmp_path.glob("*.npz"))) == 1
 
 
-def test_a_byte_that_is_not_utf8_costs_its_row_alone(tmp_path):
+def test_a_byte_that_is_not_utf8_affects_only_its_row(tmp_path):
     rows = kept_descriptors(tmp_path, ["CCO", "C\udce9", "CC caf\udce9"])
     assert np.isnan(rows[1]).all() and not np.isnan(rows[[0, 2]]).all(axis=1).any()

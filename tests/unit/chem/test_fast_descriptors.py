@@ -1,4 +1,4 @@
-"""The descriptors that take little time."""
+"""The fast descriptors."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 
 
-def test_they_are_those_of_rdkit():
+def test_descriptors_agree_with_rdkit():
     mol = read_smiles("CC(=O)Nc1ccc(O)cc1")
     (row,) = fast_descriptors([mol])
     assert row.dtype == np.float32 and len(row) == WIDTH
@@ -19,13 +19,13 @@ def test_they_are_those_of_rdkit():
     np.testing.assert_array_equal(row[[-36, -24, -14]], np.float32(surfaces))
 
 
-def test_each_molecule_has_its_row_whatever_it_is_made_of():
+def test_each_molecule_has_its_row():
     rows = fast_descriptors(["CCO", "[Na+].[Cl-]", "C[Pt]C", "OCC"])
     np.testing.assert_allclose(rows[0], rows[3], rtol=1e-6)
     assert not np.isinf(rows).any()
     assert fast_descriptors([]).shape == (0, WIDTH)
 
 
-def test_what_cannot_be_read_is_refused():
+def test_unreadable_molecules_are_refused():
     with pytest.raises(InputError, match="not a valid SMILES"):
         fast_descriptors(["CCO", "C[C"])

@@ -56,7 +56,7 @@ def test_zinc_features_are_elements_and_bond_orders_of_the_kekule_form():
 
 
 def test_zinc_atoms_by_hand():
-    """Hydrogens count where the SMILES writes them, and the sign of a charge does."""
+    """Hydrogens count if the SMILES writes them, and so does the sign of a charge."""
     expected = {
         "CC(C)C": ["C"] * 4,
         "C[C@H](N)O": ["C", "C H1", "N", "O"],
@@ -108,7 +108,7 @@ def test_a_refused_atom_is_refused_again():
             FEATURIZERS["zinc"].graph("[Xe]")
 
 
-def test_molecules_that_cannot_be_read_cost_their_row_alone():
+def test_unreadable_molecules_affect_only_their_row():
     smiles = ["CCO", *UNREADABLE, None, "C"]
     molecules = read_molecules("ogb", smiles)
     assert molecules.rows.tolist() == [0, len(smiles) - 1]
@@ -121,7 +121,7 @@ def test_molecules_that_cannot_be_read_cost_their_row_alone():
 
 @pytest.mark.parametrize("featurizer", FEATURIZERS)
 @pytest.mark.parametrize("failure", [RuntimeError("Invariant\n\tbroken"), ValueError("x"), TypeError(), MemoryError()])
-def test_a_molecule_that_rdkit_fails_on_costs_its_row_alone(monkeypatch, featurizer, failure):
+def test_a_molecule_that_rdkit_fails_on_affects_only_its_row(monkeypatch, featurizer, failure):
     features = Featurizer.features
 
     def failing(self, mol, written):
@@ -134,13 +134,13 @@ def test_a_molecule_that_rdkit_fails_on_costs_its_row_alone(monkeypatch, featuri
     assert molecules.rows.tolist() == [0, 2] and molecules.errors[1].startswith("RDKit fails on 'CC': ")
 
 
-def test_nothing_packs_into_no_molecules():
+def test_packing_no_molecules():
     for featurizer in FEATURIZERS:
         molecules = read_molecules(featurizer, ["?", ""])
         assert len(molecules.graphs) == 0 and all(molecules.errors)
 
 
-def test_strict_reading_names_the_first_row_that_cannot_be_read():
+def test_strict_reading_reports_the_first_unreadable_row():
     with pytest.raises(InputError, match=r"row 12 \(counted from 0\): 'C\(' is not a valid SMILES"):
         read_graphs("ogb", ["CC", "C", "C(", ""], first_row=10)
     assert len(read_graphs("ogb", ["CC", "C"])) == 2
@@ -175,7 +175,7 @@ def test_features_leave_the_molecule_as_it_was_read(featurizer):
     )
 
 
-def test_molecules_know_what_was_read_also_in_another_process():
+def test_molecules_can_be_sent_to_another_process():
     smiles = ["OCC", "C(", "[CH3:1][CH2:2]O", *REFUSED_BY_STRICT_RDKIT]
     molecules = pickle.loads(pickle.dumps(read_molecules("ogb", smiles)))
     assert molecules.canonical[:3] == ["CCO", "", "CCO"] and molecules.mols[1] is None
@@ -183,7 +183,7 @@ def test_molecules_know_what_was_read_also_in_another_process():
 
 
 @pytest.mark.parametrize("featurizer", ["zinc", "ogb", "mol"])
-def test_without_salts_the_largest_part_is_read_as_if_it_were_alone(featurizer):
+def test_without_salts_only_the_largest_fragment_is_read(featurizer):
     name = without_salts(featurizer)
     assert without_salts(name) == name and not FEATURIZERS[featurizer].preparation
     found, alone = (
@@ -195,7 +195,7 @@ def test_without_salts_the_largest_part_is_read_as_if_it_were_alone(featurizer):
     np.testing.assert_array_equal(found.edge_attr, alone.edge_attr)
 
 
-def test_what_is_read_in_place_of_a_salt_is_its_largest_part():
+def test_a_salt_is_replaced_by_its_largest_fragment():
     salts = ["CC(=O)[O-].[Na+]", "C(.", "CCO", None]
     assert looked_at("ogb", salts) == salts
     assert looked_at("ogb-without-salts", salts) == ["CC(=O)[O-]", "C(.", "CCO", None]
@@ -212,7 +212,7 @@ def test_a_prepared_molecule_is_read_as_its_parent_wherever_it_is_read():
     np.testing.assert_array_equal(found.graphs.x, graphs.x)
 
 
-def test_names_of_featurizers_say_how_molecules_are_prepared():
+def test_names_of_featurizers_contain_the_preparation():
     assert prepared("mol", "standardized") == prepared("mol-without-salts", "standardized") == "mol-standardized"
     assert as_written("ogb-tautomer") == prepared("ogb-tautomer", "") == "ogb"
     assert without_salts("mol-tautomer") == "mol-tautomer"

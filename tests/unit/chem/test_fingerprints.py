@@ -6,7 +6,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 
 
 def test_environments_of_ethane_are_counted_by_hand():
-    """Two carbons alike, and their bond, which both see and which counts once."""
+    """Two equal carbons, and their bond, which belongs to both and counts once."""
     counts = morgan_counts(read_smiles("CC"))
     assert counts.shape == (SIZE,)
     assert sorted(counts[counts > 0].tolist()) == [1, 2]

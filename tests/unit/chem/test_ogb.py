@@ -40,7 +40,7 @@ def test_features_are_those_of_ogb(smiles):
     assert [ogb_bond(bond) for bond in mol.GetBonds()] == [bond_to_feature_vector(bond) for bond in mol.GetBonds()]
 
 
-def test_stereo_that_ogb_does_not_have_is_refused():
+def test_stereo_outside_ogbs_vocabulary_is_refused():
     mol = Chem.MolFromSmiles("CC")
     bond = mol.GetBondWithIdx(0)
     bond.SetStereo(Chem.BondStereo.STEREOATROPCW)

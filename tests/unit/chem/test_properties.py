@@ -10,8 +10,8 @@ ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
 DIARYL_OXAZABOROLE = "Cc1ccc([B-2]2(c3ccc(C)cc3)=NCCO2)cc1"
 ADAMANTANE = "C1C2CC3CC1CC(C2)C3"
 
-# Counts of atoms by hand: the longest cycle less six.  Adamantane has smallest rings of six atoms alone, but its cycle
-# basis from the first atom has one of eight.
+# Counts of atoms by hand: the longest cycle minus six. Adamantane has only smallest rings of six atoms, but its cycle
+# basis from the first atom contains one of eight.
 CYCLES = {
     "CCO": 0,
     "C1CC1": 0,
@@ -86,7 +86,7 @@ def test_penalized_logp_refuses_a_molecule_without_atoms():
         penalized_logp(Chem.Mol())
 
 
-def test_penalized_logp_refuses_what_is_no_smiles():
+def test_penalized_logp_refuses_invalid_smiles():
     with pytest.raises(InputError, match="'C1CC' is not a valid SMILES"):
         penalized_logp("C1CC")
 

@@ -48,7 +48,7 @@ def test_molecules_are_what_rdkit_reads_by_default(smiles):
         ("[Al](C)(C)(C)(C)(C)(C)C(C)(C)(C)C", "impossible molecule: Explicit valence for atom # 7 C, 5"),
     ],
 )
-def test_read_smiles_says_in_one_line_what_is_wrong(smiles, reason):
+def test_read_smiles_explains_errors_in_one_line(smiles, reason):
     with pytest.raises(InputError, match=reason) as error:
         read_smiles(smiles)
     message = str(error.value)
@@ -63,7 +63,7 @@ def test_read_smiles_refuses_too_long_ones_before_parsing(monkeypatch):
         read_smiles("C" * (MAX_SMILES_LENGTH + 1))
 
 
-def test_read_smiles_takes_the_longest_allowed():
+def test_read_smiles_accepts_the_longest_allowed():
     assert read_smiles("C" * 1000 + " " + "x" * (MAX_SMILES_LENGTH - 1001)).GetNumAtoms() == 1000
 
 
@@ -78,14 +78,14 @@ def test_read_smiles_takes_the_longest_allowed():
     ],
 )
 def test_too_many_atoms_are_counted_before_rdkit_looks_for_rings(text, atoms, monkeypatch):
-    """A ring of 20,000 atoms takes gigabytes."""
+    """For a ring of 20,000 atoms, RDKit needs gigabytes."""
     monkeypatch.setattr(smiles, "_read_strictly", lambda text: pytest.fail("rings are looked for"))
     with pytest.raises(InputError, match=f"The molecule has {atoms} atoms; at most 1,000 are read"):
         read_smiles(text)
 
 
 def test_rings_are_counted_before_rdkit_looks_for_them(monkeypatch):
-    """In 44 atoms, each of one half bonded to each of the other, RDKit looks for half a minute."""
+    """For 44 atoms, each of one half bonded to each of the other, RDKit takes half a minute."""
     closures = [[f"%({22 * first + second})" for second in range(22)] for first in range(22)]
     text = ".".join("[U]" + "".join(part) for part in (*closures, *zip(*closures, strict=True)))
     monkeypatch.setattr(smiles, "_read_strictly", lambda text: pytest.fail("rings are looked for"))
@@ -126,7 +126,7 @@ def test_a_cxsmiles_extension_is_read_by_rdkit():
         ("C1.C1", "CC"),
     ],
 )
-def test_the_largest_part_is_left(smiles, left):
+def test_the_largest_fragment_is_kept(smiles, left):
     assert Chem.MolToSmiles(largest_fragment(read_smiles(smiles))) == left
 
 

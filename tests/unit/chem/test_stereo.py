@@ -1,4 +1,4 @@
-"""The featurizer "mol": what it says of molecules, and that it says it however their SMILES is written."""
+"""The featurizer "mol": its features, and that they do not depend on how a SMILES is written."""
 
 import math
 from pathlib import Path
@@ -56,9 +56,9 @@ def prepare(model: Network, smiles: list[str]) -> MoleculeDataset:
 
 @pytest.fixture(scope="module")
 def predict():
-    """Predictions of a ``best`` with random weights, whose BatchNorms know their inputs as those of a trained one do.
+    """Predictions of a ``best`` with random weights and BatchNorm statistics that fit its inputs.
 
-    Without that its values grow from layer to layer, and with them the last digits.
+    Otherwise its values, and with them rounding errors, would grow from layer to layer.
     """
     torch.manual_seed(0)
     model = Network(best(MOL.atom_sizes, MOL.bond_sizes))
@@ -105,7 +105,7 @@ def test_labels_by_hand():
     ("smiles", "known"), [("F/C=C/Cl", 1), ("C/C=C(\\[C@H](C)O)[C@@H](C)O", 1), ("C/C=C(/[C@H](C)O)[C@@H](C)O", 2)]
 )
 def test_a_double_bond_whose_sides_are_mirror_images_has_its_label_too(smiles, known):
-    """E is 1 and Z is 2, also where two substituents differ by their chirality alone (e and z)."""
+    """E is 1 and Z is 2, also if two substituents differ only in their chirality (e and z)."""
     kinds = {row[1] for row in MOL.graph(smiles).edge_attr.tolist()}
     assert kinds == {0, known}
 

@@ -15,7 +15,7 @@ SHIPPED = [name for name in DATASETS if name != "tiny"]  # tests/robustness/tiny
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_dataset_says_what_it_needs_and_has_a_card(name, tmp_path):
+def test_a_dataset_is_complete_and_has_a_card(name, tmp_path):
     dataset = DATASETS[name]
     assert dataset.featurizer in FEATURIZERS and dataset.task.metric in METRICS
     assert dataset.task.mean == dataset.task.std == (), "the scale is that of the training split"

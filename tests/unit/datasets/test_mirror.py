@@ -27,7 +27,7 @@ def test_files_are_linked_and_folders_are_made(root, tmp_path):
     assert (tmp_path / "mirror/SET/raw/a.txt").read_text() == "raw/a.txt"
 
 
-def test_a_folder_can_be_left_out_and_what_is_there_stays(root, tmp_path):
+def test_a_folder_can_be_left_out_and_existing_files_are_kept(root, tmp_path):
     (tmp_path / "mirror/SET/raw").mkdir(parents=True)
     (tmp_path / "mirror/SET/raw/a.txt").write_text("own")
     link_files(root, tmp_path / "mirror", without="processed")
@@ -36,7 +36,7 @@ def test_a_folder_can_be_left_out_and_what_is_there_stays(root, tmp_path):
 
 
 @pytest.mark.parametrize("failure", [OSError("no network"), RuntimeError("bad zip"), EOFError(), SystemExit()])
-def test_a_failed_download_is_a_sentence_and_leaves_no_root(tmp_path, failure):
+def test_a_failed_download_gives_a_sentence_and_leaves_no_root(tmp_path, failure):
     with (
         pytest.raises(InputError, match=r"SET is not in .* could not be downloaded"),
         explained_download("SET", tmp_path / "new"),
@@ -46,18 +46,18 @@ def test_a_failed_download_is_a_sentence_and_leaves_no_root(tmp_path, failure):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_root_that_was_there_stays(root):
+def test_an_existing_root_is_kept(root):
     with pytest.raises(InputError, match="--root"), explained_download("SET", root):
         raise OSError
     assert len(files(root)) == 3
 
 
-def test_a_file_that_is_no_dataset_is_not_called_missing(root):
+def test_a_file_that_is_not_a_dataset_is_not_reported_missing(root):
     with pytest.raises(InputError, match=r"was not loaded: os\.system"), explained_download("SET", root):
         raise pickle.UnpicklingError("os.system")
 
 
-def test_what_a_loader_writes_stays_out_of_the_root_and_a_damaged_file_is_made_anew(root):
+def test_loaders_do_not_write_to_the_root_and_damaged_files_are_replaced(root):
     seen = []
 
     def read(split, folder):

@@ -28,13 +28,13 @@ def test_lists_and_dicts_of_tensors_are_read():
 
 
 @pytest.mark.parametrize("place", [lambda evil: evil, lambda evil: [{"atom": evil}]])
-def test_whatever_else_is_refused_and_never_run(folder, place):
+def test_other_objects_are_refused_and_never_executed(folder, place):
     with pytest.raises(pickle.UnpicklingError, match="is not allowed in a dataset"):
         load_tensors_only(io.BytesIO(pickle.dumps(place(Evil()))))
     assert not (folder / "made").exists()
 
 
-def test_torch_reads_pygs_data_and_nothing_more_within(folder):
+def test_torch_reads_only_pygs_data_within_the_context(folder):
     torch.save(Data(x=torch.ones(2, 1)), folder / "data.pt")
     torch.save({"data": Evil()}, folder / "evil.pt")
     with tensors_only():
@@ -46,7 +46,7 @@ def test_torch_reads_pygs_data_and_nothing_more_within(folder):
     assert not (folder / "made").exists()
 
 
-def test_the_surroundings_are_as_before(monkeypatch):
+def test_the_environment_is_restored(monkeypatch):
     from torch_geometric.datasets import zinc
 
     monkeypatch.delenv(FORCE_TENSORS, raising=False)

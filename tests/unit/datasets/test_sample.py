@@ -16,7 +16,7 @@ SPEC = importlib.util.spec_from_file_location("make_sample", DATA / "make_sample
 make_sample = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(make_sample)
 
-# Elements and charges of the ZINC benchmark that the sample draws on.
+# Elements and charges of the ZINC benchmark that the sample uses.
 ZINC_ATOMS = {
     ("C", 0),
     ("N", 0),

@@ -36,7 +36,7 @@ def test_a_batch_has_the_molecules_in_the_order_asked_for(molecules):
     np.testing.assert_array_equal(batch.y.numpy(), dataset.y[[7, 2, 7]])
 
 
-def test_a_store_is_written_once_and_holds_what_memory_holds(molecules, tmp_path, monkeypatch):
+def test_a_store_is_written_once_and_equals_molecules_in_memory(molecules, tmp_path, monkeypatch):
     monkeypatch.setattr("graphormer_sepnorm.datasets.store.SHARD_MOLECULES", 6)  # four shards
     calls = []
 
@@ -85,7 +85,7 @@ def test_checksums_are_those_of_sha256(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link", "nothing"])
-def test_whatever_is_in_the_way_is_removed(tmp_path, kind):
+def test_files_in_place_of_a_store_are_removed(tmp_path, kind):
     path, other = tmp_path / "path", tmp_path / "other"
     other.mkdir()
     (other / "kept").touch()
@@ -99,7 +99,7 @@ def test_whatever_is_in_the_way_is_removed(tmp_path, kind):
     assert not path.exists() and not path.is_symlink() and (other / "kept").exists()
 
 
-def test_a_cache_that_cannot_be_is_a_sentence(tmp_path):
+def test_an_unusable_cache_gives_a_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot write to the cache"), locked(tmp_path / "file" / "store"):
         pass

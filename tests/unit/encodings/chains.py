@@ -1,4 +1,4 @@
-"""A chain of atoms, and what an encoding computes of a graph."""
+"""A chain of atoms, and arrays and terms of an encoding for a graph."""
 
 import torch
 from torch_geometric.data import Data
@@ -20,7 +20,7 @@ def chain(num_atoms: int, ring: bool = False) -> Data:
 
 
 def array(encoding, graph: Data, name: str) -> torch.Tensor:
-    """An array of an encoding, those of atom pairs as [n, n, ...]."""
+    """An array of an encoding; those of atom pairs as [n, n, ...]."""
     values = GraphormerTransform((encoding,), (3,))(graph.clone())[name]
     n = graph.num_nodes
     return values.view(n, n, *values.shape[1:]) if len(values) == n * n and n > 1 else values

@@ -17,5 +17,5 @@ def test_degrees_count_bonds_in_and_out_in_every_molecule():
     assert found.tolist() == [[1, 1], [1, 1], [0, 1], [0, 1], [2, 0], [0, 0]]
 
 
-def test_an_encoding_adds_nothing_that_it_does_not_name():
+def test_encodings_add_only_the_arrays_that_they_declare():
     assert set(Terms(atom=torch.ones(1))[1:]) == {None}

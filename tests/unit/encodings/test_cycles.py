@@ -38,7 +38,7 @@ def test_the_perimeter_of_phenalene_by_hand():
 
 
 def test_a_bond_across_a_cycle():
-    """That of ten atoms around decalin's two rings has one."""
+    """The cycle of ten atoms around the two rings of decalin has one."""
     assert of_smiles(Cycles(max_size=10), "C1CCC2CCCCC2C1")[0].tolist() == [1] * 4 + [0] * 4
 
 
@@ -64,7 +64,7 @@ def test_loops_and_parallel_bonds_are_no_cycles():
 
 
 def test_more_cycles_through_an_atom_than_are_counted():
-    """Two atoms with 24 others between them share 276 squares, each of the others is in 23."""
+    """Two atoms with 24 others between them share 276 squares; each of the others is in 23."""
     graph = skeleton(*((end, middle) for middle in range(2, 26) for end in (0, 1)))
     counts = Cycles(max_size=5).precompute(pack_data([graph], (3,)))["cycle_counts"]
     assert counts[0].tolist() == counts[1].tolist() == [255, 255, 0]
@@ -72,7 +72,7 @@ def test_more_cycles_through_an_atom_than_are_counted():
 
 
 def test_terms_by_hand():
-    """Of a triangle with a tail, all weights 1 and all biases 2: 1 cycle of at least 3 atoms, none of at least 4."""
+    """For a triangle with a tail, all weights 1 and all biases 2: one cycle of at least 3 atoms, none of at least 4."""
     encoding = Cycles(max_size=4)
     data = GraphormerTransform((encoding,), (3,))(skeleton((0, 1), (1, 2), (2, 0), (2, 3)))
     module = encoding.module(EncodingSizes(width=5, channels=4, heads=2, bond_types=3))
@@ -84,6 +84,6 @@ def test_terms_by_hand():
 
 
 @pytest.mark.parametrize("max_size", [2, 33])
-def test_sizes_are_those_that_can_be_searched(max_size):
+def test_allowed_sizes_of_cycles(max_size):
     with pytest.raises(ValidationError):
         Cycles(max_size=max_size)

@@ -6,7 +6,7 @@ from tests.unit.encodings.chains import array, chain
 
 
 def test_bonds_along_a_chain_by_hand():
-    """Bond types are counted from 1; no bond is 0."""
+    """Bond types start at 1; no bond is 0."""
     found = array(EdgePath(max_hops=3), chain(4), "path_bonds")
     assert found[0].tolist() == [[0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]
     assert found[3].tolist() == [[3, 2, 1], [3, 2, 0], [3, 0, 0], [0, 0, 0]]

@@ -13,7 +13,7 @@ from tests.reference import distances, smallest_path
 
 
 def cyclopropane_with_tail() -> Data:
-    """Atoms 0-1-2 in a triangle, 3 on atom 2, 4 alone; bond types 0 (0-1), 1 (1-2), 2 (0-2), 0 (2-3)."""
+    """Atoms 0-1-2 in a triangle, 3 bonded to 2, 4 isolated; bond types 0 (0-1), 1 (1-2), 2 (0-2), 0 (2-3)."""
     ends = torch.tensor([[0, 1, 0, 2], [1, 2, 2, 3]])
     return Data(
         x=torch.zeros(5, 1, dtype=torch.long),
@@ -102,7 +102,7 @@ def test_resistances_by_hand():
     found = graph_algorithms.resistances(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 9.0).reshape(
         5, 5
     )
-    two_thirds = 2 / 3  # one bond beside two in series: 1 * 2 / (1 + 2)
+    two_thirds = 2 / 3  # one bond parallel to two in series: 1 * 2 / (1 + 2)
     expected = np.array(
         [
             [0, two_thirds, two_thirds, two_thirds + 1, 9],
@@ -116,7 +116,7 @@ def test_resistances_by_hand():
 
 
 def test_terms_of_resistances_by_hand():
-    """With one Gaussian, of centre 0: exp(-50 * (resistance / cap)^2), a bond of 1 and a cap of 10 give exp(-0.5)."""
+    """One Gaussian with centre 0: exp(-50 * (resistance / cap)^2); a bond of 1 and a cap of 10 give exp(-0.5)."""
     ethane = skeleton((0, 1), (1, 0))
     encoding = ENCODINGS["resistance"](basis=1, cap=10.0, multiplies=True)
     batch = Batch.from_data_list([GraphormerTransform((encoding,), (3,))(ethane)])
@@ -136,7 +136,7 @@ def test_terms_of_resistances_by_hand():
 
 
 def test_rings_by_hand():
-    """A triangle 0-1-2 and a square 1-3-4-2 share the bond 1-2; atom 5 hangs on atom 4."""
+    """A triangle 0-1-2 and a square 1-3-4-2 share the bond 1-2; atom 5 is bonded to atom 4."""
     found = arrays(ENCODINGS["rings"](max_size=5), skeleton((0, 1), (0, 2), (1, 2), (1, 3), (3, 4), (4, 2), (4, 5)))
     at_least_3_4_5 = [[1, 0, 0], [2, 1, 0], [2, 1, 0], [1, 1, 0], [1, 1, 0], [0, 0, 0]]
     assert found["ring_counts"].tolist() == at_least_3_4_5
@@ -166,7 +166,7 @@ def test_more_rings_through_an_atom_than_are_counted():
 
 
 def test_no_ring_of_a_symmetric_cage_is_left_out():
-    """Any five faces of a cube are a smallest set; that one of the six is left to chance must not show."""
+    """Any five faces of a cube are a smallest set; the choice must not affect the result."""
     cube = [(i, i ^ bit) for i in range(8) for bit in (1, 2, 4) if i < i ^ bit]
     found = arrays(ENCODINGS["rings"](max_size=4), skeleton(*cube))
     assert found["ring_counts"].tolist() == [[3, 3]] * 8

@@ -10,6 +10,6 @@ def test_walks_on_a_chain_by_hand():
     assert found[1].tolist() == [[0, 0.5, 0], [1, 0, 1], [0, 0.5, 0]]
 
 
-def test_a_walk_is_always_somewhere():
+def test_probabilities_of_a_walk_sum_to_one():
     total = array(RandomWalk(steps=5), chain(6, ring=True), "rrwp").float().sum(dim=1)
     torch.testing.assert_close(total, torch.ones(6, 5), rtol=0, atol=1e-3)

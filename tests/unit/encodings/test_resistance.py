@@ -5,7 +5,7 @@ from tests.unit.encodings.chains import array, chain
 
 
 def test_resistances_in_series_and_in_parallel():
-    """Of a ring of five, one bond beside four in series: 1 * 4 / 5; two beside three: 2 * 3 / 5."""
+    """In a ring of five, one bond is parallel to four in series: 1 * 4 / 5; two to three: 2 * 3 / 5."""
     (name,) = Resistance.arrays
     assert array(Resistance(), chain(4), name)[0].tolist() == pytest.approx([0, 1, 2, 3], abs=1e-2)
     assert array(Resistance(), chain(5, ring=True), name)[0].tolist() == pytest.approx(

@@ -15,6 +15,6 @@ def test_rings_by_hand(num_atoms, ring, sizes):
 
 
 @pytest.mark.parametrize("max_size", [2, 255])
-def test_sizes_are_those_that_rings_can_have(max_size):
+def test_allowed_sizes_of_rings(max_size):
     with pytest.raises(ValidationError):
         Rings(max_size=max_size)

@@ -11,8 +11,8 @@ def test_a_graph_gets_the_arrays_of_all_encodings_and_keeps_its_own():
     assert all((after[name] == before[name]).all() for name in ("x", "edge_index", "edge_attr"))
 
 
-def test_its_words_name_every_parameter():
-    """PyG recognises a stale cache by them."""
+def test_repr_shows_every_parameter():
+    """PyG uses it to recognize a stale cache."""
     words = [
         repr(GraphormerTransform((Spatial(max_distance=d),), sizes)) for d, sizes in ((3, (3,)), (4, (3,)), (3, (4,)))
     ]

@@ -4,20 +4,20 @@ from graphormer_sepnorm.kernels import cpu, dense
 
 
 def test_attention_without_scores_is_the_mean_of_the_values_by_hand():
-    """One head of width 1 on two atoms and their CLS; queries are zero, so all are read alike."""
+    """One head of width 1 on two atoms and their CLS; queries are zero, so all weights are equal."""
     attend = cpu.make_attention(torch.tensor([0, 2]), torch.zeros(4, 1), torch.zeros(1))
     qkv = torch.tensor([[0.0, 5.0, 1.0], [0.0, 6.0, 2.0], [0.0, 7.0, 6.0]])
     torch.testing.assert_close(attend(qkv, 0.0), torch.tensor([[3.0], [3.0], [3.0]]))
     torch.testing.assert_close(attend.of_cls(torch.zeros(1, 1), qkv[:, 1:], 0.0), torch.tensor([[3.0]]))
 
 
-def test_factors_multiply_what_atoms_read_of_atoms_and_not_of_the_cls():
+def test_factors_apply_to_pairs_of_atoms_and_not_to_the_cls():
     attend = cpu.make_attention(torch.tensor([0, 2]), torch.zeros(4, 1), torch.zeros(1), torch.zeros(4, 1))
     qkv = torch.tensor([[0.0, 0.0, 3.0], [0.0, 0.0, 6.0], [0.0, 0.0, 9.0]])
     torch.testing.assert_close(attend(qkv, 0.0), torch.tensor([[6.0], [1.0], [1.0]]))
 
 
-def test_it_reads_as_plain_pytorch_does():
+def test_attention_agrees_with_plain_pytorch():
     torch.manual_seed(0)
     ptr, heads, width = torch.tensor([0, 3, 4, 21]), 2, 10
     pairs = int((ptr.diff() ** 2).sum())

@@ -26,13 +26,13 @@ def pointers(sizes: list[int]) -> Tensor:
 
 
 def assert_close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5, summands: Tensor | None = None) -> None:
-    """Compares to the size of what is expected, or of what it is the sum of, which may cancel."""
+    """Compares relative to the size of the expected values, or of their summands, which may cancel."""
     scale = (expected if summands is None else summands).abs().max().clamp(min=1e-3).item()
     torch.testing.assert_close(actual.double(), expected.double(), rtol=0, atol=tolerance * scale)
 
 
 class Case:
-    """Random inputs of attention with leaves that collect gradients."""
+    """Random inputs of attention, with leaves that collect gradients."""
 
     def __init__(self, sizes: list[int], heads: int, d: int, layers: int = 1, with_factor: bool = False):
         self.sizes, self.ptr, self.heads = sizes, pointers(sizes), heads
@@ -95,7 +95,7 @@ def reference_gradients(case: Case, masks: list[list[Tensor]] | None = None) -> 
 def kept_factors(case: Case, dropout: float, seed: int) -> list[Tensor]:
     """The factors 0 or 1 / (1 - dropout) of one attention call, [H, L, L] for each molecule.
 
-    With equal scores and unit vectors as values, an output is a factor over L; each call reads off d keys.
+    With equal scores and unit vectors as values, an output is a factor divided by L; each call yields d keys.
     """
     d = case.qkv[0].shape[1] // 3 // case.heads
     zero = Case(case.sizes, case.heads, d)
@@ -123,7 +123,7 @@ def test_attention_matches_reference(sizes, heads, d, with_factor):
     outs = case.run()
     expected_outs, expected = reference_gradients(case)
     assert_close(outs[0], expected_outs[0])
-    products = expected_outs[0].detach() * case.weights[0]  # of which the gradients of scores are differences
+    products = expected_outs[0].detach() * case.weights[0]  # the gradients of scores are differences of these
     for place, (actual, wanted) in enumerate(
         zip(torch.autograd.grad(case.loss(outs), case.leaves), expected, strict=True)
     ):
@@ -132,7 +132,7 @@ def test_attention_matches_reference(sizes, heads, d, with_factor):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize("with_factor", [False, True])
-def test_the_cls_alone_reads_what_it_reads_beside_the_atoms(dropout, with_factor):
+def test_the_cls_reads_the_same_with_and_without_the_atoms(dropout, with_factor):
     case = Case(SIZES["mixed"], 2, 10, with_factor=with_factor)
     (qkv,), width, batch = case.qkv, 20, len(case.sizes)
     bias, factor = case.bias(), None

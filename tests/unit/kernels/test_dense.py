@@ -11,7 +11,7 @@ NO_PAIRS, NO_CLS = torch.zeros(5, 1, dtype=torch.float64), torch.zeros(1, dtype=
 
 
 def qkv(values: list[float]) -> Tensor:
-    """Queries and keys of zero, and these values of the CLS rows and the atoms, in one head of width 1."""
+    """Queries and keys of zero, with these values of the CLS rows and the atoms, in one head of width 1."""
     v = torch.tensor(values, dtype=torch.float64).unsqueeze(1)
     return torch.cat([torch.zeros_like(v), torch.zeros_like(v), v], dim=1)
 
@@ -41,7 +41,7 @@ def test_values_of_pairs_are_laid_out_behind_the_cls():
 
 
 def leaves(sizes: list[int], heads: int = 2, width: int = 6) -> tuple[Tensor, list[Tensor]]:
-    """The offsets of molecules of these sizes, and all that their attention reads: random and with gradients."""
+    """The offsets of molecules of these sizes, and random inputs of their attention with gradients."""
     torch.manual_seed(0)
     ptr, kind = torch.tensor([0, *sizes]).cumsum(0), torch.float64
     rows, pairs = len(sizes) + sum(sizes), sum(size**2 for size in sizes)
@@ -51,7 +51,7 @@ def leaves(sizes: list[int], heads: int = 2, width: int = 6) -> tuple[Tensor, li
 
 
 def test_a_large_molecule_does_not_pad_the_others_to_its_size():
-    """63 molecules of one atom and one of 150: scores of two views, not of 64 padded molecules."""
+    """63 molecules of one atom and one of 150 give the scores of two views, not of 64 padded molecules."""
     ptr, (pairs, cls, *_) = leaves([1] * 30 + [150] + [1] * 33)
     attend = PaddedAttention(ptr, pairs, cls)
     assert attend.padding.views == ((63, 8), (1, 152))
@@ -59,14 +59,14 @@ def test_a_large_molecule_does_not_pad_the_others_to_its_size():
 
 
 def attended(queries: Tensor, keys: Tensor, values: Tensor, scores: Tensor, factors: Tensor) -> Tensor:
-    """What queries [n, H * d] read of one molecule's L tokens, by the definition; scores and factors [n, L, H]."""
+    """Attention of queries [n, H * d] over one molecule's L tokens, by definition; scores and factors [n, L, H]."""
     q, k, v = (part.unflatten(1, (scores.shape[2], -1)) for part in (queries, keys, values))
     weights = (torch.einsum("ihd,jhd->ijh", q, k) / q.shape[2] ** 0.5 + scores).softmax(dim=1) * factors
     return torch.einsum("ijh,jhd->ihd", weights, v).flatten(1)
 
 
 def around(pairs: Tensor, cls: Tensor) -> Tensor:
-    """Values [n * n, H] of a molecule's pairs of atoms with those of the CLS around them, [n + 1, n + 1, H]."""
+    """Values [n * n, H] of a molecule's atom pairs, surrounded by those of the CLS, [n + 1, n + 1, H]."""
     size = round(len(pairs) ** 0.5)
     whole = cls.expand(size + 1, size + 1, -1).clone()
     whole[1:, 1:] = pairs.view(size, size, -1)
@@ -75,7 +75,7 @@ def around(pairs: Tensor, cls: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("with_factor", [False, True])
 def test_molecules_of_several_views_attend_as_each_does_by_itself(with_factor):
-    """Values and all gradients; sizes fall and rise, and one has 16 tokens, as many as the smallest view holds."""
+    """Values and all gradients; sizes decrease and increase, and one has 16 tokens, the most for the smallest view."""
     sizes = [3, 40, 15, 1, 100, 16, 33]
     ptr, inputs = leaves(sizes)
     pairs, cls, factor, qkv, q, kv = inputs

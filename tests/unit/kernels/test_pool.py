@@ -22,7 +22,7 @@ def test_every_thread_that_is_asked_for_runs_the_body():
     assert seen == [7, 7, 7]
 
 
-def test_a_library_that_is_not_there_is_no_pool(monkeypatch):
+def test_a_missing_library_gives_no_pool(monkeypatch):
     def missing(path: str):
         raise OSError(path)
 
@@ -30,6 +30,6 @@ def test_a_library_that_is_not_there_is_no_pool(monkeypatch):
     assert pool_launcher() is None
 
 
-def test_a_library_without_openmp_is_no_pool(monkeypatch):
+def test_a_library_without_openmp_gives_no_pool(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda path: object())
     assert pool_launcher() is None

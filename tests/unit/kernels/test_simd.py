@@ -1,4 +1,4 @@
-"""The kernels with vectors of other widths than this processor's own."""
+"""The kernels with vector widths other than this processor's."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def test_kernels_match_their_references_with_other_lanes(lanes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lanes", WIDTHS)
-def test_lanes_are_those_that_the_environment_names(lanes):
+def test_lanes_follow_the_environment_variable(lanes):
     assert imported(str(lanes)).stdout.split() == [str(lanes)]
 
 

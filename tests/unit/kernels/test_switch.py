@@ -1,4 +1,4 @@
-"""The door to the kernels: when compiled code is imported, how it is switched off, and what runs without it."""
+"""When compiled code is imported, how it is turned off, and computation without it."""
 
 import json
 import os
@@ -37,7 +37,7 @@ print(json.dumps(Graphormer.from_pretrained("zinc-subset").predict(["CCO", "CC(=
 
 @pytest.fixture(autouse=True)
 def _default_mode(monkeypatch):
-    """Tests start without a choice, and leave none behind."""
+    """Tests start without a choice, and leave none."""
     monkeypatch.setenv(KERNELS_VARIABLE, "auto")
 
 
@@ -49,7 +49,7 @@ def python(code: str, mode: str = "auto") -> subprocess.CompletedProcess:
 
 
 def arrays() -> dict[str, list]:
-    """What all encodings precompute for a few molecules."""
+    """The arrays of all encodings for a few molecules."""
     graphs = [random_graph(1, 0), random_graph(9, 1, extra_bonds=3), random_graph(8, 2, pieces=2)]
     encodings = tuple(encoding() for encoding in ENCODINGS.values())
     return {name: array.tolist() for name, array in precompute(encodings, pack_data(graphs, (3,))).items()}
@@ -73,7 +73,7 @@ def test_the_first_compiled_operation_imports_the_compiler():
 
 
 @pytest.mark.slow
-def test_no_compiler_is_imported_where_the_environment_switches_kernels_off():
+def test_no_compiler_is_imported_if_the_environment_turns_kernels_off():
     assert python(f"{OPERATION}print({COMPILERS})", mode="off").stdout.strip() == "[]"
 
 
@@ -109,13 +109,13 @@ def test_other_modes_are_refused(mode, monkeypatch):
 
 
 @pytest.mark.parametrize(("threads", "runs"), [(1, True), (2, False)])
-def test_without_the_thread_pool_kernels_run_on_one_thread_alone(threads, runs, monkeypatch):
+def test_without_the_thread_pool_kernels_run_only_on_one_thread(threads, runs, monkeypatch):
     monkeypatch.setattr(switch, "pool_launcher", lambda: None)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     assert compiles() is runs
 
 
-def test_what_is_not_float32_on_the_cpu_runs_in_plain_pytorch():
+def test_other_types_and_devices_run_in_plain_pytorch():
     assert not kernels.runs_compiled(torch.zeros(1, dtype=torch.float64))
     assert not kernels.runs_compiled(torch.zeros(1, device="meta"))
     with torch.autocast("cpu", torch.bfloat16):

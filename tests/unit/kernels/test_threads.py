@@ -4,7 +4,7 @@ import torch
 from graphormer_sepnorm.kernels.threads import check_tensor
 
 
-def test_a_kernel_takes_only_what_it_reads_rightly():
+def test_kernels_check_their_tensors():
     check_tensor("x", torch.zeros(2, 3), (2, 3))
     check_tensor("x", torch.zeros(2, dtype=torch.int64), (2,), torch.int64)
     with pytest.raises(TypeError, match=r"x must be a torch\.float32 CPU tensor, got torch\.float64 on cpu"):

@@ -1,4 +1,4 @@
-"""The kernels as operators of PyTorch: what torch.compile and torch.export make of them."""
+"""The kernels as PyTorch operators, with torch.compile and torch.export."""
 
 import io
 from dataclasses import replace
@@ -41,7 +41,7 @@ def make_batch(config: ModelConfig, sizes: list[int]) -> GraphBatch:
 
 
 class FromTensors(nn.Module):
-    """The model as a function of tensors, as export wants it."""
+    """The model as a function of tensors, for export."""
 
     def __init__(self, model: Network):
         super().__init__()
@@ -130,7 +130,7 @@ def test_exported_saved_and_loaded_the_model_predicts_the_same_for_other_sizes(m
 
 
 @pytest.mark.slow
-def test_operators_are_what_pytorch_expects_of_them():
+def test_operators_pass_pytorchs_opcheck():
     torch.manual_seed(0)
     ptr, heads, d = torch.tensor([0, 3, 4, 24]), 2, 5
     pairs, cls = torch.randn(410, heads, requires_grad=True), torch.randn(heads, requires_grad=True)
@@ -149,7 +149,7 @@ def test_operators_are_what_pytorch_expects_of_them():
 
 
 @pytest.mark.slow
-def test_operators_compute_what_the_functions_of_autograd_compute():
+def test_operators_agree_with_the_autograd_functions():
     ptr, heads, d = torch.tensor([0, 3, 4, 24]), 2, 5
     rows = [torch.randn(27, 3 * heads * d), torch.randn(27, 3 * heads * d), torch.randn(27, 2 * heads * d)]
     leaves = [torch.randn(410, heads), torch.randn(heads), torch.rand(410, heads), torch.randn(3, heads * d), *rows]

@@ -28,15 +28,15 @@ def test_running_statistics_become_averages_over_the_batches():
     assert model[2].running_var.item() == pytest.approx(1, abs=1e-4)
 
 
-def test_what_looked_on_at_the_batches_is_gone_afterwards():
-    """A model that was looked at twice is as fast as before, and can be copied and sent to other processes."""
+def test_hooks_are_removed_afterwards():
+    """So that the model is as fast as before, and can be copied and sent to other processes."""
     model = nn.Sequential(nn.BatchNorm1d(1))
     for _ in range(2):
         reestimate_batch_norm(model, model, [torch.tensor([[0.0], [2.0]])])
     assert not model[0]._forward_pre_hooks
 
 
-def test_batches_are_read_only_where_there_is_a_batch_norm():
+def test_batches_are_read_only_if_there_is_a_batch_norm():
     def batches():
         raise AssertionError("read")
         yield
@@ -52,7 +52,7 @@ def test_one_process_keeps_its_batch_norms():
     assert type(model[0]) is nn.BatchNorm1d
 
 
-def test_batch_norms_of_several_processes_are_replaced_with_all_that_they_know(monkeypatch):
+def test_batch_norms_of_several_processes_keep_their_parameters_and_statistics(monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "run")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
@@ -71,8 +71,8 @@ def test_batch_norms_of_several_processes_are_replaced_with_all_that_they_know(m
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_statistics_over_processes_keep_their_digits_where_the_mean_is_far_above_the_spread(monkeypatch, size):
-    """A sum of squares in float32 would leave none: 9 is 9,000,000 times the variance."""
+def test_statistics_over_processes_are_precise_if_the_mean_is_far_above_the_spread(monkeypatch, size):
+    """A sum of squares in float32 would lose all digits: 9 is 9,000,000 times the variance."""
     rows = 3 + 1e-3 * torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     expected = torch.var_mean(rows, dim=0, correction=0)
     sent: list[torch.Tensor] = []
@@ -86,7 +86,7 @@ def test_statistics_over_processes_keep_their_digits_where_the_mean_is_far_above
     torch.testing.assert_close(variance.double(), expected[0], rtol=1e-3, atol=0)
 
 
-def test_a_norm_over_processes_meets_the_others_once_in_each_pass(monkeypatch):
+def test_a_norm_over_processes_communicates_once_in_each_pass(monkeypatch):
     met: list[str] = []
     monkeypatch.setattr(batch_norm, "gather", lambda row: met.append("forward") or row.unsqueeze(0))
     monkeypatch.setattr(batch_norm, "all_reduce", lambda sums: met.append("backward"))

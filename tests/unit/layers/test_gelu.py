@@ -28,7 +28,7 @@ def test_rows_stay_contiguous():
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch was built without oneDNN")
 def test_no_program_is_compiled_for_the_number_of_atoms():
-    """oneDNN says the shapes that it computes: those of the head alone, of two molecules."""
+    """oneDNN logs the shapes that it computes: only those of the head, of two molecules."""
     code = """if True:
         from torch_geometric.data import Batch
         from graphormer_sepnorm import Graphormer, best

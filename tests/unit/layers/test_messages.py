@@ -4,7 +4,7 @@ from graphormer_sepnorm.layers.messages import BondMessages, DegreeScaler
 
 
 def test_messages_by_hand():
-    """A path of three atoms: the middle one hears both ends, each end the middle; relu cuts what is negative."""
+    """A path of three atoms: the middle one receives from both ends, each end from the middle, after relu."""
     messages = BondMessages(width=2, num_bond_types=2)
     with torch.no_grad():
         messages.bond.weight.copy_(torch.tensor([[1.0, -10.0], [0.5, 0.5]]))

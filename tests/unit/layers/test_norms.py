@@ -33,12 +33,12 @@ KINDS = {
 }
 
 
-def test_names_say_the_norm_of_the_cls_and_that_of_the_other_tokens():
+def test_names_give_the_norm_of_the_cls_and_of_the_other_tokens():
     assert {name: [type(norm) for norm in make(8).children()] for name, make in NORMS.items()} == KINDS
 
 
 class CenteredRows(nn.Module):
-    """Batch statistics that no class of PyTorch tells of: the mean over the rows is taken away."""
+    """Batch statistics in an unknown class: subtracts the mean over the rows."""
 
     def __init__(self, hidden_size: int):
         super().__init__()
@@ -52,8 +52,8 @@ NORMS_AND_A_NEW_ONE = {**NORMS, "centered": partial(ShareNorm, norm=CenteredRows
 
 
 @pytest.mark.parametrize("name", NORMS_AND_A_NEW_ONE)
-def test_a_norm_says_whether_the_cls_sees_the_atoms(name):
-    """Other atoms give other rows of the CLS in training, or not."""
+def test_cls_sees_atoms_tells_whether_the_cls_depends_on_them(name):
+    """Whether other atoms change the rows of the CLS in training."""
     torch.manual_seed(0)
     norm = NORMS_AND_A_NEW_ONE[name](4)
     cls, atoms = torch.randn(3, 4), torch.randn(5, 4)
@@ -84,7 +84,7 @@ def test_packed_rows_equal_the_padded_form(name, training):
 
 
 @pytest.mark.parametrize("name", NORMS)
-def test_the_norm_of_atoms_is_that_of_the_tokens_beside_a_cls(name):
+def test_the_norm_of_atoms_is_the_token_norm(name):
     torch.manual_seed(0)
     norm = NORMS[name](4).eval()
     for tensor in (*norm.parameters(), *norm.buffers()):

@@ -22,5 +22,5 @@ def test_readouts_by_hand(name):
 
 
 @pytest.mark.parametrize("name", READOUTS)
-def test_a_readout_says_its_width(name):
+def test_the_width_of_a_readout(name):
     assert READOUTS[name].read(CLS, ATOMS, PTR).shape == (2, 2 * READOUTS[name].parts)

@@ -26,7 +26,7 @@ PAGES = [Path(__file__).parents[3] / name for name in ("README.md", "docs/other-
 
 @dataclass(frozen=True)
 class Family:
-    """A small model, the arguments of a call, and how to read the CLS and all tokens off what it returns."""
+    """A small model, arguments of a call, and functions that return its CLS and all tokens."""
 
     make: Callable[[], nn.Module]
     inputs: Callable[[], dict[str, Tensor]]
@@ -128,7 +128,7 @@ def seed():
 
 
 def trained(model: nn.Module) -> nn.Module:
-    """Gives every norm weights and biases of its own, as training does."""
+    """Gives every norm different weights and biases, as training does."""
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, nn.LayerNorm):
@@ -180,7 +180,7 @@ def test_sequence_first_is_batch_first_transposed():
     torch.testing.assert_close(out.transpose(0, 1), separate_literal((0,))(x))
 
 
-def test_a_sequence_of_the_cls_alone_is_normalized():
+def test_a_sequence_with_only_the_cls_is_normalized():
     assert separate_literal((0,))(torch.tensor([[[1.0, 4.0]], [[3.0, 2.0]]])).flatten().tolist() == [-1, 1, 1, -1]
 
 
@@ -239,7 +239,7 @@ def test_batchnorm_changes_the_output_and_all_new_parameters_learn(family):
 
 
 @every_family
-def test_state_dict_goes_round_and_a_deep_copy_stands_alone(family):
+def test_state_dict_round_trip_and_independent_deep_copy(family):
     model = separate_all(family).eval()
     inputs = family.inputs()
     twin = copy.deepcopy(model)
@@ -344,7 +344,7 @@ def test_a_new_token_norm_starts_from_the_affine_parameters_too():
     assert norm.tok_norm_layer.weight.equal(weight)
 
 
-def test_norm_without_bias_gives_its_weight_alone():
+def test_norm_without_bias_passes_on_only_its_weight():
     layer = encoder_layer(bias=False)
     nn.init.uniform_(layer.norm1.weight)
     norm = separate_norms(layer).norm1
@@ -388,7 +388,7 @@ def test_the_report_names_every_norm_once():
     ]
 
 
-def test_norms_that_are_not_known_are_replaced_where_the_caller_says_so():
+def test_unknown_norms_are_replaced_if_the_caller_says_so():
     model = nn.ModuleDict({"tokens": nn.LayerNorm(WIDTH), "pooled": nn.LayerNorm(WIDTH)})
     x = torch.randn(5, 4, WIDTH)
     model = separate_norms(model, also="^tokens$", batch_first=False)
@@ -396,7 +396,7 @@ def test_norms_that_are_not_known_are_replaced_where_the_caller_says_so():
     torch.testing.assert_close(model["tokens"](x)[0].mean(dim=0), torch.zeros(WIDTH), atol=1e-5, rtol=0)
 
 
-def test_sequence_first_layers_stay_sequence_first_whatever_is_said_of_others():
+def test_batch_first_does_not_apply_to_known_layers():
     model = separate_norms(encoder(), batch_first=True)
     assert not any(norm.batch_first for norm in separate_modules(model))
 
@@ -426,7 +426,7 @@ def test_an_encoder_of_other_layers_is_left_alone():
     assert "do not say whether they are batch first" in refusal(model)
 
 
-def test_norms_over_other_axes_are_left_alone_even_where_the_caller_vouches():
+def test_norms_over_other_axes_are_left_alone_even_if_the_caller_names_them():
     model = nn.Sequential(nn.BatchNorm1d(4), nn.GroupNorm(2, 4), nn.LayerNorm((3, 4)))
     assert refusal(model, also=".").count("does not normalize only the last axis") == 3
 
@@ -472,7 +472,7 @@ def test_timm_leaves_norms_of_heads_and_of_pooled_vectors_alone():
     assert list(model.separated_norms.skipped) == [*left, "fc_norm"]
 
 
-def test_timm_with_further_special_tokens_is_left_alone_until_told_which():
+def test_timm_with_further_special_tokens_is_left_alone_without_positions():
     assert "2 special tokens in front" in refusal(timm_vit("deit_tiny_distilled_patch16_224"))
     registers = partial(timm_vit, reg_tokens=4)
     assert "5 special tokens in front" in refusal(registers())
@@ -484,8 +484,8 @@ def test_timm_without_a_cls_is_left_alone():
     assert "no CLS token" in refusal(timm_vit(class_token=False, reg_tokens=1, global_pool="avg"))
 
 
-def test_timm_blocks_whose_cls_is_not_known_are_left_alone_until_told_where():
-    """Without a CLS in front, with two special tokens in one parameter, and a class that puts its tokens together."""
+def test_timm_blocks_with_unknown_cls_are_left_alone_without_positions():
+    """No CLS in front, two special tokens in one parameter, and a class that assembles its tokens itself."""
     Block = timm_block("Block")
 
     class OwnTokens(type(timm_vit())):
@@ -548,7 +548,7 @@ def test_masked_autoencoder_is_converted_in_encoder_and_decoder():
 
 
 class MaskedAutoencoder(nn.Module):
-    """The encoder of He et al. (CVPR 2022) as its authors build it of timm's blocks: CLS and visible patches."""
+    """The encoder of He et al. (CVPR 2022), built from timm's blocks as by its authors: CLS and visible patches."""
 
     def __init__(self):
         super().__init__()
@@ -627,7 +627,7 @@ def test_graphormer_with_sep_norm_has_nothing_to_convert(config):
 
 
 def cls_norms_after_one_step(rank: int) -> tuple[bool, bool]:
-    """Whether a step on data that differs from rank to rank moves the CLS norms, and to the same on all ranks."""
+    """Whether a step on data that differs between ranks changes the CLS norms, and equally on all ranks."""
     torch.manual_seed(0)
     model = DistributedDataParallel(separate_norms(encoder(batch_first=True)))
     weights = list(separate_modules(model)[0].cls_norm_layers.parameters())
@@ -658,7 +658,7 @@ def test_cls_norms_train_alike_on_two_processes(tmp_path):
 
 
 def test_a_model_that_is_distributed_already_is_refused():
-    wrapped = DistributedDataParallel.__new__(DistributedDataParallel)  # without the process group that it asks for
+    wrapped = DistributedDataParallel.__new__(DistributedDataParallel)  # without the process group that it requires
     nn.Module.__init__(wrapped)
     wrapped.module = encoder()
     assert "separate first" in refusal(wrapped)

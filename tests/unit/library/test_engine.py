@@ -20,14 +20,14 @@ def worker(threads: int) -> SimpleNamespace:
     return SimpleNamespace(address="tcp://there:1", state=SimpleNamespace(nthreads=threads))
 
 
-def test_a_worker_computes_where_and_how_it_was_asked_to():
+def test_a_worker_uses_the_requested_device_and_precision():
     plugin = models()
     plugin.setup(worker(1))
     assert (plugin.compute.device, plugin.compute.precision) == (torch.device("cpu"), "bfloat16")
     assert plugin.predictor.targets == ("logp",)
 
 
-def test_workers_that_would_compute_otherwise_are_named(monkeypatch):
+def test_workers_with_another_version_or_setup_are_reported(monkeypatch):
     with pytest.raises(InputError, match=r"tcp://there:1 has 8 threads: start workers with --nthreads 1"):
         models().setup(worker(8))
     plugin = models()
@@ -36,7 +36,7 @@ def test_workers_that_would_compute_otherwise_are_named(monkeypatch):
         plugin.setup(worker(1))
 
 
-def test_an_address_where_nobody_answers_is_named(monkeypatch):
+def test_an_address_without_a_scheduler_is_reported(monkeypatch):
     monkeypatch.setattr(engine, "SECONDS_TO_CONNECT", 0.2)
     with (
         pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"),
@@ -46,7 +46,7 @@ def test_an_address_where_nobody_answers_is_named(monkeypatch):
 
 
 @pytest.mark.slow
-def test_partitions_wait_with_the_scheduler_and_workers_keep_their_memory(tmp_path):
+def test_partitions_are_queued_at_the_scheduler_and_workers_keep_their_memory(tmp_path):
     assignments = []
     for number in range(8):
         source, part = tmp_path / f"{number}.csv", tmp_path / f"{number}.parquet"

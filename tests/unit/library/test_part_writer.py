@@ -36,7 +36,7 @@ def predicted(predictor):
     return read_and_compute(predictor, CPU, SMILES).values[:, 0]
 
 
-def test_all_rows_with_their_errors_and_what_the_footer_says(predictor, assignment, tmp_path):
+def test_all_rows_with_their_errors_and_the_footer(predictor, assignment, tmp_path):
     report = write_part(predictor, CPU, Options(Selection("logp")), assignment)
     table = pq.read_table(assignment.part)
     assert table.column_names == ["smiles", "logp", "logp_predicted", "error"]
@@ -91,7 +91,7 @@ def test_rows_that_reach_the_threshold(predictor, assignment):
 
 
 def test_best_rows_by_hand(monkeypatch):
-    """Of equal values the first rows; none without a value; however the rows are divided."""
+    """Ties in input order, no rows without a value, for any division of the rows."""
     monkeypatch.setattr(part_writer, "GROUP", 1)
     values = [1.0, 3.0, None, 2.0, 3.0, 1.0]
     table = pa.table({"x": pa.array(values, pa.float32()), "row": range(6)})
@@ -101,14 +101,14 @@ def test_best_rows_by_hand(monkeypatch):
             assert best_rows(tables, "x", count, lowest, table.schema)["row"].to_pylist() == expected
 
 
-def test_nothing_is_left_of_a_part_that_fails(predictor, assignment, tmp_path):
+def test_a_failed_part_leaves_no_file(predictor, assignment, tmp_path):
     with pytest.raises(InputError, match=r"row 2 \(counted from 1\) cannot be read"):
         write_part(predictor, CPU, Options(Selection("logp"), strict=True), assignment)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1", "cut", "foreign", "other footer"])
-def test_what_is_no_whole_part_has_no_report(predictor, assignment, tmp_path, content):
+def test_an_incomplete_part_has_no_report(predictor, assignment, tmp_path, content):
     part = tmp_path / "out.parquet"
     report = write_part(predictor, CPU, Options(Selection("logp")), assignment)
     if content is None:

@@ -62,14 +62,14 @@ def test_chosen_columns_in_their_order(parquet):
         ({"smiles_column": "id"}, r"the column 'id' of .*in.parquet is int64, not text"),
     ],
 )
-def test_columns_that_are_not_there_are_named(parquet, options, message):
+def test_missing_columns_are_reported(parquet, options, message):
     with pytest.raises(InputError, match=message):
         rows(parquet, **options)
 
 
 @pytest.mark.parametrize("place", [2, 0.5, -4])
-def test_a_damaged_file_is_named(tmp_path, place):
-    """Its first bytes, a page of data, its length at the end."""
+def test_a_damaged_file_is_reported(tmp_path, place):
+    """Damaged in its first bytes, in a page of data, and in its length at the end."""
     path = tmp_path / "in.parquet"
     texts = np.random.default_rng(0).integers(0, 10**9, 2000).astype(str)
     pq.write_table(pa.table({"smiles": texts}), path, write_page_checksum=True, use_dictionary=False)

@@ -1,4 +1,4 @@
-"""What surrounds the engine, for which ``tests/robustness/test_library.py`` is; here parts are written in turn."""
+"""Jobs on libraries, with parts written in turn; ``tests/robustness/test_library.py`` tests the engine."""
 
 import contextlib
 import errno
@@ -61,7 +61,7 @@ def predicted(source, tmp_path, options=ALL, seed=0, out="out"):
     return predict_library(Predictor([tiny_model(seed=seed)]), str(source), tmp_path / out, options)
 
 
-def test_a_part_for_each_partition_and_what_they_are_made_of(written, source, tmp_path):
+def test_a_part_for_each_partition_and_a_manifest(written, source, tmp_path):
     result = predicted(source, tmp_path)
     assert {name: result[name] for name in ("rows", "unreadable", "kept", "partitions")} == {
         "rows": 5,
@@ -92,7 +92,7 @@ def test_the_best_rows_of_all_in_one_file(written, source, tmp_path):
     assert list(top[0]) == ["smiles", "logp", "row", "partition"]
 
 
-def test_the_same_call_does_what_is_missing(written, source, tmp_path):
+def test_the_same_call_computes_missing_parts(written, source, tmp_path):
     predicted(source, tmp_path, BEST)
     first = (tmp_path / "out" / "top.parquet").read_bytes()
     (tmp_path / "out" / "parts" / "a.parquet").unlink()
@@ -112,7 +112,7 @@ def test_a_damaged_part_is_computed_again(written, source, tmp_path):
     assert written == ["a.parquet", "b.csv", "b.csv"] and pq.read_table(part).equals(whole)
 
 
-def test_a_partition_that_cannot_be_read_is_named_and_can_be_repaired(written, source, tmp_path):
+def test_an_unreadable_partition_is_reported_and_can_be_repaired(written, source, tmp_path):
     whole = (source / "a.parquet").read_bytes()
     (source / "a.parquet").write_bytes(whole[:-1])
     with pytest.raises(
@@ -143,7 +143,7 @@ def test_another_job_is_refused(written, source, tmp_path, change, message):
     assert after.keys() == before.keys() and all(after[path] == before[path] for path in parts)
 
 
-def test_the_same_models_beside_another_forest_are_refused(written, source, tmp_path):
+def test_the_same_models_with_another_forest_are_refused(written, source, tmp_path):
     forest = fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 1)
     half = EarlierModel([tiny_model()], replace(forest, weight=0.5))
     predict_library(half, str(source), tmp_path / "out", ALL)
@@ -160,7 +160,7 @@ def test_the_same_models_beside_another_forest_are_refused(written, source, tmp_
         ("library", "holds other files: choose a new folder"),
     ],
 )
-def test_places_that_are_no_folder_for_parts(written, source, tmp_path, out, message):
+def test_unusable_output_folders_are_refused(written, source, tmp_path, out, message):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=message):
         predicted(source, tmp_path, out=out)
@@ -189,7 +189,7 @@ def test_names_are_those_below_what_partitions_have_in_common(tmp_path):
             find_partitions(str(tmp_path / nothing))
 
 
-def test_rows_are_compared_by_a_target_that_there_is():
+def test_rows_are_compared_by_an_existing_target():
     two = Predictor([tiny_model(targets=("a", "b"))])
     assert choose_rows(two, "b", 5, None, True) == Selection("b", 5, None, True)
     assert choose_rows(two, None, None, None, False).by == "a"

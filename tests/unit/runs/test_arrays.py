@@ -7,7 +7,7 @@ from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_arr
 ARRAYS = {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.array([0.5, np.nan], np.float32)}
 
 
-def test_what_is_saved_is_loaded(tmp_path):
+def test_arrays_are_saved_and_loaded(tmp_path):
     path = tmp_path / "x.safetensors"
     transposed = {**ARRAYS, "a": ARRAYS["a"].T}
     save_arrays(path, transposed, {"trees": 3, "names": ["x"]})
@@ -35,7 +35,7 @@ def test_a_changed_byte_is_found(tmp_path, place):
         load_arrays(path)
 
 
-def test_what_is_no_such_file_is_a_sentence(tmp_path):
+def test_other_files_are_refused(tmp_path):
     path = tmp_path / "x.safetensors"
     path.write_bytes(b"no tensors")
     with pytest.raises(InputError, match="is not a readable safetensors file"):

@@ -25,17 +25,17 @@ def test_predictions_are_kept_as_a_table(tmp_path):
     assert (tmp_path / "predictions.csv").read_text() == 'row,"y, z"\n1,0.5\n'
 
 
-def test_the_members_of_an_ensemble_are_counted_not_spelt(tmp_path):
+def test_the_members_of_an_ensemble_are_sorted_by_number(tmp_path):
     for number in (10, 2, 0):
         (tmp_path / f"model-{number}").mkdir()
     assert [member.path.name for member in RunFolder(tmp_path).members()] == ["model-0", "model-2", "model-10"]
     assert member_paths(tmp_path) == [tmp_path / "model-0", tmp_path / "model-2", tmp_path / "model-10"]
-    with pytest.raises(InputError, match=r"it is an ensemble, name one of its models, such as .*model-0"):
+    with pytest.raises(InputError, match=r"it holds networks, name one of them, such as .*model-0"):
         weights_file(tmp_path)
 
 
 def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
-    """Not those that lie there: one may not have been trained yet, and another may be a stranger's."""
+    """Not those in the folder: one may not have been trained yet, and another may belong to something else."""
     run = RunFolder(tmp_path)
     assert run.parts() is None and run.members() == []
     run.begin_parts(Parts("model", 2))
@@ -58,7 +58,7 @@ def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
         (Parts("fold", 5), Parts("fold", 3), "holds 5 folds: go on with --folds 5, or choose another --out"),
     ],
 )
-def test_what_was_begun_is_gone_on_with_and_nothing_else(tmp_path, held, asked, sentence):
+def test_only_the_same_parts_can_be_continued(tmp_path, held, asked, sentence):
     run = RunFolder(tmp_path)
     run.begin_parts(held)
     for check in (run.check_parts, run.begin_parts):
@@ -111,7 +111,7 @@ def test_the_saved_score_is_the_one_that_was_written(tmp_path):
         run.saved_score()
 
 
-def test_a_folder_with_a_run_is_free_for_its_resumption_alone(tmp_path):
+def test_a_folder_with_a_run_can_only_be_resumed(tmp_path):
     run = RunFolder(tmp_path / "run")
     for resume in (False, True):
         run.check_free(resume)

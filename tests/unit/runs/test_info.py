@@ -20,7 +20,7 @@ def test_facts_of_a_model(tmp_path):
 
 
 @pytest.mark.parametrize(("messages", "scaling"), [(True, False), (False, True)])
-def test_what_atoms_receive_beside_attention_is_said(tmp_path, messages, scaling):
+def test_messages_and_degree_scaling_are_described(tmp_path, messages, scaling):
     _, config = tiny_model()
     config = replace(config, model=replace(config.model, messages=messages, degree_scaling=scaling))
     save_model(tmp_path / WEIGHTS, Network(config.model), config, {})
@@ -28,7 +28,7 @@ def test_what_atoms_receive_beside_attention_is_said(tmp_path, messages, scaling
     assert (facts["messages_along_bonds"], facts["degree_scaling"]) == (messages, scaling)
 
 
-def test_every_featurizer_has_words():
+def test_every_featurizer_is_described():
     assert VOCABULARIES.keys() == FEATURIZERS.keys()
 
 

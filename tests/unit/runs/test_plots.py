@@ -55,7 +55,7 @@ def test_precision_and_recall_by_hand():
 
 
 def test_names_of_targets_are_no_formulas(tmp_path):
-    """A column may be called what Matplotlib would read as a formula that is none."""
+    """Matplotlib would take such a column name for an invalid formula."""
     names = ("$\\frac{x}$", "$b_{$")
     y, p = np.array([[0.0, 1], [1, 0], [1, np.nan]]), np.array([[0.1, 0.8], [0.7, 0.2], [0.6, 0.5]])
     plot_predictions(TaskConfig("classification", "rocauc", names), y, p, tmp_path / "a.png")

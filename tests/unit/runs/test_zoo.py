@@ -17,6 +17,6 @@ def test_a_path_goes_before_a_name(tmp_path, monkeypatch):
     assert resolve_model("zinc").resolve() == tmp_path / "zinc"
 
 
-def test_what_is_neither_is_refused_with_what_there_is():
+def test_an_unknown_model_is_refused_with_the_known_names():
     with pytest.raises(InputError, match=r"nowhere is neither a run folder.*\(.*ogbg-molhiv, .*zinc, zinc-subset\)"):
         resolve_model("nowhere")

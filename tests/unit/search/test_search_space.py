@@ -1,4 +1,4 @@
-"""What a search varies."""
+"""The search space."""
 
 from dataclasses import fields, replace
 
@@ -24,7 +24,7 @@ TASK = TaskConfig("regression", "mae", ("y",))
 
 
 def distributions(places, heads: int) -> dict:
-    """What a trial draws from."""
+    """The distributions that a trial samples from."""
     trial = optuna.create_study().ask()
     suggested(trial, places, heads)
     return trial.distributions
@@ -34,7 +34,7 @@ def config_of(recipe: str = "slim"):
     return task_config("table.csv", "mol", TASK, RECIPES[recipe].train, architecture=RECIPES[recipe].architecture)
 
 
-def test_every_field_is_one_of_a_config_and_every_end_of_it_is_accepted():
+def test_every_field_belongs_to_a_config_that_accepts_both_ends_of_its_range():
     config = config_of()
     for field in fields(SearchSpace):
         place = field.default
@@ -69,7 +69,7 @@ def test_the_ffn_keeps_its_proportion_to_the_width():
     assert with_values(wide, {"width": 48}).model.ffn_width == 192
 
 
-def test_what_a_setting_names_is_not_searched():
+def test_fields_with_a_setting_are_not_searched():
     assert fixed_by(["train.lr=0.1", "model.layers=2", "model.encodings.2.max_hops=3"]) == {"lr", "layers"}
     assert fixed_by(['train={"epochs": 2}']) == {
         "lr", "batch_size", "warmup", "weight_decay", "optimizer",

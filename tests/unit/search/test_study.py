@@ -26,7 +26,7 @@ def config_for(metric: str = "mae"):
     return task_config(TABLE, "mol", TaskConfig(kind, metric, ("y",)), TrainConfig(), architecture=slim)
 
 
-def test_a_folder_keeps_what_defines_its_search(tmp_path):
+def test_a_folder_stores_the_definition_of_its_search(tmp_path):
     folder = StudyFolder(tmp_path)
     folder.check_free(resume=False)
     folder.begin({"seed": 0})
@@ -39,7 +39,7 @@ def test_a_folder_keeps_what_defines_its_search(tmp_path):
 
 
 @pytest.mark.parametrize(("metric", "best"), [("mae", 1.0), ("rocauc", 2.0)])
-def test_a_study_is_opened_again_in_its_direction_without_what_nobody_trains(tmp_path, metric, best):
+def test_a_reopened_study_keeps_its_direction_and_drops_orphaned_trials(tmp_path, metric, best):
     study = open_study(tmp_path / "study.db", config_for(metric))
     for score in (1.0, 2.0):
         study.tell(study.ask(PLACES), score)
@@ -67,8 +67,8 @@ def test_a_study_without_a_complete_trial_has_no_summary(tmp_path):
     assert lost.startswith("0,pruned,,") and lost.endswith("killed by SIGKILL") and kept.startswith("1,complete,0.5,")
 
 
-def test_a_search_is_drawn_from_what_it_has(tmp_path):
-    """Without two different scores nothing can be said of importance."""
+def test_a_search_is_plotted(tmp_path):
+    """Importance needs at least two different scores."""
     study = optuna.create_study()
     folder = StudyFolder(tmp_path)
     style = matplotlib.rcParams["axes.facecolor"]

@@ -1,4 +1,4 @@
-"""A trial, in this process and in one of its own."""
+"""A trial, in this process and in a separate one."""
 
 import multiprocessing
 import os
@@ -56,7 +56,7 @@ def test_a_trial_reports_its_epochs_to_the_study(table):
 
 
 def fail_after_an_epoch(monkeypatch, error: Exception) -> list:
-    """Trainings fail in their second epoch; gives the splits that are loaded."""
+    """Makes trainings fail in their second epoch; returns the splits that are loaded."""
 
     def epochs():
         yield Epoch(1, 0.5, 0.25, 1e-3, 100.0, 1.0)
@@ -100,7 +100,7 @@ def test_a_trial_whose_search_has_ended_stops(table, monkeypatch):
 
 @pytest.fixture
 def start(table):
-    """Starts a trial in a process, of a study in a file, and waits for its first epoch; it is ended with the test."""
+    """Starts a trial of a study in a file as a process, and waits for its first epoch; the test ends it."""
     started = []
 
     def run(**train):
@@ -133,7 +133,7 @@ def test_a_process_trains_to_the_end(start):
 
 
 @pytest.mark.slow
-def test_a_killed_trial_is_said_to_be(start):
+def test_a_killed_trial_is_reported(start):
     process, _ = start(epochs=1000)
     os.kill(process.process.pid, signal.SIGKILL)
     outcome = process.outcome()
@@ -142,7 +142,7 @@ def test_a_killed_trial_is_said_to_be(start):
 
 @pytest.mark.slow
 def test_sigint_from_a_terminal_does_not_reach_a_trial(start):
-    """Also of a server of processes that others have started, which hears SIGINT."""
+    """Nor a process server that others have started, which does not block SIGINT."""
     forkserver.ensure_running()
     process, trial = start(epochs=1000)
     os.kill(process.process.pid, signal.SIGINT)
@@ -151,7 +151,7 @@ def test_sigint_from_a_terminal_does_not_reach_a_trial(start):
 
 
 @pytest.mark.parametrize("error", [None, TrialPruned(), InputError("loss nan")])
-def test_how_a_trial_ended_is_sent(monkeypatch, error):
+def test_the_outcome_of_a_trial_is_sent_to_the_search(monkeypatch, error):
     def train_trial():
         if error is not None:
             raise error

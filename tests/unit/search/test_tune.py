@@ -1,4 +1,4 @@
-"""The search itself, with trials whose scores are made up."""
+"""The search itself, with trials whose scores are given."""
 
 import csv
 import multiprocessing
@@ -35,9 +35,9 @@ SILENCE = TimeoutError()
 
 
 class Here:
-    """Stands in for ``TrialProcess``: it trains in this process when it begins, and has ended then.
+    """Replaces ``TrialProcess``: trains in this process when it starts, and has then ended.
 
-    At ``SILENCE`` it goes on for ever.
+    At ``SILENCE`` it never ends.
     """
 
     def __init__(self, *arguments):
@@ -60,9 +60,9 @@ class Here:
 
 
 class Trainers:
-    """Stands in for ``Trainer``: the epochs of each are what ``script`` makes of its number and config.
+    """Replaces ``Trainer``: ``script`` maps the number and config of a trial to its epochs.
 
-    A score is that of an epoch; an exception is raised.
+    A score is the metric of an epoch; an exception is raised.
     """
 
     def __init__(self, script):
@@ -81,7 +81,7 @@ def epochs(script: list):
 
 
 def by_rate(number: int, config: Config) -> list:
-    """The nearer the rate is to 0.002, the better."""
+    """The score is better the closer the rate is to 0.002."""
     return [abs(config.train.lr - 0.002)] * EPOCHS
 
 
@@ -107,7 +107,7 @@ def sqlite_without_waiting_for_the_disk(monkeypatch):
 
 @pytest.fixture
 def search(path, tmp_path, monkeypatch):
-    """Searches with made-up trials, without pictures; gives the result."""
+    """Searches with given scores, without plots; returns the result."""
     monkeypatch.setattr(module, "draw", lambda study, folder, config: None)
     monkeypatch.setattr(module, "TrialProcess", Here)
     monkeypatch.setattr(trial, "load_split", lambda table, split, encodings: None)
@@ -165,8 +165,8 @@ def test_several_trials_at_a_time_draw_different_values(search):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stopped_in", (0, 4, 12))
-def test_an_interrupted_search_goes_on_as_if_it_was_not(search, tmp_path, stopped_in):
-    """In trial 0, whose values are the recipe's, in random ones, and in those that are drawn from the earlier ones."""
+def test_an_interrupted_search_continues_as_if_uninterrupted(search, tmp_path, stopped_in):
+    """Interrupted in trial 0, the recipe; in a random trial; and in one sampled from earlier results."""
     search(trials=14, out="whole")
     whole = [values_of(config) for config in search.configs]
 
@@ -191,7 +191,7 @@ def test_trials_below_the_median_are_pruned_by_their_epochs(search, tmp_path):
     assert [line["epochs"] for line in lines(tmp_path / "study")] == ["5"] * 5 + ["1"] * 3
 
 
-def test_a_score_that_should_be_high_is_searched_for(search):
+def test_metrics_to_maximize_are_maximized(search):
     result = search(lambda number, config: [number / 10] * EPOCHS, trials=7, target="big")
     assert (result["metric"], result["complete"], result["validation"]) == ("rocauc", 7, 0.6)
 
@@ -201,7 +201,7 @@ def test_the_best_epoch_of_a_trial_counts(search):
     assert search(lambda number, config: falling, trials=2)["validation"] == 1.0
 
 
-def test_a_trial_that_diverges_or_is_killed_is_lost_alone(search, tmp_path):
+def test_a_diverging_or_killed_trial_does_not_affect_others(search, tmp_path):
     ends = {1: InputError("loss nan"), 2: KILLED}
     script = lambda number, config: [0.5, ends[number]] if number in ends else by_rate(number, config)  # noqa: E731
     result = search(script, trials=4)
@@ -233,8 +233,8 @@ def test_a_trial_that_cannot_begin_ends_the_search(search):
         search(script)
 
 
-def test_the_time_limit_gives_up_what_is_running_and_it_is_begun_anew(search, tmp_path, monkeypatch):
-    """Time is over when the third trial runs, which never says a thing."""
+def test_the_time_limit_stops_running_trials_and_they_start_again(search, tmp_path, monkeypatch):
+    """The limit is reached during the third trial, which never reports anything."""
     late = []
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 100.0 if late else 0.0))
 
@@ -254,7 +254,7 @@ def test_a_fault_of_the_program_ends_the_search(search):
         search(lambda number, config: [ZeroDivisionError()])
 
 
-def test_no_time_at_all_is_a_sentence(search):
+def test_a_time_limit_of_zero_gives_a_sentence(search):
     with pytest.raises(InputError, match="no trial was complete"):
         search(seconds=0.0)
 
@@ -276,7 +276,7 @@ def test_a_folder_that_is_not_free_is_refused(search, tmp_path, path):
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["config.json"]
 
 
-def test_a_study_that_is_damaged_or_of_another_version_is_a_sentence(search, tmp_path):
+def test_a_study_that_is_damaged_or_of_another_version_is_refused(search, tmp_path):
     search(trials=2)
     study = tmp_path / "study" / "study.db"
     whole = study.read_bytes()
@@ -291,8 +291,8 @@ def test_a_study_that_is_damaged_or_of_another_version_is_a_sentence(search, tmp
             search(trials=3, resume=True)
 
 
-def test_a_full_disk_is_a_sentence_and_the_search_goes_on_when_there_is_room(search, monkeypatch):
-    """SQLite itself says that the disk is full, for a file that may not grow."""
+def test_a_full_disk_gives_a_sentence_and_the_search_can_continue(search, monkeypatch):
+    """SQLite reports a full disk for a file that may not grow."""
     search(trials=2)
     connect = sqlite3.connect
 
@@ -322,7 +322,7 @@ def test_nothing_to_search_is_refused_before_anything_is_written(search, tmp_pat
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Runs that would have been trained for the comparison; their scores are those in ``scores``."""
+    """Runs of the comparison, without training; their scores are those in ``scores``."""
 
     def train_run(config, out, resume):
         assert resume and (out / TABLE).exists()
@@ -347,7 +347,7 @@ def test_the_test_split_is_touched_once_at_the_end(search, trained, tmp_path):
         search(trials=4, compare=True, resume=True)
 
 
-def test_a_search_that_was_not_compared_goes_on(search, trained):
+def test_a_search_without_comparison_can_continue(search, trained):
     assert "test" not in search(trials=2)
     assert trained.runs == []
     assert search(trials=3, resume=True, compare=True)["test"] == {"best": 0.5, "recipe": 0.25}

@@ -5,7 +5,7 @@ import pytest
 from graphormer_sepnorm.system.ahead import DEPTH, ahead
 
 
-def test_results_come_in_order_and_a_few_are_made_before_they_are_needed():
+def test_results_come_in_order_and_a_few_are_computed_ahead():
     made = []
     results = ahead(lambda item: made.append(item) or (10 * item, threading.current_thread()), range(5))
     first, thread = next(results)
@@ -26,7 +26,7 @@ def test_an_exception_is_raised_where_its_result_is_needed():
         next(results)
 
 
-def test_who_stops_early_leaves_no_thread_behind():
+def test_stopping_early_leaves_no_thread():
     before = threading.active_count()
     results = ahead(str, range(10))
     next(results)

@@ -1,4 +1,4 @@
-"""The cache: what is removed, in which order, and what is not."""
+"""Which entries of the cache are removed, and in which order."""
 
 import os
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_the_earliest_are_removed_until_the_rest_is_below_the_limit(cache, monke
     assert len(names()) == 3
 
 
-def test_what_a_process_uses_stays(cache, monkeypatch):
+def test_entries_in_use_are_kept(cache, monkeypatch):
     monkeypatch.setenv(LIMIT_VARIABLE, "0")
     with FileLock(lock_of(cache / "store-b")):
         prune(kept=cache / "store-e")
@@ -52,12 +52,12 @@ def test_what_a_process_uses_stays(cache, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "nan"])
-def test_a_limit_that_is_no_size_is_refused(monkeypatch, text):
+def test_an_invalid_limit_is_refused(monkeypatch, text):
     monkeypatch.setenv(LIMIT_VARIABLE, text)
     with pytest.raises(InputError, match="give a number of gigabytes"):
         limit_bytes()
 
 
-def test_a_cache_that_is_not_there_is_empty(tmp_path, monkeypatch):
+def test_a_missing_cache_is_empty(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "none"))
     assert entries() == []

@@ -4,7 +4,7 @@ from graphormer_sepnorm.system.compiling import cached
 
 
 @pytest.mark.parametrize(("writable", "asked"), [(True, [True]), (False, [True, False])])
-def test_a_cache_is_used_where_one_can_be_written(writable, asked):
+def test_a_cache_is_used_if_it_can_be_written(writable, asked):
     wishes = []
 
     def compiler(cache):

@@ -1,4 +1,4 @@
-"""One policy for devices and precisions."""
+"""Devices and precisions."""
 
 from dataclasses import replace
 from typing import get_args, get_type_hints
@@ -66,7 +66,7 @@ def test_names_of_gpus(gpus, monkeypatch):
         ("", "unknown device ''"),
     ],
 )
-def test_a_device_that_is_not_there_is_a_sentence(monkeypatch, name, problem):
+def test_a_missing_device_gives_a_sentence(monkeypatch, name, problem):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(InputError, match=problem):
@@ -115,7 +115,7 @@ def test_scores_and_measures_are_computed_on_the_device(run):
         assert load_predictor([str(run)]).device == load_embedder(str(run)).device == NOWHERE.device
 
 
-def test_bfloat16_is_near_and_not_the_same(run):
+def test_bfloat16_is_close_but_not_equal_to_float32(run):
     exact = evaluate_run(run)
     with computing(choose("cpu", "bfloat16")):
         rough = evaluate_run(run)
@@ -135,7 +135,7 @@ def float64_tensors(tensors: dict[str, torch.Tensor]) -> list[str]:
     return [name for name, tensor in tensors.items() if tensor.dtype == torch.float64]
 
 
-def test_no_batch_has_numbers_that_apples_gpus_do_not_have():
+def test_batches_use_only_types_that_apples_gpus_support():
     featurizer = FEATURIZERS["zinc"]
     graphs = featurizer.pack([featurizer.graph(smiles) for smiles in ("CCO", "c1ccccc1")])
     encodings = tuple(kind() for kind in ENCODINGS.values())
@@ -146,7 +146,7 @@ def test_no_batch_has_numbers_that_apples_gpus_do_not_have():
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_no_model_has_numbers_that_apples_gpus_do_not_have(norm):
+def test_models_use_only_types_that_apples_gpus_support(norm):
     config = dataset_config("sample", RECIPES["best"].train, norm, RECIPES["best"].architecture).model
     model = Network(replace(config, layers=2))
     assert not float64_tensors(dict(model.named_parameters()) | dict(model.named_buffers()))

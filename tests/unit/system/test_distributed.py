@@ -8,7 +8,7 @@ from graphormer_sepnorm.system import distributed
 
 @pytest.fixture
 def second_of_three(monkeypatch):
-    """What torchrun tells the second of three processes."""
+    """The environment that torchrun gives to the second of three processes."""
     for name, value in {"TORCHELASTIC_RUN_ID": "run", "RANK": "1", "WORLD_SIZE": "3"}.items():
         monkeypatch.setenv(name, value)
 
@@ -30,7 +30,7 @@ def test_a_process_of_several_has_its_share(second_of_three):
     assert distributed.share([0]) == []
 
 
-def test_shares_are_everything_once(monkeypatch, second_of_three):
+def test_shares_are_a_partition(monkeypatch, second_of_three):
     shares = []
     for rank in range(3):
         monkeypatch.setenv("RANK", str(rank))
@@ -38,8 +38,8 @@ def test_shares_are_everything_once(monkeypatch, second_of_three):
     assert sorted(shares) == list(range(10))
 
 
-def test_processes_have_the_mean_of_their_gradients(monkeypatch, second_of_three):
-    """The others have 2 and 4 times the gradients of this one; what is frozen has none."""
+def test_gradients_are_averaged_over_processes(monkeypatch, second_of_three):
+    """The others have 2 and 4 times the gradients of this one; frozen parameters have none."""
     monkeypatch.setattr(distributed, "all_reduce", lambda whole: whole.mul_(1 + 2 + 4))
     model, frozen = nn.Linear(2, 1), nn.Linear(1, 1).requires_grad_(False)
     model.weight.grad, model.bias.grad = torch.tensor([[3.0, 30.0]]), torch.tensor([6.0])
@@ -48,7 +48,7 @@ def test_processes_have_the_mean_of_their_gradients(monkeypatch, second_of_three
     assert frozen.weight.grad is None
 
 
-def test_gradients_of_one_process_stay(monkeypatch):
+def test_gradients_of_a_single_process_are_unchanged(monkeypatch):
     model = nn.Linear(1, 1)
     gradient = model.weight.grad = torch.ones(1, 1)
     distributed.average_gradients(model)

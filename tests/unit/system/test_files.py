@@ -21,13 +21,13 @@ def test_a_symbolic_link_is_followed(tmp_path, there):
     assert len(list(tmp_path.iterdir())) == 3 and len(list(folder.iterdir())) == 1
 
 
-def test_a_folder_that_cannot_be_is_a_sentence(tmp_path):
+def test_an_unusable_folder_gives_a_sentence(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(InputError, match="cannot write"):
         write_atomically(tmp_path / "file" / "below", b"new")
 
 
-def test_leftovers_of_one_file_are_no_others(tmp_path):
+def test_only_leftovers_of_the_same_file_are_removed(tmp_path):
     for name in (".a[1].y.tmp", ".a[1].x.tmp", ".b.x.tmp", ".a1.x.tmp"):
         (tmp_path / name).touch()
     remove_leftovers(tmp_path, "a[1].")
@@ -37,7 +37,7 @@ def test_leftovers_of_one_file_are_no_others(tmp_path):
 
 
 def test_a_killed_writers_file_goes_with_the_next_writing(tmp_path):
-    """And a file that is being written stays."""
+    """A file that is being written is kept."""
     path = tmp_path / "report.html"
     process = os.fork()
     if process == 0:
@@ -53,7 +53,7 @@ def test_a_killed_writers_file_goes_with_the_next_writing(tmp_path):
     assert path.read_bytes() == b"ours" and os.listdir(tmp_path) == ["report.html"]
 
 
-def test_what_fails_while_it_is_written_leaves_the_old_content(tmp_path):
+def test_a_failed_write_leaves_the_old_content(tmp_path):
     (tmp_path / "file").write_bytes(b"old")
     with pytest.raises(RuntimeError), replacing(tmp_path / "file") as file:
         file.write(b"new")

@@ -7,7 +7,7 @@ def place() -> tuple[int, ...]:
     return rank(), num_processes(), local_rank()
 
 
-def test_torchrun_alone_says_which_process_this_is(monkeypatch):
+def test_the_rank_comes_only_from_torchrun(monkeypatch):
     for name, value in PLACE.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)

@@ -65,7 +65,7 @@ def fail_or_wait(number: int) -> None:
     threading.Event().wait()
 
 
-def test_processes_end_with_an_error_of_one():
+def test_an_error_in_one_process_ends_all():
     before = set(multiprocessing.active_children())
     with pytest.raises(ValueError, match="the first"):
         in_processes(fail_or_wait, 2)
@@ -86,7 +86,7 @@ def test_processes_are_not_copied_where_a_gpu_is_in_use(monkeypatch):
     assert os.getpid() not in {process for _, process in map_chunks(parent, iter(chunks), smiles_of)}
 
 
-def test_threads_are_those_of_before_after_an_error_too():
+def test_the_number_of_threads_is_restored_even_after_an_error():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -121,7 +121,7 @@ guarded(command)
 
 
 def start(fate: str) -> subprocess.Popen:
-    """A command that shares out work without end, as the first of its own group of processes."""
+    """A command that distributes work endlessly, as the first of its own process group."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, "-c", COMMAND, fate], start_new_session=True, text=True, **pipes)
 
@@ -138,7 +138,7 @@ def test_a_group_of_processes_that_is_ended_together_says_one_sentence():
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, with what they are to do")
-def test_a_process_that_is_killed_is_a_sentence():
+def test_a_killed_process_gives_a_sentence():
     with start("killed") as process:
         _, messages = process.communicate(timeout=60)
     assert process.returncode == 2
@@ -149,7 +149,7 @@ def test_a_process_that_is_killed_is_a_sentence():
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, with what they are to do")
 def test_no_process_outlives_one_that_is_killed():
-    """Its output ends when all of its processes have."""
+    """The output ends only when all processes have ended."""
     with start("long") as process:
         while process.stdout.readline() != "4\n":
             pass

@@ -59,7 +59,7 @@ def test_weights_that_do_not_fit_are_refused(changes, sentence):
         replace(MAE, **changes)
 
 
-def test_a_target_of_one_class_or_none_is_left_out_of_the_mean_and_named():
+def test_a_target_with_one_class_or_none_is_excluded_from_the_mean_and_reported():
     task = TaskConfig("classification", "rocauc", ("a", "b", "c"))
     y = np.array([[0.0, 1.0, NAN], [1.0, 1.0, NAN], [1.0, NAN, NAN]])
     prediction = np.array([[0.1, 0.3, 0.2], [0.9, 0.3, 0.2], [0.05, 0.3, 0.2]])
@@ -74,7 +74,7 @@ def test_a_target_of_one_class_or_none_is_left_out_of_the_mean_and_named():
         make_task(task).check_scorable(y[1:], "test")
 
 
-def test_a_target_without_labels_cannot_be_learnt():
+def test_a_target_without_labels_is_refused():
     task = TaskConfig("classification", "rocauc", ("a", "b"))
     with pytest.raises(InputError, match="target b has no labels in the training split"):
         make_task(task).check_learnable(np.array([[0.0, NAN], [1.0, NAN]]))
@@ -96,8 +96,8 @@ def test_every_kind_of_a_config_is_a_task():
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_what_every_task_does(kind):
-    """Three targets, a molecule without labels, and what a model gave for all."""
+def test_every_task_implements_the_interface(kind):
+    """Three targets, a molecule without labels, and model outputs for all."""
     y = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [NAN] * 3])
     task = make_task(TaskConfig(kind, TASKS[kind].metrics[0], ("a", "b", "c")))
     fitted = make_task(task.fitted(y))
@@ -128,7 +128,7 @@ def test_scores_that_are_reported():
         (HIV, [[0.0], [2.0], [1.0]], "labels other than 0 and 1"),
     ],
 )
-def test_training_targets_that_cannot_be_learnt_are_refused(task, y, problem):
+def test_unlearnable_training_targets_are_refused(task, y, problem):
     with pytest.raises(InputError, match=problem):
         make_task(task).check_learnable(np.array(y))
 

@@ -21,8 +21,8 @@ def test_classification_loss_by_hand_and_missing_labels_have_no_gradient():
     assert task.predict(torch.zeros(1, 2)).tolist() == [[0.5, 0.5]]
 
 
-def test_positives_are_weighted_where_that_is_asked_for():
-    """Three negatives to a positive; a target without positives counts as it is."""
+def test_positives_are_weighted_if_requested():
+    """Three negatives per positive; a target without positives has weight 1."""
     y = np.array([[1, 0], [0, 0], [0, NAN], [0, 0]], np.float32)
     task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"), balance=True)
     balanced = Classification(task).fitted(y)

@@ -76,7 +76,7 @@ def test_scores_of_small_and_large_numbers_are_those_of_others(scale):
 
 @pytest.mark.parametrize("name", METRICS)
 def test_scores_are_computed_in_double_precision(name):
-    """Labels and predictions are kept in single precision, which both can hold."""
+    """Labels and predictions are stored in single precision, which represents both exactly."""
     rng = np.random.default_rng(0)
     y = (
         np.eye(3, dtype=np.float32)[rng.integers(3, size=500)]
@@ -87,7 +87,7 @@ def test_scores_are_computed_in_double_precision(name):
     assert METRICS[name](y.astype(np.float32), prediction) == METRICS[name](y.astype(float), prediction.astype(float))
 
 
-def test_every_metric_has_its_direction_and_what_is_equal_is_no_better():
+def test_an_equal_score_is_not_better_for_any_metric():
     lower, higher = {"mae", "rmse", "logloss", "multiclass-logloss"}, {"r2", "rocauc", "prauc", "accuracy"}
     assert {name for name, metric in METRICS.items() if metric.improves(0.8, 0.9)} == lower
     higher |= {"multiclass-accuracy"}

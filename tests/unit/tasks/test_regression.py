@@ -32,7 +32,7 @@ def test_scale_of_constant_targets_is_one():
 
 
 @pytest.mark.parametrize("loss, power", [("l1", 1), ("mse", 2)])
-def test_a_bound_costs_nothing_on_its_side_and_a_distance_on_the_other(loss, power):
+def test_a_bound_is_penalized_only_on_the_wrong_side(loss, power):
     task = Regression(replace(MAE, loss=loss, mean=(1.0,), std=(2.0,)))
     y = torch.tensor([[3.0], [NAN], [NAN], [NAN]])
     bounds = torch.tensor([[[-INF, INF]], [[-INF, 5.0]], [[9.0, INF]], [[-INF, INF]]])
@@ -48,13 +48,13 @@ def test_a_bound_costs_nothing_on_its_side_and_a_distance_on_the_other(loss, pow
     assert output.grad[1] > 0 > output.grad[2] and output.grad[3] == 0
 
 
-def test_bounds_that_say_nothing_change_nothing():
+def test_infinite_bounds_have_no_effect():
     task = Regression(replace(MAE, mean=(0.0,), std=(1.0,)))
     output, y = torch.tensor([[0.5], [9.0]]), torch.tensor([[4.0], [NAN]])
     assert task.loss(output, y, torch.tensor([[[-INF, INF]]] * 2)).item() == task.loss(output, y).item()
 
 
-def test_the_scale_of_small_targets_is_theirs():
+def test_the_scale_of_small_targets():
     y = np.array([[1e-25], [3e-25]], np.float32)
     config = Regression(MAE).fitted(y)
     np.testing.assert_allclose([*config.mean, *config.std], [2e-25, 1e-25], rtol=1e-6)

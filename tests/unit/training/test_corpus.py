@@ -1,4 +1,4 @@
-"""The script that writes the corpus of a body, in data/."""
+"""The script in data/ that writes a corpus for pretraining."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 SCRIPT = Path(__file__).parents[3] / "data" / "make_corpus.py"
 
 
-def test_each_molecule_stands_there_once_and_none_that_is_held_back(tmp_path):
+def test_each_molecule_occurs_once_and_held_out_ones_do_not(tmp_path):
     (tmp_path / "a.csv").write_text("smiles,split\nCCO,train\nOCC,train\nCCN,val\nCCC,train\nC(,train\nC,train\n")
     (tmp_path / "b.csv").write_text("smiles\nCC[NH3+]\nCCS\nC[C@H](O)Cl\nc1ccccc1\n")
     (tmp_path / "c.csv").write_text("smiles,y,split\nC[C@@H](O)Cl,1,train\n")

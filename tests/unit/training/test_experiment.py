@@ -24,14 +24,14 @@ def test_a_model_of_other_features_is_refused_before_anything_is_written(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_score_says_what_it_is_of(tmp_path):
+def test_a_score_describes_the_run(tmp_path):
     result = evaluate_run(save_tiny(tmp_path, featurizer="zinc"), "val")
     assert (result["dataset"], result["split"], result["metric"], result["n"]) == ("sample", "val", "mae", 500)
     assert result["value"] == result["scores"]["mae"] > 0 and result["epoch"] == 3
     assert json.loads(json.dumps(result)) == result
 
 
-def test_what_is_no_run_is_not_scored(tmp_path):
+def test_a_folder_without_a_run_is_not_scored(tmp_path):
     with pytest.raises(InputError, match="is not a run folder"):
         evaluate_run(tmp_path)
 

@@ -12,7 +12,7 @@ from graphormer_sepnorm.training.finetune import check_frozen_layers, start_from
 from tests.tiny import save_tiny, tiny_model
 
 
-def test_a_run_takes_over_what_reads_molecules_and_keeps_its_task(tmp_path):
+def test_a_run_takes_over_the_featurizer_and_keeps_its_task(tmp_path):
     save_tiny(tmp_path, featurizer="ogb", targets=("a",))
     _, config = tiny_model(featurizer="zinc", targets=("x", "y"))
     found = starting_from(config, str(tmp_path), frozen_layers=1)
@@ -21,13 +21,13 @@ def test_a_run_takes_over_what_reads_molecules_and_keeps_its_task(tmp_path):
     assert isinstance(found, Config) and found.train.lr == TrainConfig().lr
 
 
-def test_a_run_that_strips_salts_does_so_before_what_the_checkpoint_reads(tmp_path):
+def test_a_run_that_strips_salts_keeps_doing_so_with_a_checkpoint(tmp_path):
     save_tiny(tmp_path, featurizer="ogb")
     _, config = tiny_model(featurizer="mol-without-salts")
     assert starting_from(config, str(tmp_path)).featurizer == "ogb-without-salts"
 
 
-def test_the_body_is_the_checkpoints_and_the_head_stays_fresh(tmp_path):
+def test_all_weights_but_the_heads_come_from_the_checkpoint(tmp_path):
     save_tiny(tmp_path, seed=0)
     saved, _ = tiny_model(seed=0)
     model, _ = tiny_model(seed=1)
@@ -40,7 +40,7 @@ def test_the_body_is_the_checkpoints_and_the_head_stays_fresh(tmp_path):
     assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == learning > head.keys()
 
 
-def test_frozen_layers_keep_their_weights_with_what_is_before_them(tmp_path):
+def test_frozen_layers_and_embeddings_keep_their_weights(tmp_path):
     save_tiny(tmp_path)
     model, _ = tiny_model(seed=1)
     start_from(model, tmp_path, frozen_layers=1)

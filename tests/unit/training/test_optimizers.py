@@ -19,7 +19,7 @@ def test_optimizers_are_found_by_name(name):
     assert find_optimizer(name) is OPTIMIZERS[name]
 
 
-def test_muon_moves_the_weight_matrices_of_all_blocks_and_adamw_the_rest():
+def test_muon_updates_the_weight_matrices_of_all_blocks_and_adamw_the_rest():
     config = replace(tiny_config().model, layers=3)
     model = Network(config)
     moved, rest = muon(model, TrainConfig())

@@ -28,7 +28,7 @@ def trainer_of(config: Config) -> Trainer:
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_the_loss_falls_in_bfloat16(optimizer):
-    """With LayerNorms: statistics of batches of four are too noisy for two epochs to tell."""
+    """With LayerNorms, because statistics of batches of four are too noisy for two epochs."""
     config = config_of("bf16-mixed", optimizer)
     model, train = replace(config.model, norm="sepnorm-layernorm"), replace(config.train, batch_size=4, lr=1e-3)
     trainer = trainer_of(replace(config, model=model, train=train))
@@ -90,7 +90,7 @@ def test_a_run_in_bfloat16_is_scored_and_resumed(tmp_path):
 
 
 def test_synchronized_statistics_of_many_bfloat16_rows_are_exact():
-    """257 rows: a number that bfloat16 does not have."""
+    """257 rows: bfloat16 cannot represent this number."""
     torch.manual_seed(0)
     norm, plain = SyncedBatchNorm(4), nn.BatchNorm1d(4)
     x = torch.randn(257, 4).bfloat16()

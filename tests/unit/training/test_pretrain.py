@@ -4,7 +4,7 @@ from graphormer_sepnorm.training.objectives.base import Corpus
 from graphormer_sepnorm.training.pretrain import split
 
 
-def test_validation_is_a_fiftieth_at_random_and_one_at_least():
+def test_validation_is_a_random_fiftieth_and_at_least_one_molecule():
     corpus = Corpus([str(number) for number in range(1000)], ("y",), np.arange(1000, dtype=np.float32)[:, None])
     train, val = split(corpus, seed=0)
     assert (len(train.smiles), len(val.smiles)) == (980, 20)

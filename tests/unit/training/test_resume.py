@@ -1,4 +1,4 @@
-"""A run goes on as if it had never stopped, whatever its optimizer keeps."""
+"""A resumed run continues as if uninterrupted, whatever the state of its optimizer."""
 
 import itertools
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.robustness.tiny_run import tiny_config
 
 
 class Odd(Optimizer):
-    """Signed gradients, times what depends on everything that it keeps: tensors and scalars of all kinds."""
+    """Signed gradients times a factor that depends on its whole state: tensors and scalars of all kinds."""
 
     def __init__(self, parameters):
         super().__init__(parameters, {"lr": 0.0, "updates": 0, "betas": (0.9, 0.99)})
@@ -45,7 +45,7 @@ class Odd(Optimizer):
                 state["phase"] = "even" if state["steps"] % 2 == 0 else "odd"
                 state["warm"] = state["steps"] > 3
                 state["last"] = float(parameter.grad.norm()) if state["warm"] else None
-                if state["warm"]:  # kept from the fourth update on alone
+                if state["warm"]:  # exists only from the fourth update on
                     state["late"] = state.get("late", torch.zeros_like(parameter)) + parameter.grad.sign()
                 size = state["rate"] + float(state["exact"] + state["counts"].sum() + group["seen"].sum())
                 size += group["updates"] + 0.5 * (state["phase"] == "even") + (state["last"] or 0.0)
@@ -61,7 +61,7 @@ class Lists(Odd):
 
 @pytest.fixture(autouse=True)
 def more_optimizers(monkeypatch):
-    """Registered as any other: one line."""
+    """Registered with one line, like any other."""
     monkeypatch.setitem(OPTIMIZERS, "odd", lambda model, train: [Odd(model.parameters())])
     monkeypatch.setitem(OPTIMIZERS, "lists", lambda model, train: [Lists(model.parameters())])
 
@@ -93,7 +93,7 @@ def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, ave
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_a_frozen_body_is_released_after_its_epochs_in_a_resumed_run_too(tmp_path, splits, optimizer):
+def test_a_resumed_run_also_unfreezes_the_body_after_its_frozen_epochs(tmp_path, splits, optimizer):
     recorder(config_of(optimizer, epochs=1), *splits, tmp_path / "source").train()
     config = config_of(optimizer, epochs=4)
     config = replace(config, train=replace(config.train, start_from=str(tmp_path / "source"), frozen_epochs=2, seed=9))
@@ -131,8 +131,8 @@ def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
         ("muon", ["blocks.0.attention.qkv.weight.momentum_buffer", "cls.step", "cls.exp_avg", "cls.exp_avg_sq"]),
     ],
 )
-def test_a_state_that_keeps_tensors_alone_is_resumed(tmp_path, splits, optimizer, names):
-    """As versions before this one wrote it."""
+def test_a_state_with_only_tensors_is_resumed(tmp_path, splits, optimizer, names):
+    """As written by earlier versions."""
     config = config_of(optimizer)
     recorder(config, *splits, tmp_path / "whole").train()
     run = tmp_path / "parts"
@@ -190,7 +190,7 @@ def test_scalars_that_do_not_fit_are_refused(tmp_path, splits, changed, message)
         recorder(config_of("odd"), *splits, tmp_path).resume()
 
 
-def test_scalars_that_an_optimizer_needs_and_are_not_there_are_refused(tmp_path, splits):
+def test_missing_scalars_of_an_optimizer_are_refused(tmp_path, splits):
     next(recorder(config_of("odd"), *splits, tmp_path).epochs())
     tensors, found, facts = checkpoint.load_tensors(tmp_path / STATE)
     del facts["optimizer"]["cls.steps"]
@@ -199,6 +199,6 @@ def test_scalars_that_an_optimizer_needs_and_are_not_there_are_refused(tmp_path,
         recorder(config_of("odd"), *splits, tmp_path).resume()
 
 
-def test_an_optimizer_that_keeps_what_cannot_be_saved_is_told_so(tmp_path, splits):
+def test_an_optimizer_whose_state_cannot_be_saved_is_refused(tmp_path, splits):
     with pytest.raises(TypeError, match="keeps 'history' of cls, a list"):
         next(recorder(config_of("lists"), *splits, tmp_path).epochs())

@@ -23,7 +23,7 @@ def recorder(tmp_path) -> RunWriter:
     return RunWriter(Trainer(config, *splits), RunFolder(tmp_path / "run"))
 
 
-def test_an_epoch_is_on_the_disk_when_it_is_given(recorder, capsys):
+def test_an_epoch_is_on_the_disk_when_it_is_yielded(recorder, capsys):
     for number, epoch in enumerate(recorder.epochs(), 1):
         assert [line["epoch"] for line in recorder.run.read_metrics()] == list(range(1, number + 1))
         assert recorder.run.read_metrics()[-1]["val_metric"] == epoch.val_metric
@@ -41,7 +41,7 @@ def test_the_facts_are_those_of_the_best_epoch_and_its_weights(recorder):
 
 
 class Clock:
-    """Stands still but for what is added to it."""
+    """A clock that only moves when told."""
 
     now = 1000.0
 
@@ -51,7 +51,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    """Of a run whose epochs count as those of a GPU."""
+    """For a run that is saved as on a GPU."""
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(module, "on_gpu", lambda model: True)
@@ -87,8 +87,8 @@ def test_on_a_gpu_the_best_weights_are_those_of_their_epoch_when_they_are_writte
     assert load_tensors(recorder.run.weights)[0]["cls"].equal(weights[1])
 
 
-def test_on_a_gpu_what_ends_a_run_leaves_its_last_epoch_on_the_disk(recorder, clock, monkeypatch):
-    """Within the fourth epoch, when weights have moved on."""
+def test_on_a_gpu_the_last_epoch_is_on_the_disk_however_a_run_ends(recorder, clock, monkeypatch):
+    """During the fourth epoch, when weights have changed."""
     config, update = recorder.trainer.config, Step.__call__
     recorder.trainer.config = replace(config, train=replace(config.train, epochs=6))
     states = []

@@ -34,13 +34,13 @@ def test_every_update_has_a_rate_above_zero(schedule, warmup, updates):
 
 
 def test_a_run_of_one_update_by_hand():
-    """It is at half of the run: past warm-up, 0.3 / 0.8 down a line or a cosine, before the cooldown."""
+    """It is at half of the run: after warm-up, at 0.3 / 0.8 of a line or a cosine, before the cooldown."""
     assert learning_rate(replace(TRAIN, schedule="linear"), 0, 1) == pytest.approx(0.3125)
     assert learning_rate(replace(TRAIN, schedule="trapezoid"), 0, 1) == 0.5
     assert learning_rate(replace(TRAIN, schedule="cosine"), 0, 1) == pytest.approx(0.25 * (1 + SIN))
 
 
-def test_a_run_can_do_without_warm_up_or_be_nothing_else():
+def test_a_run_can_have_no_warm_up_or_consist_of_it():
     assert learning_rate(replace(TRAIN, warmup=0.0, schedule="linear"), 0, 5) == pytest.approx(0.45)
     rates = [learning_rate(replace(TRAIN, warmup=1.0), update, 5) for update in range(5)]
     assert rates == pytest.approx([0.05, 0.15, 0.25, 0.35, 0.45])
@@ -50,13 +50,13 @@ def test_a_run_can_do_without_warm_up_or_be_nothing_else():
     ("molecules", "batch_size", "batches"),
     [(10, 4, 3), (9, 4, 3), (8, 4, 2), (3, 2, 1), (5, 2, 2), (2, 64, 1), (128, 64, 2), (129, 64, 3)],
 )
-def test_numbers_of_batches_by_hand_none_of_them_with_one_molecule(molecules, batch_size, batches):
+def test_numbers_of_batches_by_hand(molecules, batch_size, batches):
     assert num_batches(molecules, batch_size) == batches
     sizes = [len(batch) for batch in epoch_batches(molecules, batch_size, seed=0, epoch=0)]
     assert len(sizes) == batches and min(sizes) >= 2 and max(sizes) - min(sizes) <= 1
 
 
-def test_an_epoch_has_every_molecule_once_in_an_order_of_its_own():
+def test_an_epoch_has_every_molecule_once_in_its_own_order():
     orders = [np.concatenate(epoch_batches(50, 8, seed, epoch)).tolist() for seed, epoch in ((0, 0), (0, 1), (1, 0))]
     assert all(sorted(order) == list(range(50)) for order in orders)
     assert len({tuple(order) for order in orders}) == 3
@@ -66,7 +66,7 @@ def test_an_epoch_has_every_molecule_once_in_an_order_of_its_own():
 @pytest.mark.parametrize(
     ("epochs", "min_updates", "expected"), [(2, 0, 2), (2, 6, 2), (2, 7, 3), (2, 10, 4), (20, 10, 20)]
 )
-def test_a_small_split_is_passed_over_until_there_are_enough_updates(epochs, min_updates, expected):
+def test_a_small_split_is_repeated_until_there_are_enough_updates(epochs, min_updates, expected):
     config = TrainConfig(epochs=epochs, batch_size=4, min_updates=min_updates)
     assert fitted_epochs(config, num_molecules=10) == replace(config, epochs=expected)  # three batches
 

@@ -1,4 +1,4 @@
-"""Any field of a config by its name."""
+"""Setting any field of a config by its name."""
 
 import json
 
@@ -7,7 +7,6 @@ import pytest
 from graphormer_sepnorm.config import ADAPTER
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import RECIPES, dataset_config
-from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.settings import ELSEWHERE, field_names, in_precision, with_settings
 
 
@@ -30,7 +29,7 @@ def test_a_list_of_encodings_is_replaced(config):
     ]
 
 
-def test_every_field_is_reached_by_its_own_value(config):
+def test_every_field_can_be_set(config):
     fields = ADAPTER.dump_python(config, mode="json", exclude=ELSEWHERE)
     names = field_names(fields)
     assert {"featurizer", "task.mean", "model.encodings.0.name", "train.precision"} <= set(names)
@@ -61,7 +60,7 @@ def test_every_field_is_reached_by_its_own_value(config):
         ("featurizer=ogb", "--set: its vocabularies"),
     ],
 )
-def test_what_the_config_refuses_is_a_sentence(config, setting, problem):
+def test_invalid_settings_are_refused_with_a_sentence(config, setting, problem):
     with pytest.raises(InputError) as refused:
         with_settings(config, [setting])
     assert str(refused.value).startswith(problem)
@@ -80,7 +79,7 @@ def test_settings_of_the_command_are_applied_last(command, monkeypatch, tmp_path
         begun.append(config)
         return {"metric": "mae", "value": 0.5}
 
-    monkeypatch.setattr(experiment, "train_run", train_run)
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.commands.train.train_run", train_run)
     settings = ("--set", "train.epochs=5", "--set", "model.ffn_width=96")
     code, _, _ = command("train", "--epochs", 3, "--precision", "bfloat16", *settings, "--out", tmp_path / "run")
     assert code == 0 and len(begun) == 1

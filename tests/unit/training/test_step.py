@@ -1,4 +1,4 @@
-"""One update of a model: what it gives, what it changes, and that it waits for nothing."""
+"""One update of a model: its result, its changes, and that it does not synchronize."""
 
 import sys
 from dataclasses import replace
@@ -27,7 +27,7 @@ META = torch.device("meta")
 
 @pytest.fixture
 def on_meta(monkeypatch) -> None:
-    """A device that refuses to tell any value; the fused AdamW believes that it is a GPU."""
+    """A device that raises on any read of a value; the fused AdamW takes it for a GPU."""
 
     def fused(*lists: list[torch.Tensor], found_inf: torch.Tensor, **options: object) -> None:
         assert {tensor.device for some in lists for tensor in some} | {found_inf.device} == {META}
@@ -71,7 +71,7 @@ def test_an_update_gives_the_loss_and_the_norm_of_the_gradient_before_clipping()
     assert norm == pytest.approx(torch.nn.utils.get_total_norm(gradients).item(), rel=1e-4) and norm > 1e-3
 
 
-def test_averages_are_the_weights_after_the_first_update_and_follow_them_from_then_on():
+def test_averages_start_at_the_weights_after_the_first_update():
     trainer = trainer_of(without_dropout())
     trainer.model.train()
     update(trainer, np.arange(8))
@@ -88,8 +88,8 @@ def learned(trainer: Trainer) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "sgd"])
 @pytest.mark.parametrize("bad", [torch.inf, torch.nan])
-def test_an_update_whose_loss_is_not_finite_changes_no_weight_and_spoils_none_of_the_next(bad, optimizer, monkeypatch):
-    """Before any other update, and between two of them; the last is an optimizer that does not know ``found_inf``."""
+def test_an_update_with_a_non_finite_loss_changes_no_weight_and_does_not_affect_later_ones(bad, optimizer, monkeypatch):
+    """Before any other update, and between two of them; the last optimizer does not support ``found_inf``."""
     monkeypatch.setitem(OPTIMIZERS, "sgd", lambda model, train: [torch.optim.SGD(model.parameters(), momentum=0.9)])
     config = without_dropout()
     trainer = trainer_of(replace(config, train=replace(config.train, optimizer=optimizer)))
@@ -107,8 +107,8 @@ def test_an_update_whose_loss_is_not_finite_changes_no_weight_and_spoils_none_of
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_step_that_may_be_skipped_is_the_optimizers_own(optimizer):
-    """Bit for bit, where it is not."""
+def test_a_step_that_is_not_skipped_equals_the_optimizers_own(optimizer):
+    """Bit for bit."""
     found = []
     for step in (lambda o: o.step(), lambda o: step_unless(torch.tensor(0.0), o, 0.01)):
         torch.manual_seed(0)
@@ -134,8 +134,8 @@ def test_the_loss_is_computed_in_the_precision_of_the_run():
     assert losses[1] == task.loss(output.float(), batch.y, batch.bounds) != losses[0]
 
 
-def test_following_by_hand():
-    """Weights 1 and 3 to 2 and 5 by a quarter; a buffer is copied."""
+def test_moving_averages_by_hand():
+    """Weights 1 and 3 move to 2 and 5 by a quarter; a buffer is copied."""
     average, model = nn.BatchNorm1d(2), nn.BatchNorm1d(2)
     with torch.no_grad():
         average.weight.copy_(torch.tensor([1.0, 3.0]))
@@ -156,7 +156,7 @@ def test_the_device_of_these_tests_refuses_to_wait(wait):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("recipe", ["paper", "best", "local", "slim"])
 def test_updates_of_padded_batches_are_those_of_the_compiled_kernels(monkeypatch, recipe, optimizer):
-    """Losses and norms of three updates of batches of two sizes, of which each depends on those before."""
+    """Losses and norms of three updates with batches of two sizes, each of which depends on the ones before."""
     config = config_of(recipe, optimizer=optimizer)
     config = replace(config, model=replace(config.model, dropout=0.0, attention_dropout=0.0))
     found = []
@@ -171,7 +171,7 @@ def test_updates_of_padded_batches_are_those_of_the_compiled_kernels(monkeypatch
 
 @pytest.mark.slow
 def test_a_compiled_model_learns_the_same(monkeypatch):
-    """Losses and norms of padded updates of two sizes; without the compiler of machine code, which takes minutes."""
+    """Losses and norms of padded updates of two sizes; without machine code, whose compilation takes minutes."""
     torch._dynamo.reset()
     monkeypatch.setenv(KERNELS_VARIABLE, "off")
     whole = nn.Module.compile
@@ -188,8 +188,8 @@ def test_a_compiled_model_learns_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_updates_wait_for_no_value_and_leave_no_tensor_on_the_host(on_meta, recipe):
-    """Nor do the batches from which statistics are estimated anew, and predictions until all of them are read."""
+def test_updates_do_not_synchronize_and_leave_no_tensor_on_the_host(on_meta, recipe):
+    """Nor do batches that recompute statistics, or predictions until all of them are read."""
     trainer = trainer_of(config_of(recipe))
     trainer.model.train()
     for molecules in (np.arange(8), np.arange(8, 15)):

@@ -11,7 +11,7 @@ def test_the_spread_is_that_of_a_sample():
 
 
 def test_two_norms_are_compared_seed_by_seed():
-    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3), Student's t of two degrees of freedom 4.302653."""
+    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3), Student's t with two degrees of freedom 4.302653."""
     difference = paired_difference({"norm": "a", "test": [2.0, 4.0, 6.0]}, {"norm": "b", "test": [1.0, 2.0, 3.0]})
     assert (difference["norm"], difference["minus"], difference["mean"]) == ("a", "b", 2.0)
     assert difference["low"] == pytest.approx(2 - 4.302653 / math.sqrt(3), abs=1e-6)

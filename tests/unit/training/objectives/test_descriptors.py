@@ -8,7 +8,7 @@ from graphormer_sepnorm.training.objectives.descriptors import ABSURD, CLIP, Des
 NAN = float("nan")
 
 
-def test_descriptors_that_tell_molecules_apart_are_scaled_by_hand():
+def test_varying_descriptors_are_scaled_by_hand():
     values = np.zeros((5, len(NAMES)))
     values[:, 1] = [1, 3, 1, 3, 2]  # mean 2, standard deviation sqrt(0.8)
     values[:, 2] = [0, 0, 0, 0, 2 * ABSURD]
@@ -50,7 +50,7 @@ def test_targets_are_chosen_by_hand():
     assert np.isnan(corpus.y[0, 2]) and np.nanmean(corpus.y[:, 2]) == pytest.approx(0, abs=1e-6)
 
 
-def test_what_is_missing_for_most_molecules_cannot_be_learnt_from():
+def test_too_few_molecules_with_descriptors_are_refused():
     with pytest.raises(InputError, match="2 molecules"):
         values = np.repeat(np.array([NAN, NAN, 1.0, 2.0], np.float32)[:, None], len(NAMES), axis=1)
         corpus_of_descriptors(["C"] * 4, values)

@@ -44,20 +44,20 @@ def test_loss_and_score_are_those_of_the_task(splits, network):
     assert labels.improves(0.4, 0.5) and not labels.improves(0.5, 0.4)
 
 
-def test_each_label_that_is_there_counts_what_its_target_weighs(splits):
+def test_each_label_has_the_weight_of_its_target(splits):
     train, val = splits
     task = replace(tiny_config().task, weights=(1.0, 0.5))
     counts = LabelObjective(task, train, val, CPU).counts(np.array([0, 1]))
     assert counts.tolist() == [[1.0, 0.0], [1.0, 0.5]]  # every third label of the second target is missing
 
 
-def test_what_cannot_be_learnt_or_scored_is_refused(splits):
+def test_unlearnable_or_unscorable_splits_are_refused(splits):
     train, val = splits
     with pytest.raises(InputError, match="labels other than 0 and 1 in the training split"):
         LabelObjective(TaskConfig("classification", "rocauc", ("a", "b")), train, val, CPU)
 
 
-def test_predictions_that_are_not_finite_are_named(splits):
+def test_non_finite_predictions_are_reported(splits):
     broken = Network(tiny_config().model).eval()
     with torch.no_grad():
         broken.head[2].bias.fill_(torch.nan)

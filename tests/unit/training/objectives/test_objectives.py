@@ -1,4 +1,4 @@
-"""What every pre-training objective does: it finds what there is to learn in molecules, and learns it."""
+"""The contract of pretraining objectives: they find targets in molecules and learn them."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ ELEMENTS = FEATURIZERS[FOR_TABLES].atom_sizes[0]
 
 
 class Recovery:
-    """Masks atoms and tells their elements: an objective of atoms, which no label tells."""
+    """Masks atoms and predicts their elements: an objective without labels."""
 
     def __init__(self, task, train, val, device):
         self.task, self.train, self.val = task, train, val
@@ -50,7 +50,7 @@ class Recovery:
 
 
 class MaskedAtoms:
-    """In one file and one line, as any other."""
+    """One file and one line, like any other."""
 
     title, objective = "masked atoms", Recovery
 
@@ -83,7 +83,7 @@ def tiny(atom_sizes, bond_sizes, num_tasks):
 
 @pytest.fixture(scope="module")
 def trained(objective, corpus):
-    """A trainer and its epochs, in which it saw twelve molecules forty times."""
+    """A trainer and its epochs, with forty passes over twelve molecules."""
     train = TrainConfig(epochs=40, batch_size=6, lr=1e-2, optimizer="muon", clip_norm=1.0)
     config = task_config("these tests", FOR_TABLES, objective.task(corpus.targets), train, None, tiny)
     data = prepared(corpus, config, "contract")
@@ -100,11 +100,11 @@ def test_a_corpus_has_the_molecules_that_can_be_read_and_their_labels(corpus):
     assert part.smiles == [SMILES[3], SMILES[1]] and np.array_equal(part.y, corpus.y[[3, 1]], equal_nan=True)
 
 
-def test_it_says_for_people_what_is_learnt(objective):
+def test_the_title_describes_the_target(objective):
     assert objective.title and "\n" not in objective.title
 
 
-def test_molecules_are_learnt_by_heart(trained):
+def test_molecules_can_be_memorized(trained):
     trainer, epochs = trained
     assert epochs[-1].train_loss < 0.3 * epochs[0].train_loss
     assert trainer.progress.best_epoch > 20 and trainer.objective.improves(epochs[-1].val_metric, epochs[0].val_metric)
@@ -116,14 +116,14 @@ def test_a_batch_counts_each_of_its_molecules(trained):
     assert len(counts) == 3 and (counts.reshape(3, -1).sum(dim=1) > 0).all()
 
 
-def test_what_it_pretrains_is_a_network_as_any_other(trained, corpus, tmp_path):
+def test_a_pretrained_network_loads_like_any_other(trained, corpus, tmp_path):
     trainer, _ = trained
     save_model(tmp_path / WEIGHTS, trainer.model, trainer.config, {"epoch": 40})
     model, config, _ = load_model(tmp_path)
     assert config.task.targets == corpus.targets and model.config.num_tasks == len(corpus.targets)
 
 
-def test_an_unknown_objective_is_refused_by_the_names_of_all():
+def test_an_unknown_objective_is_refused_with_the_known_names():
     assert find_objective("descriptors") is OBJECTIVES["descriptors"]
     with pytest.raises(InputError, match="unknown objective 'dreams', choose one of descriptors"):
         find_objective("dreams")

@@ -9,7 +9,7 @@ NAN = float("nan")
 
 @pytest.fixture
 def path(tmp_path):
-    """Embeddings of five molecules as the command embed writes them; one of them could not be read."""
+    """Embeddings of five molecules, as written by the command embed; one of them could not be read."""
     values = np.array([[1, 5, 0], [3, 5, 0], [NAN] * 3, [1, 5, 0], [3, 5, 100]], np.float32)
     smiles = np.array(["C", "CC", "C(", "CCC", "CCCC"])
     np.savez_compressed(tmp_path / "t.npz", embeddings=values, row=np.arange(5), smiles=smiles, error=smiles)
