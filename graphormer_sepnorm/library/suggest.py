@@ -53,7 +53,7 @@ class Wish:
     """
 
     count: int
-    by: Promise = "expected-improvement"
+    by: Promise = "confidence-bound"
     target: str | None = None
     minimize: bool = False
     best: float | None = None
