@@ -34,9 +34,11 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
 Kind = Literal["regression", "classification", "multiclass"]
+# How a number is learnt: as measured, by its logarithm, or as -log10 of a concentration in M that has this unit.
+Scale = Literal["", "log10", "-log10 M", "-log10 mM", "-log10 uM", "-log10 nM", "-log10 pM"]
 # Options that apply to each kind of task.
 OPTIONS: dict[Kind, tuple[str, ...]] = {
-    "regression": ("loss", "weights"),
+    "regression": ("loss", "weights", "scales"),
     "classification": ("balance", "weights"),
     "multiclass": (),
 }
@@ -157,12 +159,13 @@ class TrainConfig:
         seed: seed of the split, initialization, order and dropout.
         precision: of matrix products, "32-true" for float32 or "bf16-mixed" for bfloat16; weights are float32.
         compile: whether to compile the model with PyTorch when training starts, which takes minutes; for GPUs.
-        start_from: run folder, weights file or name of shipped weights to start from, except for the head; None: random
-            weights.
+        start_from: run folder, weights file or name of shipped weights to start from, except for the last layer of the
+            head; None: random weights.
         frozen_layers: number of first blocks of ``start_from`` that are frozen, together with the embeddings before
             them.
         frozen_epochs: number of first epochs in which all weights of ``start_from`` are frozen and only the head is
             trained; at most half of the epochs.
+        frozen_statistics: whether BatchNorm keeps the statistics of ``start_from`` instead of those of each batch.
         patience: number of epochs without a better validation metric after which training stops; 0: no early stopping.
     """
 
@@ -186,13 +189,14 @@ class TrainConfig:
     start_from: str | None = None
     frozen_layers: Annotated[int, Field(ge=0, le=1000)] = 0
     frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000), Option("First epochs in which only the head learns.")] = 0
+    frozen_statistics: Annotated[bool, Option("Keep the statistics of BatchNorm that training starts from.")] = False
     patience: Annotated[
         int, Field(ge=0, le=1_000_000), Option("Epochs without improvement before the end; 0: never.")
     ] = 0
 
     def __post_init__(self) -> None:
-        if (self.frozen_layers or self.frozen_epochs) and self.start_from is None:
-            raise ValueError("weights can be frozen only when training starts from a checkpoint")
+        if (self.frozen_layers or self.frozen_epochs or self.frozen_statistics) and self.start_from is None:
+            raise ValueError("weights and statistics can be frozen only when training starts from a checkpoint")
         if self.schedule == "trapezoid" and self.warmup + self.cooldown > 1 + 1e-9:
             raise ValueError(f"warmup {self.warmup} and cooldown {self.cooldown} add up to more than 1")
 
@@ -211,6 +215,7 @@ class TaskConfig:
         pos_weight: per target, the weight of its positives computed by training if ``balance`` is set.
         loss: of a regression, "l1" or "mse", on scaled targets.
         weights: per target, the weight of its labels in the loss; empty: equal weights.
+        scales: per target, the scale on which it is learnt and predicted; empty: as measured.
     """
 
     kind: Kind
@@ -222,8 +227,11 @@ class TaskConfig:
     pos_weight: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
     loss: Literal["l1", "mse"] = "l1"
     weights: tuple[Rate, ...] = ()
+    scales: tuple[Scale, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.scales and ("scales" not in OPTIONS[self.kind] or len(self.scales) != len(self.targets)):
+            raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.scales)} scales")
         if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
             raise ValueError(f"loss {self.loss} is for regression; classification has its own")
         if self.weights and "weights" not in OPTIONS[self.kind]:

@@ -369,8 +369,12 @@ class Network(nn.Module):
 
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode``."""
+        return self.embed_and_predict(batch)[1]
+
+    def embed_and_predict(self, batch: "Batch | GraphBatch") -> tuple[Tensor, Tensor]:
+        """The final embeddings of the CLS tokens [B, D] and predictions [B, tasks]; raises as ``encode``."""
         batch = self.packed(batch)
         atoms, num_cls, structure = self.embedded(batch)
         near = self.run_local_blocks(atoms, num_cls, structure)
         cls, atoms = self.run_blocks(near, num_cls, structure, self.atoms_count)
-        return self.read(near, cls, atoms, batch.ptr)
+        return cls, self.read(near, cls, atoms, batch.ptr)

@@ -98,20 +98,20 @@ foundation_base = variant(best, encodings=walk_and_ring_encodings(), width=192, 
 foundation_small = variant(
     foundation_base, layers=8, width=128, ffn_width=128, attention_layers=3, norm="sepnorm-batchnorm"
 )
-foundation_mini = variant(foundation_base, layers=4, width=64, ffn_width=64)
+foundation_mini = variant(foundation_small, layers=6, width=80, ffn_width=80)
 # The small one with more dropout, for fine-tuning on small tables.
 fine_tuned = variant(foundation_small, dropout=0.1)
 
 FINE_TUNING = TrainConfig(
     epochs=8,
-    min_updates=200,
+    min_updates=400,
     batch_size=32,
-    lr=1e-3,
+    lr=3e-4,
     weight_decay=0.05,
     clip_norm=1.0,
     averaging=0.98,
     start_from="foundation",
-    frozen_epochs=2,
+    frozen_statistics=True,
 )
 BEST_TRAINING = TrainConfig(epochs=50, clip_norm=1.0, optimizer="muon", weight_decay=0.15)
 LOCAL_TRAINING = replace(BEST_TRAINING, epochs=40, averaging=0.998, dropout_until=0.85)

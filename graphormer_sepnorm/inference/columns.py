@@ -15,6 +15,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.describing import Describer
 from graphormer_sepnorm.inference.predict import (
     NO_TRUST,
@@ -53,6 +54,7 @@ class PredictionColumns:
         interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
         domain: whether molecules are compared with the training molecules.
         alerts, properties: whether their structural alerts and basic properties are named.
+        acquisition: how they are ranked, in a column of its own; None: they are not.
 
     Raises:
         InputError: intervals or a comparison that the model cannot give.
@@ -63,6 +65,7 @@ class PredictionColumns:
     domain: bool = False
     alerts: bool = False
     properties: bool = False
+    acquisition: Acquisition | None = None
 
     def __post_init__(self) -> None:
         if self.interval is not None:
@@ -80,6 +83,8 @@ class PredictionColumns:
         found = [
             column for number, target in enumerate(self.model.targets) for column in self.of_target(number, target)
         ]
+        if self.acquisition is not None and self.acquisition.by != "prediction":
+            found.append(acquisition_column(self.acquisition, self.model.targets.index(self.acquisition.target)))
         if self.domain:
             found += domain_columns(self.model)
         if self.alerts:
@@ -113,6 +118,15 @@ class PredictionColumns:
         """As ``Additions``."""
         found = replace(found, errors=errors)
         return [column.cells(found) for column in self.all]
+
+
+def acquisition_column(acquisition: Acquisition, number: int) -> PredictedColumn:
+    """What a measurement of the ``number``-th target promises."""
+
+    def cells(found: Predictions) -> np.ndarray:
+        return acquisition(found.values[:, number], found.spread[:, number])
+
+    return PredictedColumn(acquisition.column, cells=cells, place=(acquisition.column,))
 
 
 def domain_columns(model: PredictingModel) -> list[PredictedColumn]:

@@ -14,7 +14,7 @@ import torch
 from captum.attr import IntegratedGradients
 from torch import Tensor
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, looked_at, read_graphs
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
 from graphormer_sepnorm.chem.fragments import fragment_smiles, fragments
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import Config, TaskConfig
@@ -328,9 +328,9 @@ def explained_rows(
         by row, counted from 0: the explanation, or why the row cannot be read.
     """
     results: dict[int, Explanation | InputError] = {}
-    for row, text in enumerate(looked_at(featurizer, smiles)):
+    for row, text in enumerate(smiles):
         try:
-            results[row] = explain(text)
+            results[row] = explain(FEATURIZERS[featurizer].read(text)[0])
         except InputError as error:
             results[row] = error
     return results

@@ -62,6 +62,17 @@ def predict_batches(model: Network, dataset: MoleculeDataset, task: Task, batche
     return rows_of_molecules(model, dataset, model.config.num_tasks, predict, batches)
 
 
+def embed_and_predict_dataset(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
+    """Embeddings of the CLS, and next to them predictions: [M, D + tasks] in dataset order, by one pass."""
+
+    def both(batch: GraphBatch) -> Tensor:
+        cls, output = model.embed_and_predict(batch)
+        return torch.cat([cls.float(), task.predict(output.float())], dim=1)
+
+    width = model.config.width + model.config.num_tasks
+    return rows_of_molecules(model, dataset, width, both, batches_for(model, dataset))
+
+
 def embed_dataset(model: Network, dataset: MoleculeDataset) -> np.ndarray:
     """Final embeddings of the CLS tokens [M, D] in dataset order, by a model in evaluation mode."""
     batches = batches_for(model, dataset)

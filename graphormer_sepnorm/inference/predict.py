@@ -18,7 +18,7 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
+from graphormer_sepnorm.inference.forward import embed_and_predict_dataset, embed_dataset, predict_dataset
 from graphormer_sepnorm.inference.trust import Trust, spread_of_models
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
@@ -316,6 +316,13 @@ class Output:
 def prediction_of(model: Network, config: Config) -> Output:
     task = make_task(config.task, model.cls.device)
     return Output(model, len(config.task.targets), lambda data: predict_dataset(model, data, task))
+
+
+def embedding_and_prediction_of(model: Network, config: Config) -> Output:
+    """The embedding of the CLS, and next to it the prediction."""
+    task = make_task(config.task, model.cls.device)
+    width = model.config.width + len(config.task.targets)
+    return Output(model, width, lambda data: embed_and_predict_dataset(model, data, task))
 
 
 def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray]:

@@ -36,7 +36,7 @@ from graphormer_sepnorm.system.files import (
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import CHUNK
 from graphormer_sepnorm.tables.formats import Table, is_file, open_table, smiles_of_rows, table_of_smiles
-from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
+from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
 
 STANDARD_OUTPUT = "-"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -184,7 +184,7 @@ def write_table(
     strict: bool = False,
     resume: bool = False,
     options: tuple[str, ...] = (),
-    writers: Mapping[str, Callable[[list[str], list[AddedColumn]], TableWriter]] = WRITERS,
+    writers: Mapping[str, MakeWriter] = WRITERS,
 ) -> dict:
     """Writes what a reader makes of every row of a table.
 
@@ -208,9 +208,7 @@ def write_table(
             ``strict``, nothing is left then; an output that cannot be
             written, what is done is kept then; one that another process is writing; or nothing that fits to resume.
     """
-    suffix = ".csv" if is_standard_output(out) else out.suffix.lower()
-    if suffix not in writers:
-        raise InputError(f"a table is written as {', '.join(writers)}, not as {out.suffix or out.name!r}")
+    make_writer = find_writer(Path("out.csv") if is_standard_output(out) else out, writers)
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
     if resume and not (isinstance(source, str) and is_file(source)):
@@ -218,9 +216,9 @@ def write_table(
     if isinstance(source, str):
         check_output(out, source)
     with opened(source, smiles_column, delimiter) as table:
-        writer = writers[suffix](table.columns, added.columns())
+        writer = make_writer(table.columns, added.columns())
         names = [column.name for column in added.columns()]
-        settings = (smiles_column, delimiter, suffix, current().precision, reader.featurizer, *names, *options)
+        settings = (smiles_column, delimiter, out.suffix, current().precision, reader.featurizer, *names, *options)
         try:
             if is_standard_output(out):
                 output = StandardOutput()

@@ -319,7 +319,7 @@ def evenly(count: int, most: int) -> np.ndarray:
 
 
 class Look(NamedTuple):
-    """What is remembered of a molecule that is learnt from: packed fingerprint, ``atom_kinds``, heavy atoms, charge."""
+    """A molecule that is learnt from, as it is remembered: packed fingerprint, ``atom_kinds``, heavy atoms, charge."""
 
     bits: np.ndarray
     kinds: frozenset[tuple[int, int]]

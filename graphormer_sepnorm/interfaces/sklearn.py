@@ -52,7 +52,7 @@ def label_columns(y) -> np.ndarray:
 
 
 def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> LabelledRow:
-    """A row, as a table has it, of labels [T]; raises InputError for a text that is no label."""
+    """A row of a table, numbered from 1 on, of labels [T]; raises InputError for a text that is no label."""
     texts = [str(value) if isinstance(value, str) else repr(float(value)) for value in values]
     try:
         bounds = {place: read_bound(text, name) for place, (text, name) in enumerate(zip(texts, names, strict=True))}
@@ -61,7 +61,7 @@ def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> Labelle
             for place, (text, name) in enumerate(zip(texts, names, strict=True))
         ]
     except InputError as error:
-        raise InputError(f"row {number} (counted from 0): {error}") from None
+        raise InputError(f"row {number - 1} (counted from 0): {error}") from None
     return LabelledRow(number, "", labels, bounds={place: bound for place, bound in bounds.items() if bound})
 
 
@@ -86,7 +86,7 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
         values = label_columns(y)
         columns = values.reshape(len(values), -1)
         names = target_names(y, columns.shape[1])
-        rows = [labelled(number, row, names) for number, row in enumerate(columns)]
+        rows = [labelled(number, row, names) for number, row in enumerate(columns, 1)]
         self.learn(X, rows, {"targets": names, "kind": "regression"}, sample_weight)
         self.n_outputs_ = columns.shape[1]
         self.one_dimensional_ = values.ndim == 1
@@ -151,9 +151,8 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         options: dict = {"kind": "classification", "targets": target_names(y, labels.shape[1])}
         if self.binarizer_.y_type_ == "multiclass":
             options = {"kind": "multiclass", "targets": target_names(y, 1), "classes": tuple(map(str, self.classes_))}
-        self.learn(
-            X, [LabelledRow(number, "", row.tolist()) for number, row in enumerate(labels)], options, sample_weight
-        )
+        rows = [LabelledRow(number, "", row.tolist()) for number, row in enumerate(labels, 1)]
+        self.learn(X, rows, options, sample_weight)
         return self
 
     def binary_labels(self, y) -> np.ndarray:

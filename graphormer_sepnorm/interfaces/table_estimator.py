@@ -7,7 +7,7 @@ Axis letters: M molecules, T targets, D width, K classes.
 
 import json
 import os
-from dataclasses import Field, field, fields, make_dataclass, replace
+from dataclasses import fields, make_dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ from sklearn.base import (
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
-from graphormer_sepnorm.chem.features import FOR_TABLES, looked_at, without_salts
-from graphormer_sepnorm.config import Config, TaskConfig, first_problem
+from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks
+from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.recipes import find_recipe, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.device import choose, computing
@@ -33,9 +33,10 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.load import as_smiles
 from graphormer_sepnorm.table_model.members.base import Setting
-from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
+from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.table_model.train import Plan, labels_of
-from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, keep_readable, table_task
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, table_task
+from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import starting_from
@@ -72,33 +73,24 @@ class SmilesEstimator(BaseEstimator):
         return np.array([as_smiles(molecule) or molecule for molecule in column], dtype=object)
 
 
-OF_TABLE = ("split", "metric", "loss", "weights", "balance")
-OF_RECIPE = ("epochs", "batch_size", "lr")
+OF_TABLE = declared(TableOptions, only=("split", "metric", "loss", "weights", "balance", "strip_salts"))
+OF_RECIPE = declared(TrainConfig, without=("seed", "patience"))
+OF_PLAN = [each for each in fields(Plan) if each.name != "resume"]
 
-
-def declared(cls: type, names: tuple[str, ...]) -> list[tuple[str, Any, Field]]:
-    """Fields of a dataclass as parameters, with the defaults declared there."""
-    found = {each.name: each for each in fields(cls)}
-    return [(name, found[name].type, field(default=found[name].default)) for name in names]
-
-
+# Each default is that of the declaration that the command has it from; None: the recipe's.
 Parameters: Any = make_dataclass(
     "Parameters",
     [
-        ("recipe", str, field(default="foundation")),
-        ("quick", bool, field(default=False)),
-        ("networks", int, field(default=FOLDS)),
-        ("forest", bool, field(default=True)),
-        ("blend", bool, field(default=True)),
-        *declared(TableOptions, OF_TABLE),
-        ("strip_salts", bool, field(default=False)),
-        *[(name, "float | None", field(default=None)) for name in OF_RECIPE],
-        ("settings", "dict | None", field(default=None)),
-        ("pretrained", "str | os.PathLike | None", field(default=None)),
-        ("frozen_layers", int, field(default=0)),
-        ("device", str, field(default="auto")),
-        ("random_state", "int | np.random.RandomState | None", field(default=0)),
-        ("verbose", bool, field(default=False)),
+        ("recipe", str, "foundation"),
+        *[(each.name, each.type, each.default) for each in OF_PLAN],
+        *[(each.field, each.type, each.default) for each in OF_TABLE],
+        *[(each.field, each.type, None) for each in OF_RECIPE],
+        ("settings", "dict | None", None),
+        ("pretrained", "str | os.PathLike | None", None),
+        ("frozen_layers", int, 0),
+        ("device", str, "auto"),
+        ("random_state", "int | np.random.RandomState | None", 0),
+        ("verbose", bool, False),
     ],
     kw_only=True,
 )
@@ -110,13 +102,12 @@ class TableEstimator(SmilesEstimator):
     Args:
         recipe: of the networks, as ``--recipe``: "foundation" trains pre-trained ones further; others, such as "slim",
             begin with random weights.
-        quick: fit the kernel machine only, which takes seconds.
         networks: their number, one per fold.
         forest: whether the random forest takes part.
         blend: whether other members than the networks take part.
-        split: how folds are made, a name in ``SPLITTERS``.
-        metric, loss, weights, balance, strip_salts, epochs, batch_size, lr: as the options of the command; None: the
-            default there.
+        quick: fit the kernel machine only, which takes seconds.
+        split, metric, loss, weights, balance, strip_salts: as the options of the command; folds are made as the split.
+        epochs, batch_size, lr, ...: fields of ``TrainConfig``; None: the recipe's.
         settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
         pretrained: run folder, weights file or shipped weights that networks start from; None: those of the recipe.
         frozen_layers: first layers of these that keep their weights.
@@ -132,14 +123,14 @@ class TableEstimator(SmilesEstimator):
         n_features_in_: 1, the column of molecules.
     """
 
-    __init__ = Parameters.__init__  # made of declarations, so that each default stands once
+    __init__ = Parameters.__init__
 
     def learn(self, X, rows: list[LabelledRow], options: dict, sample_weight) -> None:
         """Sets ``model_``, ``out_of_fold_`` and ``left_out_``.
 
         Args:
             X: M molecules.
-            rows: M of them, still without SMILES.
+            rows: M of them, numbered from 1 on, still without SMILES.
             options: ``targets``, ``kind`` and ``classes`` of ``TableOptions``.
             sample_weight: [M], or None.
         """
@@ -148,27 +139,20 @@ class TableEstimator(SmilesEstimator):
         if len(smiles) < 2:
             raise InputError(f"a table model cannot learn from {len(smiles)} molecule (n_samples={len(smiles)})")
         asked, seed = self.get_params(deep=False), self.find_seed()
-        if asked["networks"] < 2:
-            raise InputError(f"networks is {asked['networks']}: there is one per fold, so at least 2")
-        chosen = TableOptions("y", seed=seed, **options, **{name: asked[name] for name in OF_TABLE})
-        config = self.make_config(table_task(chosen), seed)
-        texts = looked_at(config.featurizer, smiles.tolist())
-        known = [place for place, row in enumerate(rows) if row.bounds or not np.isnan(row.labels).all()]
-        if not known:
-            raise InputError("y has no labels: all of them are missing")
-        table = LabelledTable([replace(rows[place], smiles=texts[place]) for place in known])
-        structures = keep_readable(table, config.featurizer)
-        for place, _, reason in table.skipped:
-            raise InputError(f"row {place} (counted from 0): {reason}")
+        plan = Plan(**{each.name: plain(asked[each.name]) for each in OF_PLAN})
+        if plan.networks < 2:
+            raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
+        chosen = TableOptions("y", seed=seed, **options, **{each.field: asked[each.field] for each in OF_TABLE})
+        config = self.make_config(table_task(chosen), chosen.featurizer, seed)
+        table = read_rows(smiles, rows, config.featurizer)
         labels = labels_of(table.rows, config.task)
         make_task(config.task).check_learnable(labels.y)
-        labels = replace(labels, weight=weights_of(sample_weight, smiles, known))
-        folds = make_folds(structures, labels, chosen.split, seed, asked["networks"])
+        labels = replace(labels, weight=weights_of(sample_weight, table.rows, len(smiles)))
+        folds = make_folds(table.structures, labels, chosen.split, seed, plan.networks)
         setting = Setting(replace(config, task=labels.task), verbose=bool(asked["verbose"]))
-        plan = Plan(asked["networks"], asked["forest"], asked["blend"], asked["quick"])
         members = [name for step in plan.steps for name in step]
         with computing(choose(asked["device"])), torch.random.fork_rng():
-            fitted = fit_table(MoleculeFeatures(structures.smiles), labels, folds, setting, members)
+            fitted = fit_table(MoleculeFeatures(table.structures.smiles), labels, folds, setting, members)
         self.model_, self.left_out_, self.out_of_fold_ = fitted.model, fitted.left_out, fitted.out_of_fold.values
 
     def find_seed(self) -> int:
@@ -176,18 +160,17 @@ class TableEstimator(SmilesEstimator):
         state = self.get_params(deep=False)["random_state"]
         return int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
 
-    def make_config(self, task: TaskConfig, seed: int) -> Config:
+    def make_config(self, task: TaskConfig, featurizer: str, seed: int) -> Config:
         """The config of the networks; raises InputError for a parameter out of range."""
         asked = self.get_params(deep=False)
         recipe = find_recipe(asked["recipe"])
-        given = {name: plain(asked[name]) for name in OF_RECIPE if asked[name] is not None}
+        given = {each.field: plain(asked[each.field]) for each in OF_RECIPE if asked[each.field] is not None}
         if "epochs" in given:
-            given["min_updates"] = 0
+            given.setdefault("min_updates", 0)
         try:
             train = replace(recipe.train, seed=seed, **given)
         except ValidationError as error:
             raise InputError(first_problem(error)) from None
-        featurizer = without_salts(FOR_TABLES) if asked["strip_salts"] else FOR_TABLES
         config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
         start = asked["pretrained"] or train.start_from
         if start is not None:
@@ -226,11 +209,33 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def weights_of(sample_weight, smiles: np.ndarray, known: list[int]) -> np.ndarray | None:
-    """What each of the ``known`` molecules counts; None if all count the same."""
+def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> LabelledTable:
+    """The rows that have labels, with their molecules and structures.
+
+    Args:
+        smiles: [M].
+        rows: M of them, numbered from 1 on.
+        featurizer: that reads the molecules.
+
+    Raises:
+        InputError: no row has a label, or a molecule cannot be read.
+    """
+    known = [row for row in rows if row.bounds or not np.isnan(row.labels).all()]
+    if not known:
+        raise InputError("y has no labels: all of them are missing")
+    table = LabelledTable([replace(row, smiles=smiles[row.number - 1]) for row in known])
+    structures = keep_readable(table, featurizer)
+    for number, _, reason in table.skipped:
+        raise InputError(f"row {number - 1} (counted from 0): {reason}")
+    return replace(table, structures=structures)
+
+
+def weights_of(sample_weight, rows: list[LabelledRow], count: int) -> np.ndarray | None:
+    """The weights of rows, of those of ``count`` molecules; None if all count the same."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(sample_weight, smiles[:, None], dtype=np.float64, ensure_non_negative=True)[known]
+    every = _check_sample_weight(sample_weight, np.empty(count), dtype=np.float64, ensure_non_negative=True)
+    weight = every[[row.number - 1 for row in rows]]
     return None if (weight == weight[0]).all() else weight
 
 

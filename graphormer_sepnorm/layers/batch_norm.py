@@ -95,6 +95,13 @@ def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     return torch.var_mean(x, dim=0, correction=0)
 
 
+def freeze_statistics(model: nn.Module) -> None:
+    """Makes the BatchNorms of a model in training, in place, use their running statistics and keep them."""
+    for module in model.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.eval()
+
+
 @torch.no_grad()
 def reestimate_batch_norm(
     model: nn.Module, encode: Callable[[GraphBatch], object], batches: Iterable[GraphBatch]

@@ -20,6 +20,7 @@ from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import STRICT
+from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel, Predictions, read_and_compute
 from graphormer_sepnorm.inference.resumable_writer import refuse_errors
@@ -39,7 +40,7 @@ class Selection:
     """The rows of a library to keep.
 
     Attributes:
-        by: the target that rows are compared by.
+        by: the column that rows are compared by: a target, or that of an acquisition.
         keep_top: number of best rows to keep; None: all.
         threshold: minimum value of a row; None: no minimum.
         lowest: whether lower values are better; then ``threshold`` is a maximum.
@@ -65,7 +66,7 @@ class Options:
         smiles_column, delimiter: as ``open_table``.
         strict: whether an unreadable row makes its whole partition fail.
         precision: of matrix products, as ``device.choose``.
-        interval, domain, alerts, properties: as in ``PredictionColumns``.
+        interval, domain, alerts, properties, acquisition: as ``PredictionColumns``.
     """
 
     selection: Selection
@@ -78,6 +79,11 @@ class Options:
     domain: bool = False
     alerts: bool = False
     properties: bool = False
+    acquisition: Acquisition | None = None
+
+    def of_predictions(self, predictor: PredictingModel) -> PredictionColumns:
+        """The columns of the predictions."""
+        return PredictionColumns(predictor, self.interval, self.domain, self.alerts, self.properties, self.acquisition)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -142,7 +148,7 @@ def write_part(predictor: PredictingModel, compute: Compute, options: Options, a
         OSError: the part cannot be written; no file is left behind.
     """
     tally = Tally()
-    columns = PredictionColumns(predictor, options.interval, options.domain, options.alerts, options.properties)
+    columns = options.of_predictions(predictor)
     opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter)
     with opened as partition, replacing(Path(assignment.part)) as file:
         layout = PartColumns(columns, partition.schema, options.selection)

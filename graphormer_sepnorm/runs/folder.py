@@ -211,7 +211,7 @@ def weights_file(path: Path) -> Path:
         return path
     run = RunFolder(path)
     if not run.weights.exists():
-        hint = "".join(f"; it is an ensemble, name one of its models, such as {member}" for member in run.members()[:1])
+        hint = "".join(f"; it holds networks, name one of them, such as {member}" for member in run.members()[:1])
         if run.fold(0).path.is_dir():
             hint = f"; it holds folds, name one of them, such as {run.fold(0)}"
         if run.stack.exists() and not hint:

@@ -48,9 +48,11 @@ from graphormer_sepnorm.search.trial import TrialKilled, TrialProcess
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.torchrun import num_processes
+from graphormer_sepnorm.table_model.train import say
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions, check_splits, read_labelled
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
+from graphormer_sepnorm.tables.remarks import remarks
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.optimizers import find_optimizer
@@ -124,6 +126,7 @@ def tune(
         raise InputError("there is nothing to search: every field of the search space is set")
     labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
+    say(remarks(options, labelled))
     advice = f"{folder} keeps the finished trials: continue with the same command and --resume"
     with advising(advice), RunFolder(out).locked():
         folder.check_free(resume)

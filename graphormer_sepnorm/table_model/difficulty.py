@@ -1,9 +1,10 @@
 """How large the error of a prediction is expected to be: learnt from the errors out of fold.
 
-Four indicators tell it: a constant, how members disagree, how far the training molecules are, and how wrong the
-predictions of the nearest of these were. The width of an interval follows the expected error.
+Three signs tell it: how members disagree, how far the training molecules are, and how wrong the predictions of the
+nearest of these were. The logarithm of the expected error is linear in their logarithms, by a Poisson regression of the
+absolute errors. The width of an interval follows the expected error.
 
-Axis letters: K members, M molecules, N training molecules, T targets, I indicators.
+Axis letters: K members, M molecules, N training molecules that they are compared with, T targets, S signs.
 """
 
 from dataclasses import dataclass
@@ -12,17 +13,22 @@ import numpy as np
 
 from graphormer_sepnorm.table_model.labels import Folds
 
-SHARPNESS = 6  # power of a similarity by which the error of a training molecule counts
+SIGNS = 3
+SHARPNESS = 8  # power of a similarity by which the error of a training molecule counts
+BACKGROUND = 5 * 0.3**SHARPNESS  # how much the mean error counts: as five molecules of similarity 0.3
+LEAST_DISTANCE = 0.001  # added to a distance, so that it has a logarithm
+LEAST_ERROR = 0.03  # of the mean error, added to a disagreement
+RIDGE = 0.01  # penalty of the regression
+NO_ERROR = 1e-12  # the mean error where there is none
 DEVIATION = np.sqrt(np.pi / 2)  # of normal errors, over their mean absolute value
-INDICATORS = 4
 
 
 @dataclass(frozen=True)
 class Difficulty:
-    """What the size of errors is told by.
+    """The expected size of errors.
 
     Attributes:
-        coefficients: float64 [I, T], at least 0.
+        coefficients: float64 [1 + S, T], the intercept and those of the logarithms of the signs.
         errors: float64 [N, T], absolute errors out of fold of the training molecules; NaN where there is no label.
     """
 
@@ -36,8 +42,8 @@ class Difficulty:
             disagreement: [M, T], as ``disagreement``.
             similarity: [M, N] to the training molecules; [M, 0] where it is not known.
         """
-        found = indicators(disagreement, similarity, self.errors)
-        return np.einsum("imt,it->mt", found, self.coefficients)
+        found = signs(disagreement, similarity, self.errors)
+        return DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", found, self.coefficients[1:]))
 
 
 def fit_difficulty(
@@ -51,16 +57,28 @@ def fit_difficulty(
         similarity: [M, N], as ``of_other_folds``; [M, 0] where it is not known.
         numbers: int64 [N], the molecules among the M that others are compared with.
     """
-    from scipy.optimize import nnls  # its import takes a while
-
     size = np.abs(error)
-    found = indicators(disagreement, similarity, size[numbers])
-    coefficients = np.zeros((INDICATORS, error.shape[1]))
-    for target in range(error.shape[1]):
-        rows = np.flatnonzero(~np.isnan(size[:, target]))
-        if len(rows):
-            coefficients[:, target] = DEVIATION * nnls(found[:, rows, target].T, size[rows, target])[0]
-    return Difficulty(coefficients, size[numbers])
+    found = signs(disagreement, similarity, size[numbers])
+    coefficients = [fit_logarithm(found[:, :, target].T, column) for target, column in enumerate(size.T)]
+    return Difficulty(np.stack(coefficients, axis=1), size[numbers])
+
+
+def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The intercept and coefficients [1 + S] of a Poisson regression of sizes [M] on signs [M, S]."""
+    from sklearn.linear_model import PoissonRegressor  # its import takes seconds
+
+    rows = np.flatnonzero(~np.isnan(size))
+    mean = size[rows].mean() if len(rows) else 0.0
+    coefficients = np.zeros(1 + signs.shape[1])
+    if mean < NO_ERROR:
+        coefficients[0] = np.log(NO_ERROR)
+        return coefficients
+    centre, scale = signs[rows].mean(axis=0), signs[rows].std(axis=0)
+    scale[scale < NO_ERROR] = np.inf  # of a sign that says nothing
+    found = PoissonRegressor(alpha=RIDGE, max_iter=1_000).fit((signs[rows] - centre) / scale, size[rows] / mean)
+    coefficients[1:] = found.coef_ / scale
+    coefficients[0] = found.intercept_ + np.log(mean) - coefficients[1:] @ centre
+    return coefficients
 
 
 def of_other_folds(similarity: np.ndarray, folds: Folds, numbers: np.ndarray) -> np.ndarray:
@@ -75,15 +93,24 @@ def of_other_folds(similarity: np.ndarray, folds: Folds, numbers: np.ndarray) ->
     return np.where(folds.numbers[:, None] == folds.numbers[numbers], 0, similarity)
 
 
-def indicators(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """What the size of an error is told by: float64 [I, M, T]; without similarities the last two are 0."""
-    found = np.zeros((INDICATORS, *disagreement.shape))
-    found[0], found[1] = 1.0, np.nan_to_num(disagreement)
+def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """The logarithms of the signs of a large error: float64 [S, M, T]; without similarities the last two are 0.
+
+    Args:
+        disagreement: [M, T].
+        similarity: [M, N].
+        errors: [N, T], NaN where there is no label.
+    """
+    known = ~np.isnan(errors)
+    mean = np.nan_to_num(errors).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    least = np.maximum(LEAST_ERROR * mean, NO_ERROR)
+    found = np.zeros((SIGNS, *disagreement.shape))
+    found[0] = np.log(np.nan_to_num(disagreement) + least)
     if similarity.shape[1]:
-        found[2] = 1 - similarity.max(axis=1)[:, None]
+        found[1] = np.log((1 - similarity.max(axis=1)).clip(min=0) + LEAST_DISTANCE)[:, None]
         near = similarity**SHARPNESS
-        known = ~np.isnan(errors)
-        found[3] = near @ np.nan_to_num(errors) / np.maximum(near @ known, 1e-12)
+        found[2] = (near @ np.nan_to_num(errors) + BACKGROUND * mean) / (near @ known + BACKGROUND)
+        found[2] = np.log(found[2] + least)
     return found
 
 

@@ -30,6 +30,7 @@ from graphormer_sepnorm.inference.predict import PredictingModel, calibrated, co
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import limited_logit
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.masking import contributions_by_masking
 from graphormer_sepnorm.table_model.members.base import Member
@@ -79,10 +80,9 @@ def stack_of(model: PredictingModel) -> TableModel:
     config = model.models[0][1]
     members: dict[str, Member] = {"networks": NetworksMember([(*pair, {}) for pair in model.models])}
     weights = np.ones((1, len(model.targets)))
-    forest = getattr(model, "forest", None)
-    if forest is not None and forest.weight > 0:
-        members["forest"] = ForestMember(forest)
-        weights = np.concatenate([(1 - forest.weight) * weights, forest.weight * weights])
+    if isinstance(model, EarlierModel) and model.forest is not None and model.forest.weight > 0:
+        members["forest"], share = ForestMember(model.forest), model.forest.weight
+        weights = np.concatenate([(1 - share) * weights, share * weights])
     return TableModel(config.task, model.featurizer, members, weights, model.trust)
 
 
@@ -168,17 +168,11 @@ def predict_masked(
     features = MoleculeFeatures(mols)
     for member, _ in members:
         if member.outputs:
-            features.computed |= member.computed(computed(as_read(featurizer, mols), member.outputs))
+            graphs = FEATURIZERS[featurizer].pack([FEATURIZERS[featurizer].features(mol) for mol in mols])
+            features.computed |= member.computed(computed(Molecules.of_graphs(graphs), member.outputs))
     by_member = np.stack([member.predict(features)[:, [column]] for member, _ in members])
     weights = np.array([[weight] for _, weight in members])
     return weights.sum() * weighted_mean(by_member, weights)[:, 0]
-
-
-def as_read(featurizer: str, mols: list[Chem.Mol]) -> Molecules:
-    """Molecules as a featurizer reads them."""
-    reader = FEATURIZERS[featurizer]
-    graphs = reader.pack([reader.features(mol) for mol in mols])
-    return Molecules(graphs, np.arange(len(mols)), [""] * len(mols), [""] * len(mols), list(mols))
 
 
 def log_odds(model: TableModel, by_member: np.ndarray, column: int, probability: float) -> float:

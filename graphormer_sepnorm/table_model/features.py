@@ -1,4 +1,4 @@
-"""What members read of molecules: each kind of features is computed once, when it is first asked for.
+"""Features of molecules that members read. Each kind is computed once, when it is first asked for.
 
 Axis letters: M molecules, D descriptors.
 """
@@ -39,7 +39,7 @@ class MoleculeFeatures:
         return len(self.molecules)
 
     def of(self, view: Callable[["MoleculeFeatures"], Rows]) -> Rows:
-        """What a function computes of the molecules, from the second time on without computing."""
+        """The result of a function of the molecules, which is computed the first time only."""
         if view not in self.computed:
             self.computed[view] = view(self)
         return self.computed[view]

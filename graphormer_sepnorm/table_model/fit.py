@@ -37,7 +37,7 @@ class FittedTable:
         model: fitted.
         out_of_fold: of these molecules, by members that did not see them.
         left_out: by name, why a member does not take part.
-        remarks: by name, what a user would not expect of a member.
+        remarks: by name, a sentence on a member that users would not expect.
     """
 
     model: TableModel
@@ -77,7 +77,7 @@ def fit_table(
 
 
 def remarks(fitted: dict[str, Fitted]) -> dict[str, str]:
-    """What a user would not expect of members, by name."""
+    """The remarks on members, by name."""
     return {name: each.remark for name, each in fitted.items() if each.remark}
 
 
@@ -86,10 +86,12 @@ def fit_members(
 ) -> tuple[dict[str, Fitted], dict[str, str]]:
     """The members that can learn from a table, and why the others cannot, by name; arguments as ``fit_table``."""
     molecules.read(setting.config.featurizer)
-    fitted, left_out = {}, {}
+    fitted: dict[str, Fitted] = {}
+    left_out: dict[str, str] = {}
     for name in members:
+        known = setting.members | {name: each.member for name, each in fitted.items()}
         try:
-            fitted[name] = MEMBERS[name].fit(molecules, labels, folds, setting)
+            fitted[name] = MEMBERS[name].fit(molecules, labels, folds, replace(setting, members=known))
         except CannotLearn as error:
             left_out[name] = str(error)
     return fitted, left_out
@@ -106,7 +108,7 @@ def put_together(
     if not fitted.keys() & {"kernel", "networks"}:
         raise InputError("neither the kernel nor networks can learn from this table")
     by_member = np.stack([each.out_of_fold for each in fitted.values()])
-    weights = stacking_weights(labels, by_member)
+    weights = stacking_weights(labels, by_member, np.array([each.member.share for each in fitted.values()]))
     values = combined(labels.task, by_member, weights)
     spread = disagreement(by_member, weights, values)
     kept = {name: each.member for name, each in fitted.items()}

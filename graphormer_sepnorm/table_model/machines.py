@@ -1,4 +1,5 @@
-"""What predicts from similarities: a support vector machine, and of numbers its mean with a Gaussian process.
+"""Machines that predict from similarities: for classes a support vector machine, for numbers its mean with a Gaussian
+process.
 
 Where molecules are compared with some of those that are learnt from, the landmarks, a Gaussian process predicts numbers
 and classes.

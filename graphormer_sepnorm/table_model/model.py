@@ -25,14 +25,14 @@ from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_arrays, save_arrays
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.table_model.difficulty import INDICATORS, Difficulty, disagreement
+from graphormer_sepnorm.table_model.difficulty import SIGNS, Difficulty, disagreement
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.stacking import combined
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass
@@ -188,18 +188,24 @@ class TableModel:
 
         def read(name: str, rows: int | None) -> np.ndarray:
             array = checked_array(arrays, name, np.float64, 2, run.stack)
-            if rows not in (None, len(array)) or array.shape[1] != len(task.targets) or (array < 0).any():
+            if rows not in (None, len(array)) or array.shape[1] != len(task.targets):
                 raise InputError(f"{run.stack} is damaged: its {name} are not those of its members and targets")
             return array
 
         difficulty = None
         if "difficulty" in arrays:
-            difficulty = Difficulty(read("difficulty", INDICATORS), read("errors", None))
+            difficulty = Difficulty(read("difficulty", 1 + SIGNS), read("errors", None))
         weights = read("weights", len(names))
-        if not np.isfinite(weights).all():
-            raise InputError(f"{run.stack} is damaged: its weights are not numbers")
+        known = [weights] if difficulty is None else [weights, difficulty.coefficients]
+        if not all(np.isfinite(array).all() for array in known) or (weights < 0).any():
+            raise InputError(f"{run.stack} is damaged: its weights are not such numbers")
+        if difficulty is not None and (difficulty.errors < 0).any():
+            raise InputError(f"{run.stack} is damaged: its errors are below 0")
         trust = load_trust(run.trust) if run.trust.exists() else None
-        return cls(task, featurizer, {name: MEMBERS[name].load(folder) for name in names}, weights, trust, difficulty)
+        members: dict[str, Member] = {}
+        for name in names:
+            members[name] = MEMBERS[name].load(folder, members)
+        return cls(task, featurizer, members, weights, trust, difficulty)
 
 
 @dataclass(frozen=True)

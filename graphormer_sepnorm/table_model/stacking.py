@@ -40,35 +40,36 @@ def make_folds(structures: Structures, labels: Labels, split: str, seed: int, co
     return Folds(fold_numbers(groups, strata, min(count, max(2, len(set(groups)))), seed))
 
 
-def stacking_weights(labels: Labels, out_of_fold: np.ndarray) -> np.ndarray:
+def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """The weights of the members for each target: float64 [K, T], at least 0 and with the sum 1.
 
     They make the squared error of the weighted prediction small, of a classification that of the probabilities. They
-    are drawn towards equal weights, so that a few molecules do not decide. The classes of a multiclass task share them.
+    are drawn towards those of the prior, so that a few molecules do not decide. The classes of a multiclass task share
+    them.
 
     Args:
         labels: M molecules; those without an exact label do not count.
         out_of_fold: [K, M, T], by members that did not see the molecule; NaN where there is none.
+        prior: [K], above 0, in proportion to what the members are expected to weigh.
     """
+    prior = prior / prior.sum()
     errors = labels.y - out_of_fold
     if TASKS[labels.task.kind].adds_up:
-        shared = simplex_weights(errors.reshape(len(errors), -1))
+        shared = simplex_weights(errors.reshape(len(errors), -1), prior)
         return np.repeat(shared[:, None], labels.y.shape[1], axis=1)
-    return np.stack([simplex_weights(errors[:, :, target]) for target in range(labels.y.shape[1])], axis=1)
+    return np.stack([simplex_weights(errors[:, :, target], prior) for target in range(labels.y.shape[1])], axis=1)
 
 
-def simplex_weights(errors: np.ndarray) -> np.ndarray:
-    """Weights [K] with the sum 1 that make the weighted sum of errors [K, M] small; equal ones where all is NaN."""
+def simplex_weights(errors: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Weights [K] with the sum 1 that make the weighted sum of errors [K, M] small; the prior's where all is NaN."""
     from scipy.optimize import nnls  # its import takes a while
 
-    members = len(errors)
-    prior = np.full(members, 1 / members)
     rows = errors[:, ~np.isnan(errors).any(axis=0)].T
     scale = np.sqrt((rows**2).mean()) if rows.size else 0.0
     if scale == 0:
         return prior
     pull = np.sqrt(PRIOR_ROWS)
-    system = np.vstack([rows / scale, pull * np.eye(members), np.full((1, members), BINDING)])
+    system = np.vstack([rows / scale, pull * np.eye(len(prior)), np.full((1, len(prior)), BINDING)])
     weights, _ = nnls(system, np.concatenate([np.zeros(len(rows)), pull * prior, [BINDING]]))
     return weights / weights.sum()
 

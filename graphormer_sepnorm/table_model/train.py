@@ -6,6 +6,7 @@ Axis letters: M molecules, T targets.
 import contextlib
 import csv
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,8 @@ from graphormer_sepnorm.tables.labels import (
     read_labelled,
 )
 from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
+from graphormer_sepnorm.tables.remarks import remarks as table_remarks
+from graphormer_sepnorm.tables.remarks import repeatability
 from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
@@ -93,7 +96,8 @@ def train_table(
     check_beginning(RunFolder(out), config, plan)
     labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
-    return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(labelled)
+    say(table_remarks(options, labelled))
+    return fit_run(labelled, options, config, RunFolder(out), plan) | numbers_of_rows(options, labelled)
 
 
 def train_folds(
@@ -120,6 +124,7 @@ def train_folds(
     tables = read_folds(options, config.featurizer, content)
     for labelled in tables:
         check_splits(options, config.task, labelled)
+    say(table_remarks(options, tables[0]))
     if distributed.rank() == 0:
         with whole.locked():
             whole.begin_parts(parts)
@@ -131,7 +136,7 @@ def train_folds(
             result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
         whole.write_predictions(predictions_out_of_fold(whole, options.folds))
         whole.write_test(result)
-    return result | numbers_of_rows(tables[0])
+    return result | numbers_of_rows(options, tables[0])
 
 
 def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
@@ -199,7 +204,8 @@ def fit_steps(
     fitted: dict[str, Fitted] = {}
     left_out: dict[str, str] = {}
     for step in steps:
-        found, refused = fit_members(molecules, labels, folds, setting, step)
+        known = {name: each.member for name, each in fitted.items()}
+        found, refused = fit_members(molecules, labels, folds, replace(setting, members=known), step)
         fitted, left_out = fitted | found, left_out | refused
         if not fitted.keys() & {"kernel", "networks"}:
             continue
@@ -247,10 +253,20 @@ def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
     return [header, *sorted(found, key=lambda line: int(line[0]))]
 
 
-def numbers_of_rows(labelled: LabelledTable) -> dict[str, int]:
-    return {
-        "rows": len(labelled.rows),
+def say(sentences: list[str]) -> None:
+    """Prints sentences for people, each on a line of standard error; of several processes the first does."""
+    if distributed.rank() == 0:
+        for sentence in sentences:
+            print(sentence, file=sys.stderr)
+
+
+def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:
+    """Numbers of rows, and how far repeated measurements deviate, by target, if there are any."""
+    found: dict = {
+        "rows": len(labelled.usable),
         "skipped": len(labelled.skipped),
         "duplicates": len(labelled.duplicates),
         "conflicting": sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates),
     }
+    deviations = repeatability(options, labelled)
+    return found | {"repeatability": deviations} if deviations else found

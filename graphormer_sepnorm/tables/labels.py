@@ -5,8 +5,7 @@ with the reason; so a run folder has all that its scores can be computed again f
 molecules that stand in several rows.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -17,44 +16,25 @@ from graphormer_sepnorm.config import Kind, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks
-from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, open_table
-from graphormer_sepnorm.tables.label_text import is_missing, read_bound, read_class, read_number, same_label
+from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.replicates import averaged
+from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows
 from graphormer_sepnorm.tables.splits import (
     SPLITTERS,
     Duplicate,
+    Sizes,
     find_duplicates,
     fold_splits,
-    is_time,
-    read_times,
     time_split,
 )
 from graphormer_sepnorm.tables.structures import Structure, Structures, read_structures
 from graphormer_sepnorm.tables.task_guess import Guess, guess_task, look_at_columns
+from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task
 
 MAX_ROWS = 10_000_000
-SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-
-
-@dataclass(frozen=True)
-class LabelledRow:
-    """A row that can be used.
-
-    Attributes:
-        number: from 1 on.
-        smiles: its molecule.
-        labels: one per target, NaN where missing or not known exactly.
-        split, time: where a column says them.
-        bounds: labels such as "<5.0" that bound a number, by the place of their target.
-    """
-
-    number: int
-    smiles: str
-    labels: list[float]
-    split: str = ""
-    time: str = ""
-    bounds: dict[int, str] = field(default_factory=dict)
+WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # of the rows beside a table to test on
 
 
 @dataclass
@@ -62,16 +42,25 @@ class LabelledTable:
     """What was read from a table.
 
     Attributes:
-        rows: those that can be used, with their splits.
+        rows: those that can be used, with their splits; of numbers, the rows of a molecule are averaged.
         skipped: number, SMILES and reason of the others.
-        duplicates: molecules that stand in several of ``rows``.
+        duplicates: molecules that stand in several of ``measured``.
         structures: of the molecules of ``rows``.
+        measured: the rows that can be used before they were averaged; empty where ``rows`` are these.
+        names: what rows are called, by their numbers; empty if nothing is known.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
     skipped: list[tuple[int, str, str]] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     structures: Structures = field(default_factory=lambda: Structures([], [], []))
+    measured: list[LabelledRow] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def usable(self) -> list[LabelledRow]:
+        """The rows that can be used, one for each of the table."""
+        return self.measured or self.rows
 
     def labels(self) -> np.ndarray:
         """The labels of the rows [M, T], NaN where missing."""
@@ -84,6 +73,14 @@ class LabelledTable:
         """The same rows in other splits."""
         rows = [replace(row, split=split) for row, split in zip(self.rows, splits, strict=True)]
         return replace(self, rows=rows)
+
+    def with_means(self, kind: Kind) -> "LabelledTable":
+        """The table with one row for each molecule in a split, if its labels are numbers."""
+        if kind != "regression":
+            return self
+        keys = [(key, row.split) for key, row in zip(self.structures.keys, self.rows, strict=True)]
+        rows, places = averaged(self.rows, keys)
+        return replace(self, rows=rows, structures=self.structures.take(places), measured=self.rows)
 
 
 def read_whole(path: str, smiles_column: str | None = None, delimiter: str | None = None) -> WholeTable:
@@ -109,26 +106,55 @@ def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | No
             in one of the splits.
     """
     labelled = read_usable(options, featurizer, table)
-    labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures))
+    labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures)).with_means(options.kind)
     check_filled(options, labelled)
     return labelled
 
 
 def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
-    """As ``read_labelled``, but the rows have no splits yet unless a column says them."""
+    """As ``read_labelled``, but the rows have no splits yet unless a column or a table of their own says them."""
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
-    labelled = LabelledTable()
-    read = label_reader(options, table)
-    for number, row in enumerate(table.rows, 1):
-        try:
-            labelled.rows.append(read(number, row))
-        except InputError as error:
-            labelled.skipped.append((number, row.smiles, str(error)))
+    labelled = LabelledTable(names=names_of_rows(options, table))
+    add_rows(labelled, options, table)
+    if options.test_csv is not None:
+        own = replace(options, path=options.test_csv, test_csv=None)
+        tested = read_whole(options.test_csv, options.smiles_column, options.delimiter)
+        labelled.names |= {len(table.rows) + number: name for number, name in names_of_rows(own, tested).items()}
+        add_rows(labelled, own, tested, len(table.rows), "test")
     structures = keep_readable(labelled, featurizer)
+    if options.test_csv is not None:
+        structures = leave_out_tested(labelled, structures)
     labelled.skipped.sort()
     y = labelled.labels()
     duplicates = find_duplicates(structures.keys, y, tolerances(options.kind, y))
     return replace(labelled, structures=structures, duplicates=duplicates)
+
+
+def add_rows(
+    labelled: LabelledTable, options: TableOptions, table: WholeTable, before: int = 0, split: str = ""
+) -> None:
+    """Adds the rows of a table; they are counted on from those ``before``, and are all of ``split`` if that is said."""
+    read = label_reader(options, table)
+    for number, row in enumerate(table.rows, before + 1):
+        try:
+            found = read(number, row)
+            labelled.rows.append(replace(found, split=split) if split else found)
+        except InputError as error:
+            labelled.skipped.append((number, row.smiles, str(error)))
+
+
+def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structures:
+    """Moves the rows of molecules that are tested to the skipped ones; returns the structures of the others."""
+    families = structures.families
+    tested = {family for family, row in zip(families, labelled.rows, strict=True) if row.split == "test"}
+    kept = []
+    for place, (family, row) in enumerate(zip(families, labelled.rows, strict=True)):
+        if row.split != "test" and family in tested:
+            labelled.skipped.append((row.number, row.smiles, "its molecule is in --test-csv, so it is not learnt from"))
+        else:
+            kept.append(place)
+    labelled.rows = [labelled.rows[place] for place in kept]
+    return structures.take(kept)
 
 
 def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
@@ -163,85 +189,6 @@ def first_reason(labelled: LabelledTable) -> str:
     return f"; {len(labelled.skipped)} rows were skipped, the first, row {number}, because: {reason}"
 
 
-def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:
-    """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
-    columns = table.columns
-    wanted = [*options.targets, *filter(None, [options.split_column])]
-    for name in wanted:
-        if (count := columns.count(name)) != 1:
-            problem = not_one_column(options.path, columns, name, count)
-            raise InputError(f"{problem}: name one that stands there once")
-    places = {name: columns.index(name) for name in wanted}
-
-    def read(number: int, row: Row) -> LabelledRow:
-        if row.error:
-            raise InputError(row.error)
-        texts = {name: row.fields[places[name]] for name in options.targets}
-        labels, bounds = read_labels(texts, options, table.delimiter == ";")
-        if all(map(math.isnan, labels)) and not bounds:
-            raise InputError("it has no label")
-        found = LabelledRow(number, row.smiles, labels, bounds=bounds)
-        if options.split_column is None:
-            return found
-        said = row.fields[places[options.split_column]].strip()
-        if options.split == "time":
-            if not is_time(said):
-                raise InputError(f"its time is {said!r}, neither a number nor a date such as 2024-05-31")
-            return replace(found, time=said)
-        if said.lower() not in SPLIT_NAMES:
-            raise InputError(f"its split is {said!r}, not train, val or test")
-        return replace(found, split=SPLIT_NAMES[said.lower()])
-
-    return read
-
-
-Read = tuple[list[float], dict[int, str]]
-
-
-def read_labels(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
-    """The labels of a row and their bounds, as in ``LabelledRow``.
-
-    Args:
-        texts: by the names of the target columns.
-        options: which task.
-        comma_is_point: as ``read_number``.
-
-    Raises:
-        InputError: a text that the task cannot have.
-    """
-    return READERS[options.kind](texts, options, comma_is_point)
-
-
-def read_numbers(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
-    """As ``read_labels``, of a regression."""
-    bounds = {place: read_bound(text, name, comma_is_point) for place, (name, text) in enumerate(texts.items())}
-    labels = [
-        math.nan if bounds[place] else read_number(text, name, comma_is_point)
-        for place, (name, text) in enumerate(texts.items())
-    ]
-    return labels, {place: bound for place, bound in bounds.items() if bound}
-
-
-def read_classes(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
-    """As ``read_labels``, of a classification."""
-    return [read_class(text, name) for name, text in texts.items()], {}
-
-
-def read_one_of_classes(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
-    """As ``read_labels``, of several classes: a number for each."""
-    (text,) = texts.values()
-    if is_missing(text):
-        return [math.nan] * len(options.classes), {}
-    return [float(same_label(text) == same_label(name)) for name in options.classes], {}
-
-
-READERS: dict[Kind, Callable[[dict[str, str], TableOptions, bool], Read]] = {
-    "regression": read_numbers,
-    "classification": read_classes,
-    "multiclass": read_one_of_classes,
-}
-
-
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     """Moves the rows whose molecule cannot be read to the skipped ones; returns the structures of the others."""
     found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
@@ -266,7 +213,7 @@ def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None 
     labelled = read_usable(options, featurizer, table)
     y = labels_to_stratify(options, labelled)
     divisions = fold_splits(SPLITTERS[options.split], labelled.structures, y, options.folds, options.seed)
-    tables = [labelled.with_splits(splits) for splits in divisions]
+    tables = [labelled.with_splits(splits).with_means(options.kind) for splits in divisions]
     for labelled in tables:
         check_filled(options, labelled)
     return tables
@@ -278,7 +225,13 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
         return [row.split for row in labelled.rows]
     if options.split == "time":
         return time_split(read_times(row.time for row in labelled.rows), structures.families, options.sizes)
-    return SPLITTERS[options.split](structures, labels_to_stratify(options, labelled), options.sizes, options.seed)
+    y, split = labels_to_stratify(options, labelled), SPLITTERS[options.split]
+    if options.test_csv is None:
+        return split(structures, y, options.sizes, options.seed)
+    places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
+    own = split(structures.take(places), None if y is None else y[places], WITH_OWN_TEST, options.seed)
+    by_place = dict(zip(places, own, strict=True))
+    return [by_place.get(place, "test") for place in range(len(labelled.rows))]
 
 
 def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
@@ -307,6 +260,7 @@ def table_task(options: TableOptions) -> TaskConfig:
         balance=options.balance,
         loss=options.loss or TASKS[options.kind].usual_loss(options.metric),
         weights=options.weights,
+        scales=options.scales,
     )
 
 

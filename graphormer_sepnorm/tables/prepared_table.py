@@ -29,6 +29,8 @@ SKIPPED = "skipped.csv"
 DUPLICATES = "duplicates.csv"
 TABLE = "table.csv"
 TARGET = "target "
+NAME = "name"
+WEIGHT = "weight"
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
@@ -38,9 +40,7 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
         InputError: the folder has another table already, or the same one for another task or with other features;
             nothing is written then.
     """
-    header = ["row", "smiles", "split", *(TARGET + name for name in options.names)]
-    lines = [[row.number, as_utf8(row.smiles), row.split, *label_texts(row)] for row in labelled.rows]
-    content = csv_bytes([header, *lines])
+    content = csv_bytes(table_lines(labelled, options))
     facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(options)}
     table = folder / TABLE
     if table.exists() and table.read_bytes() != content:
@@ -53,7 +53,8 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
         )
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
-    write_atomically(folder / SKIPPED, csv_bytes([["row", "smiles", "error"], *labelled.skipped]))
+    skipped = with_names(["row", "smiles", "error"], list(map(list, labelled.skipped)), labelled, 0)
+    write_atomically(folder / SKIPPED, csv_bytes(skipped))
     write_atomically(folder / DUPLICATES, csv_bytes(duplicate_lines(labelled, options.names)))
 
 
@@ -68,14 +69,36 @@ def label_texts(row: LabelledRow) -> list[str]:
     return [row.bounds.get(place, text) for place, text in enumerate(exact)]
 
 
+def table_lines(labelled: LabelledTable, options: TableOptions) -> list[list]:
+    """A header, and a line per row that can be used; names and weights are there if the table has any."""
+    header = ["row", "smiles", "split", *(TARGET + name for name in options.names)]
+    lines: list[list] = [[row.number, as_utf8(row.smiles), row.split, *label_texts(row)] for row in labelled.rows]
+    if options.weight_column is not None:
+        header.insert(3, WEIGHT)
+        for line, row in zip(lines, labelled.rows, strict=True):
+            line.insert(3, repr(row.weight))
+    return with_names(header, lines, labelled, 0)
+
+
+def with_names(header: list[str], lines: list[list], labelled: LabelledTable, place: int) -> list[list]:
+    """A header and lines, behind the number of the row at ``place`` what the row is called, if rows have names."""
+    if not labelled.names:
+        return [header, *lines]
+    return [
+        [*header[: place + 1], NAME, *header[place + 1 :]],
+        *([*line[: place + 1], as_utf8(labelled.names.get(line[place], "")), *line[place + 1 :]] for line in lines),
+    ]
+
+
 def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
-    """A header, and a line per row whose molecule stands in several."""
-    lines: list[list] = [["molecule", "row", "smiles", "split", "conflicting targets"]]
+    """A header, and a line per row whose molecule stands in several, with its labels."""
+    lines: list[list] = []
     for duplicate in labelled.duplicates:
         conflicts = "; ".join(targets[target] for target in duplicate.conflicts)
-        rows = [labelled.rows[place] for place in duplicate.rows]
-        lines += [[duplicate.key, row.number, row.smiles, row.split, conflicts] for row in rows]
-    return lines
+        rows = [labelled.usable[place] for place in duplicate.rows]
+        lines += [[duplicate.key, row.number, row.smiles, row.split, conflicts, *label_texts(row)] for row in rows]
+    header = ["molecule", "row", "smiles", "split", "conflicting targets", *(TARGET + name for name in targets)]
+    return with_names(header, lines, labelled, 1)
 
 
 def csv_bytes(lines: list) -> bytes:
@@ -87,7 +110,8 @@ def csv_bytes(lines: list) -> bytes:
 def table_dataset(path: Path) -> Dataset:
     """The prepared table of a run, beside a JSON file with the task.
 
-    Its columns: ``row`` of the table it was made of (not in older runs), ``smiles``, ``split``, ``target NAME`` ... .
+    Its columns: ``row`` of the table it was made of (not in older runs), ``name`` of the row, ``smiles``, ``split``,
+    ``weight`` and ``target NAME`` ...; name and weight are there if the table has such.
     """
     facts = path.with_suffix(".json")
     known = kept_facts(facts)
@@ -164,6 +188,15 @@ def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list
         texts = labels.where(labels.notna(), "").to_numpy().tolist()
         return [[int(number), smiles, *row] for number, smiles, row in zip(numbers, part.smiles, texts, strict=True)]
     except (ValueError, KeyError, AttributeError):
+        raise InputError(damaged(path)) from None
+
+
+def names_of_split(path: Path, split: str) -> list[str]:
+    """What the molecules of a split of a prepared table are called; empty if nothing is known."""
+    try:
+        with open(path, newline="") as file:  # pandas would make numbers of some names, and nothing of others
+            return [line[NAME] for line in csv.DictReader(file) if NAME in line and line["split"] == split]
+    except (OSError, ValueError, KeyError, csv.Error):
         raise InputError(damaged(path)) from None
 
 

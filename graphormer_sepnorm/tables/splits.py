@@ -9,9 +9,8 @@ Axis letters: M rows, T targets.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import numpy as np
 from rdkit.DataStructs import BulkTanimotoSimilarity
@@ -247,42 +246,6 @@ def time_split(times: np.ndarray, keys: list[str], sizes: Sizes) -> list[str]:
     middles = np.cumsum(counts) - counts / 2
     split = np.searchsorted(ends, middles)
     return np.array(SPLITS, object)[split[block]].tolist()
-
-
-def read_times(texts: Iterable[str]) -> np.ndarray:
-    """Times of rows, float64 [M]: all of them numbers, such as years, or all dates as ISO 8601 writes them.
-
-    Raises:
-        InputError: one that is neither, or both kinds in one column.
-    """
-    texts = [text.strip() for text in texts]
-    for read in (as_float, as_seconds):
-        try:
-            times = np.array([read(text) for text in texts], np.float64)
-        except ValueError:
-            continue
-        if np.isfinite(times).all():
-            return times
-    strange = next((text for text in texts if not is_time(text)), None)
-    if strange is None:
-        raise InputError("the column of times has numbers and dates: write all of them the same way")
-    raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
-
-
-def as_seconds(text: str) -> float:
-    """Seconds from 1970 to an ISO 8601 date, taken for UTC where it names no zone."""
-    moment = datetime.fromisoformat(text)
-    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-
-
-def is_time(text: str) -> bool:
-    for read in (as_float, as_seconds):
-        try:
-            if math.isfinite(read(text)):
-                return True
-        except ValueError:
-            continue
-    return False
 
 
 def fold_numbers(groups: list[str], y: np.ndarray | None, folds: int, seed: int) -> np.ndarray:

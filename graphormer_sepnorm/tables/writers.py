@@ -10,8 +10,9 @@ import io
 import json
 import math
 import re
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.formats import Row, with_free_names
 
 if TYPE_CHECKING:
@@ -244,6 +246,25 @@ class ExcelWriter:
         return completed
 
 
+def write_whole(out: Path, columns: list[str], rows: list[Row], added: list[AddedColumn], cells: list[Cells]) -> None:
+    """Writes a table at once.
+
+    Args:
+        out: named by one of ``WRITERS``; a file that is there is replaced when the new one is whole.
+        columns, rows: of the input.
+        added: the other columns.
+        cells: of each of these.
+
+    Raises:
+        InputError: another suffix, or as the format's writer or ``write_atomically``.
+    """
+    writer = find_writer(out)(columns, added)
+    with tempfile.TemporaryDirectory() as folder:
+        grown = Path(folder) / "grown"
+        grown.write_bytes(writer.header() + writer.encode(rows, cells))
+        write_atomically(out, writer.complete(grown).read_bytes())
+
+
 def width_of(cells: Cells) -> int:
     return cells.shape[1] if isinstance(cells, np.ndarray) and cells.ndim == 2 else 1
 
@@ -270,10 +291,18 @@ def text_of_sheet(text: str) -> str:
     return NO_CHARACTER_OF_SHEET.sub("?", text)[:CHARACTERS_OF_CELL]
 
 
-# By suffix; a table on standard output is written as the first.
-WRITERS: dict[str, Callable[[list[str], list[AddedColumn]], TableWriter]] = {
+MakeWriter = Callable[[list[str], list[AddedColumn]], TableWriter]
+# By suffix.
+WRITERS: dict[str, MakeWriter] = {
     ".csv": DelimitedWriter,
     ".tsv": partial(DelimitedWriter, delimiter="\t"),
     ".parquet": ParquetWriter,
     ".xlsx": ExcelWriter,
 }
+
+
+def find_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
+    """The writer of the suffix of a file; raises InputError if there is none."""
+    if out.suffix.lower() not in writers:
+        raise InputError(f"a table is written as {', '.join(writers)}, not as {out.suffix or out.name!r}")
+    return writers[out.suffix.lower()]

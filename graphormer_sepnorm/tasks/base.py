@@ -93,6 +93,10 @@ class Task(ABC):
     def predict(self, output: Tensor) -> Tensor:
         """Converts model output [B, tasks] to values on the original scale of the targets, or to probabilities."""
 
+    @abstractmethod
+    def output_of(self, y: Tensor) -> Tensor:
+        """Model output [B, tasks] whose prediction is close to the labels y [B, tasks]; NaN where one is missing."""
+
     def fitted(self, y: np.ndarray) -> TaskConfig:
         """The config with parameters fitted to the training targets [M, tasks].
 

@@ -11,6 +11,8 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tasks.base import Calibrated, Task
 
+LOG_ODDS = 2.0  # of a class whose label is known
+
 
 class Classification(Task):
     """Binary cross-entropy of each target; positives may have a larger weight."""
@@ -26,6 +28,9 @@ class Classification(Task):
 
     def predict(self, output: Tensor) -> Tensor:
         return output.sigmoid()
+
+    def output_of(self, y: Tensor) -> Tensor:
+        return LOG_ODDS * (2 * y - 1)
 
     def fit(self, y: np.ndarray) -> TaskConfig:
         """Computes the weight of positives if they are balanced."""

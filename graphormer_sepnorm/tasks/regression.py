@@ -41,6 +41,9 @@ class Regression(Task):
     def predict(self, output: Tensor) -> Tensor:
         return output * self.std.to(output) + self.mean.to(output)
 
+    def output_of(self, y: Tensor) -> Tensor:
+        return self.scale(y)
+
     def fit(self, y: np.ndarray) -> TaskConfig:
         """Computes means and standard deviations; the standard deviation of a constant target is set to 1."""
         std = np.nanstd(y, axis=0)

@@ -19,7 +19,7 @@ from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.tables.prepared_table import TABLE, rows_of_split
+from graphormer_sepnorm.tables.prepared_table import TABLE, names_of_split, rows_of_split
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
@@ -110,20 +110,21 @@ class Scores:
         For a named dataset, rows are numbered from 1 within the split, and SMILES are unknown.
         """
         split, targets = self.result["split"], self.task.targets
+        names: list[str] = []
         if self.table is None:
             texts = np.where(np.isnan(self.y), "", self.y.astype(str)).tolist()
             rows = [[number, "", *labels] for number, labels in enumerate(texts, 1)]
         else:
-            rows = rows_of_split(self.table, split, targets)
+            rows, names = rows_of_split(self.table, split, targets), names_of_split(self.table, split)
         header = ["row", "smiles", "split", *targets, *(f"{name}_predicted" for name in targets)]
         numbers = ([f"{value:.7g}" for value in values] for values in self.prediction.tolist())
-        return [
-            header,
-            *(
-                [number, smiles, split, *labels, *predicted]
-                for (number, smiles, *labels), predicted in zip(rows, numbers, strict=True)
-            ),
+        lines = [
+            [number, smiles, split, *labels, *predicted]
+            for (number, smiles, *labels), predicted in zip(rows, numbers, strict=True)
         ]
+        if not names:
+            return [header, *lines]
+        return [[*header, "name"], *([*line, name] for line, name in zip(lines, names, strict=True))]
 
 
 def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = None) -> Scores:

@@ -1,22 +1,37 @@
-"""Fine-tuning: a new head on pretrained weights, with the first blocks optionally frozen."""
+"""Fine-tuning: a new last layer on pretrained weights, with the first blocks optionally frozen.
+
+Axis letters: M molecules, D width, T targets.
+"""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
-from torch import nn
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, prepared
 from graphormer_sepnorm.config import Config, ModelConfig
+from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import GraphBatch
+from graphormer_sepnorm.inference.forward import batches_for, rows_of_molecules
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.checkpoint import HEAD, check_names, load_into, load_tensors
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.tasks.base import Task
+
+FRESH = ("head.2.", "atom_values.")  # what of a model is not taken from a checkpoint
+PENALTIES = np.logspace(-3, 5, 17)
+FEWEST = 8  # labels of a target for its regression
+MOST = 10_000  # molecules that the regression learns from
 
 
 def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
-    """Copies the weights of a checkpoint, except for the head's, into a model, and freezes the first blocks.
+    """Copies the weights of a checkpoint, except for the last layer's, into a model, and freezes the first blocks.
 
     The embeddings and the bias network before frozen blocks are frozen too. BatchNorm statistics are not weights:
     training estimates them on its own molecules, also in frozen blocks.
@@ -32,14 +47,63 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
     check_frozen_layers(frozen_layers, model.config)
     path = weights_file(path)
     tensors, _, _ = load_tensors(path)
-    body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEAD)}
-    head = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(HEAD)}
-    load_into(model, body | head, path)
+    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith(FRESH)}
+    fresh = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(FRESH)}
+    load_into(model, kept | fresh, path)
     if frozen_layers:
         for frozen in (model.embedding, model.encodings, model.bias_network, model.layers[:frozen_layers]):
             frozen.requires_grad_(False)
         model.cls.requires_grad_(False)
         model.cls_bias.requires_grad_(False)
+
+
+def start_head(model: Network, data: MoleculeDataset, task: Task) -> None:
+    """Sets the last layer of the head to the ridge regression of the labels on what the layer before gives.
+
+    Source: Kumar et al., "Fine-Tuning can Distort Pretrained Features and Underperform Out-of-Distribution", ICLR 2022.
+
+    Args:
+        model: with pretrained weights before that layer; its weights are changed in place.
+        data: the training split; of more than ``MOST`` molecules, the regression learns from the first ones.
+        task: of the labels, fitted. A target with fewer than ``FEWEST`` labels keeps the weights of the model.
+    """
+    last = cast(nn.Linear, model.head[2])
+    inputs: list[Tensor] = []
+    hook = last.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+
+    def hidden(batch: GraphBatch) -> Tensor:
+        model(batch)
+        return inputs.pop().float()
+
+    model.eval()
+    molecules = np.arange(min(len(data), MOST))
+    batches = [chosen for batch in batches_for(model, data) if len(chosen := batch[batch < len(molecules)])]
+    features = rows_of_molecules(model, data, last.in_features, hidden, batches)[molecules]
+    hook.remove()
+    outputs = task.output_of(torch.from_numpy(data.y[molecules])).numpy()
+    for place, wanted in enumerate(outputs.T):
+        rows = np.flatnonzero(~np.isnan(wanted))
+        if len(rows) >= FEWEST:
+            weight, bias = ridge(features[rows].astype(np.float64), wanted[rows].astype(np.float64))
+            with torch.no_grad():
+                last.weight[place] = torch.from_numpy(weight)
+                last.bias[place] = bias
+
+
+def ridge(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights [D] and bias of the ridge regression of y [M] on standardized x [M, D].
+
+    Of ``PENALTIES``, it has the one with the smallest leave-one-out error.
+    """
+    mean, std = x.mean(axis=0), x.std(axis=0) + 1e-6
+    left, singular, right = np.linalg.svd((x - mean) / std, full_matrices=False)
+    along = left.T @ (y - y.mean())
+    shrunk = singular**2 / (singular**2 + PENALTIES[:, None])  # [penalties, D]
+    leverage = shrunk @ (left**2).T + 1 / len(y)
+    errors = (y - y.mean() - (shrunk * along) @ left.T) / np.maximum(1 - leverage, 1e-6)
+    best = (errors**2).mean(axis=1).argmin()
+    weight = right.T @ (shrunk[best] / np.maximum(singular, 1e-12) * along) / std
+    return weight, float(y.mean() - mean @ weight)
 
 
 def learning_body(model: Network) -> list[nn.Parameter]:

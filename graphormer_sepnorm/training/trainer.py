@@ -17,12 +17,13 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm, synchronize_batch_norms
+from graphormer_sepnorm.layers.batch_norm import freeze_statistics, reestimate_batch_norm, synchronize_batch_norms
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
-from graphormer_sepnorm.training.finetune import learning_body, start_from
+from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.training.finetune import learning_body, start_from, start_head
 from graphormer_sepnorm.training.objectives.base import Objectives
 from graphormer_sepnorm.training.objectives.labels import LabelObjective
 from graphormer_sepnorm.training.optimizers import make_optimizers
@@ -109,6 +110,8 @@ class Trainer:
             start_from(self.model, resolve_model(config.train.start_from), config.train.frozen_layers)
         self.body = learning_body(self.model)
         self.model.to(self.device)
+        if config.train.start_from is not None:
+            start_head(self.model, train, make_task(self.objective.task))
         self.optimizers = make_optimizers(self.model, config.train)
         self.average = AveragedModel(self.model) if config.train.averaging else None
         if config.train.compile:
@@ -173,6 +176,8 @@ class Trainer:
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, epoch)
         total_loss, lr = 0.0, train.lr
         self.model.train()
+        if train.frozen_statistics:
+            freeze_statistics(self.model)
         description = f"epoch {epoch}/{train.epochs}"
         hidden = None if self.verbose and distributed.rank() == 0 else True
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
@@ -227,7 +232,8 @@ class Trainer:
     def evaluate(self, epoch: int) -> float:
         """The score on the validation split, with BatchNorm statistics of the current weights."""
         with self.autocast():
-            reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
+            if not self.config.train.frozen_statistics:
+                reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
             self.evaluated.eval()
             try:
                 return self.objective.score(self.evaluated)

@@ -61,7 +61,7 @@ def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tm
     options = ["--epochs", 1, "--ensemble", 1, "--out", run]
     code, result, _ = command("train", *table, "--from", tmp_path / "body", *options)
     assert code == 0 and np.isfinite(result["value"])
-    assert load_model(run)[1].featurizer == "mol"
+    assert load_model(run / "model-0")[1].featurizer == "mol" and "kernel" in result["members"]
     code, facts, _ = command("info", tmp_path / "body")
     assert code == 0 and facts["training_data"] == "RDKit's descriptors of a.csv, b.smi"
 

@@ -35,11 +35,7 @@ class FieldsOf:
     def given(self, values: dict[str, Any]) -> dict[str, Any]:
         """Takes the values of these fields out of ``values``, and returns those that were given."""
         found = {each: values.pop(each.field) for each in self.declared()}
-        return {
-            each.field: value if each.option.read is None else each.option.read(value)
-            for each, value in found.items()
-            if value is not None
-        }
+        return {each.field: as_value(each, value) for each, value in found.items() if value is not None}
 
     def parameters(self) -> list[inspect.Parameter]:
         return [self.parameter(each) for each in self.declared()]
@@ -60,6 +56,13 @@ class FieldsOf:
             return f"{each.option.help.removesuffix('.')}; by default {self.default}."
         shown = default_words(each)
         return f"{each.option.help}  [default: {shown}]" if shown else each.option.help
+
+
+def as_value(each: Declared, given: Any) -> Any:
+    """What the field is given: what its option reads from a text, a list as a tuple, anything else as it is."""
+    if each.option.read is not None:
+        return each.option.read(given)
+    return tuple(given) if isinstance(given, list) else given
 
 
 def default_words(each: Declared) -> str:

@@ -28,8 +28,8 @@ def options_of_table(
     Raises:
         InputError: as ``task_of_table`` and ``TableOptions``.
     """
-    targets = tuple(given.get("targets", ()))
+    targets = given.get("targets", ())
     guess = task_of_table(content, targets, task)
     if guess.sentence and rank() == 0:
         print(guess.sentence, file=sys.stderr)
-    return TableOptions(path, **{**given, "targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
+    return TableOptions(path, **given, kind=guess.kind, classes=guess.classes, seed=seed)

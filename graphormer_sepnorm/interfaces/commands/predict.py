@@ -29,8 +29,8 @@ class AnswerOptions:
         float | None, Option("Confidence, such as 0.9, of intervals in columns NAME_low and NAME_high.")
     ] = None
     domain: Annotated[bool, Option("Compare each row with the training molecules, in more columns.")] = False
-    alerts: Annotated[bool, Option("Name the structural alerts (PAINS, Brenk) of each molecule.")] = False
-    properties: Annotated[bool, Option("Add molecular weight, logP and other properties of each molecule.")] = False
+    alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False
+    properties: Annotated[bool, Option("Add molecular weight, logP, TPSA and others in columns.")] = False
 
 
 @dataclass(frozen=True)
@@ -120,21 +120,22 @@ def library_predictions(
 ) -> dict:
     """Predicts a library into a folder."""
     with leaving_at_once():
+        from graphormer_sepnorm.inference.predict import stripping_salts
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
     if out is None or str(out) == "-":
         raise InputError("name the folder to write: -o SCORES")
     refuse_tables(models)
-    if answers.alerts or answers.properties or strip_salts:
-        raise InputError("--alerts, --properties and --strip-salts are for one table, not for a library")
     with computing(choose("cpu")):
         predictor = load_predicting_model(models)
+    if strip_salts:
+        stripping_salts(predictor)
     library = import_library()
     selection = library.choose_rows(predictor, asked.by, asked.keep_top, asked.threshold, asked.lowest)
     columns = tuple(asked.columns) or None
-    reading = (answers.smiles_column, answers.delimiter, answers.strict)
-    options = library.Options(selection, columns, *reading, precision, answers.interval, answers.domain)
+    asked_of_rows = {name: value for name, value in asdict(answers).items() if name != "resume"}
+    options = library.Options(selection, columns, precision=precision, **asked_of_rows)
     return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
 
 
@@ -156,6 +157,7 @@ def table_predictions(
 
     if out is None and isinstance(source, str):
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
+    refuse_tables(models)
     with computing(choose(device, precision)):
         predictor = load_predicting_model(models)
         if strip_salts:

@@ -164,21 +164,12 @@ def started_from(config: Config, run: RunOptions) -> Config:
 def train_on_table(
     config: Config, run: RunOptions, options: TableOptions, asked: EnsembleOptions, content: WholeTable | None
 ) -> dict:
-    """Trains on a table, and says what became of its rows; arguments and result as ``train_table``."""
+    """Trains on a table; arguments and result as ``train_table``."""
     options = replace(options, seed=config.train.seed)
     if config.train.patience:
         raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
     plan = Plan(asked.ensemble or NETWORKS, asked.baseline, asked.blend, asked.quick, run.resume)
-    result = (train_folds if options.folds else train_table)(options, config, run.folder(config), plan, content)
-    if result["skipped"]:
-        print(f"{result['skipped']} rows were skipped: skipped.csv in the run folder says why", file=sys.stderr)
-    if result["duplicates"]:
-        print(
-            f"{result['duplicates']} molecules stand in several rows, {result['conflicting']} of them with "
-            "labels that contradict each other: duplicates.csv in the run folder names them",
-            file=sys.stderr,
-        )
-    return result
+    return (train_folds if options.folds else train_table)(options, config, run.folder(config), plan, content)
 
 
 def left_out_lines(result: dict) -> Iterator[str]:

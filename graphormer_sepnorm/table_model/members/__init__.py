@@ -4,5 +4,11 @@ from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.forest import ForestMember
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
+from graphormer_sepnorm.table_model.members.tuned_kernel import TunedKernelMember
 
-MEMBERS: dict[str, type[Member]] = {"kernel": KernelMember, "forest": ForestMember, "networks": NetworksMember}
+MEMBERS: dict[str, type[Member]] = {
+    "kernel": KernelMember,
+    "forest": ForestMember,
+    "networks": NetworksMember,
+    "tuned kernel": TunedKernelMember,  # reads the kernel and the networks, which come before it
+}

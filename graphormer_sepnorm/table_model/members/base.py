@@ -4,9 +4,9 @@ Axis letters: M molecules, T targets.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -18,7 +18,13 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 
 
 class Member(Protocol):
-    """A model of a table that takes part in a table model."""
+    """A model of a table that takes part in a table model.
+
+    Attributes:
+        share: in proportion to which members are expected to weigh, before anything is known of a table.
+    """
+
+    share: ClassVar[float]
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":
@@ -55,8 +61,12 @@ class Member(Protocol):
         """Writes what was learnt into a folder; raises InputError if it cannot be written."""
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads what ``save`` wrote; raises InputError for what is missing or damaged."""
+    def load(cls, folder: Path, members: "dict[str, Member]") -> Self:
+        """Reads what ``save`` wrote; raises InputError for what is missing or damaged.
+
+        Args:
+            members: those that were loaded before, by name.
+        """
 
 
 @dataclass(frozen=True)
@@ -68,12 +78,14 @@ class Setting:
         folder: where what takes long is kept as it comes; None: nowhere.
         resume: go on with what is there.
         verbose: show progress.
+        members: those that were fitted before, by name.
     """
 
     config: Config
     folder: Path | None = None
     resume: bool = False
     verbose: bool = False
+    members: "dict[str, Member]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

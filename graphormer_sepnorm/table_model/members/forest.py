@@ -6,7 +6,7 @@ Axis letters: M molecules, T targets.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures, counts, de
 from graphormer_sepnorm.table_model.forest import Forest, forest_arrays, load_forest, save_forest
 from graphormer_sepnorm.table_model.growing import TREES, fit_forest
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 
 FEATURES = SIZE + WIDTH
 
@@ -34,6 +34,8 @@ def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
 @dataclass(frozen=True)
 class ForestMember:
     """Forests, one per target. They learn exact labels only."""
+
+    share: ClassVar = 0.15
 
     forest: Forest
 
@@ -70,7 +72,7 @@ class ForestMember:
         save_forest(folder / FOREST, self.forest)
 
     @classmethod
-    def load(cls, folder: Path) -> "ForestMember":
+    def load(cls, folder: Path, members: dict[str, Member]) -> "ForestMember":
         return cls(load_forest(folder / FOREST, FEATURES))
 
 

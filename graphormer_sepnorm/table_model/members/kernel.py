@@ -9,6 +9,7 @@ Axis letters: M molecules, N training molecules, T targets.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -24,7 +25,7 @@ from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
-from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference, landmarks, shipped_body
 
 KERNEL = "kernel.safetensors"
@@ -41,6 +42,8 @@ class KernelMember:
         machines: that predict from similarities to these.
         calibration: from decisions to probabilities, of a classification.
     """
+
+    share: ClassVar = 0.55
 
     reference: Reference
     machines: Machines
@@ -99,7 +102,7 @@ class KernelMember:
         save_arrays(folder / KERNEL, self.arrays(), {"format": FORMAT})
 
     @classmethod
-    def load(cls, folder: Path) -> "KernelMember":
+    def load(cls, folder: Path, members: dict[str, Member]) -> "KernelMember":
         path = folder / KERNEL
         arrays, facts = load_arrays(path)
         if facts.get("format") != FORMAT:
@@ -129,7 +132,7 @@ class KernelMember:
 
 
 def remark(numbers: np.ndarray, molecules: int) -> str:
-    """What a user should know of how the kernel was fitted."""
+    """A sentence for users on how the kernel was fitted, if they would not expect it."""
     if len(numbers) == molecules:
         return ""
     return f"the kernel compares molecules with {len(numbers):,} of the {molecules:,} that it learnt from"

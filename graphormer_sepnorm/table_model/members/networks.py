@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.forward import predict_together
-from graphormer_sepnorm.inference.predict import Output, computed, prediction_of
+from graphormer_sepnorm.inference.forward import embed_and_predict_dataset
+from graphormer_sepnorm.inference.predict import Output, computed, embedding_and_prediction_of
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
@@ -28,7 +29,7 @@ from graphormer_sepnorm.system.device import Compute, autocast, computing, curre
 from graphormer_sepnorm.system.workers import in_processes
 from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
-from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
@@ -54,6 +55,8 @@ class NetworksMember:
         networks: R of them in evaluation mode, each with the config and the facts of its training.
     """
 
+    share: ClassVar = 0.3
+
     networks: list[tuple[Network, Config, dict]]
 
     @classmethod
@@ -75,12 +78,16 @@ class NetworksMember:
             if distributed.rank() == 0:
                 whole.begin_parts(Parts("model", len(folds)))
             work = partial(fit_fold, FoldsWork(whole, data, labels, folds, setting, current()))
-            for (_, predicted), values in zip(folds.parts(), in_processes(work, len(folds)), strict=True):
-                if isinstance(values, InputError):
-                    raise values
-                out_of_fold[predicted] = values
-            networks = [load_network(whole.member(number)) for number in range(len(folds))]
-        return Fitted(cls(networks), out_of_fold)
+            rows = []
+            for each in in_processes(work, len(folds)):
+                if isinstance(each, InputError):
+                    raise each
+                rows.append(each)
+            member = cls([load_network(whole.member(number)) for number in range(len(folds))])
+        molecules.computed |= member.computed(rows)
+        for number, (_, predicted) in enumerate(folds.parts()):
+            out_of_fold[predicted] = molecules.of(member.by_network)[predicted, number]
+        return Fitted(member, out_of_fold)
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
@@ -88,18 +95,29 @@ class NetworksMember:
 
     @property
     def outputs(self) -> list[Output]:
-        return [prediction_of(network, config) for network, config in self.models]
+        return [embedding_and_prediction_of(network, config) for network, config in self.models]
 
     def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
-        return {self.by_network: np.stack(outputs, axis=1)}
+        rows = np.stack(outputs, axis=1)
+        width = self.networks[0][0].config.width
+        return {self.by_network: rows[:, :, width:], self.embeddings: rows[:, :, :width]}
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {}
 
     def by_network(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """What each network predicts: float32 [M, R, T]."""
-        read = read_molecules(self.networks[0][1].featurizer, molecules.molecules)
-        return np.stack(computed(read, self.outputs), axis=1)
+        """Predictions of each network: float32 [M, R, T]."""
+        molecules.computed |= self.computed(self.answers(molecules))
+        return molecules.of(self.by_network)
+
+    def embeddings(self, molecules: MoleculeFeatures) -> np.ndarray:
+        """Embeddings by each network: float32 [M, R, D]."""
+        molecules.computed |= self.computed(self.answers(molecules))
+        return molecules.of(self.embeddings)
+
+    def answers(self, molecules: MoleculeFeatures) -> list[np.ndarray]:
+        """The ``outputs`` for molecules: float32 [M, D + T] each."""
+        return computed(read_molecules(self.networks[0][1].featurizer, molecules.molecules), self.outputs)
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return molecules.of(self.by_network).mean(axis=1, dtype=np.float64)
@@ -110,7 +128,7 @@ class NetworksMember:
             checkpoint.save_model(RunFolder(folder).member(number).weights, network, config, facts)
 
     @classmethod
-    def load(cls, folder: Path) -> "NetworksMember":
+    def load(cls, folder: Path, members: dict[str, Member]) -> "NetworksMember":
         runs = RunFolder(folder).members()
         if not runs:
             raise InputError(f"{folder} has no networks, though its model names them")
@@ -139,7 +157,7 @@ class FoldsWork:
 
 
 def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
-    """Trains the network of a fold; what it predicts for the fold [M, T], or why that fails."""
+    """Trains the network of a fold; its embeddings and predictions of all molecules [M, D + T], or why that fails."""
     learnt, predicted = work.folds.parts()[number]
     run, held_back = work.whole.member(number), MoleculeDataset([work.data.take(predicted)])
     config = of_fold(work.setting.config, work.labels, number)
@@ -149,7 +167,8 @@ def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
             train(run, config, MoleculeDataset([work.data.take(learnt)]), held_back, work.setting, label)
             network, config, _ = load_network(run)
             with autocast(config.train.precision, network.cls.device):
-                return predict_together(network, held_back, make_task(config.task, network.cls.device))
+                whole = MoleculeDataset([work.data])
+                return embed_and_predict_dataset(network, whole, make_task(config.task, network.cls.device))
     except InputError as error:
         return error
 

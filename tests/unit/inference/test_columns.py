@@ -8,11 +8,12 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
+from graphormer_sepnorm.table_model.earlier import EarlierModel
 from tests.tiny import tiny_model
 
 
 def two_models(trust: Trust | None = None) -> Predictor:
-    return Predictor([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)], trust=trust)
+    return EarlierModel([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)], trust=trust)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,9 @@ from graphormer_sepnorm import GraphormerClassifier, GraphormerRegressor, load_m
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.interfaces.commands.train import NETWORKS
 from graphormer_sepnorm.table_model.members import forest
+from graphormer_sepnorm.tables.options import TableOptions
 
 QUICK = {"quick": True}
 SMILES = ["C" * n + end for n in range(1, 11) for end in ("O", "N", "C(=O)O", "c1ccccc1")]
@@ -21,7 +23,6 @@ LENGTH = np.array([len(smiles) for smiles in SMILES], float)
 @pytest.fixture(autouse=True)
 def small_forests(monkeypatch):
     monkeypatch.setattr(forest, "TREES", 5)
-    monkeypatch.setattr(forest, "TREES_PER_FOLD", 5)
 
 
 def run(*arguments: object) -> None:
@@ -29,44 +30,32 @@ def run(*arguments: object) -> None:
     assert result.exit_code == 0, result.output
 
 
-def written(path) -> np.ndarray:
-    return pd.read_csv(path).set_index("smiles").filter(regex="^y").to_numpy()
-
-
 @pytest.mark.parametrize("kind", ["regression", "classification"])
-def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind):
+def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, tiny_recipe):
+    """Of all members; a label is a bound."""
     y = logp[:60, 0] if kind == "regression" else (logp[:60, 0] > np.median(logp[:60, 0])).astype(int)
     table = pd.DataFrame({"smiles": smiles[:60], "y": y}).astype({"y": object})
     if kind == "regression":
         table.loc[3, "y"] = "<5"
     table.to_csv(tmp_path / "in.csv", index=False)
-    run(
-        "train",
-        "--csv",
-        tmp_path / "in.csv",
-        "--target-columns",
-        "y",
-        "--quick",
-        "--seed",
-        3,
-        "--out",
-        tmp_path / "run",
-    )
+    options = ("--target-columns", "y", "--seed", 3, "--recipe", tiny_recipe, "--ensemble", 2)
+    run("train", "--csv", tmp_path / "in.csv", *options, "--out", tmp_path / "run")
     pd.DataFrame({"smiles": smiles[60:80]}).to_csv(tmp_path / "asked.csv", index=False)
     run("predict", tmp_path / "run", tmp_path / "asked.csv", "-o", tmp_path / "said.csv")
-    shell = written(tmp_path / "said.csv")
+    shell = pd.read_csv(tmp_path / "said.csv")
     python = load_model(tmp_path / "run").predict(smiles[60:80])
-    np.testing.assert_allclose(python[["y", *(["y_std"] if shell.shape[1] > 1 else [])]], shell, rtol=1e-6)
+    np.testing.assert_allclose(python[["y", "y_std"]], shell[["y", "y_std"]], rtol=1e-6)
 
     splits = pd.read_csv(tmp_path / "run" / "table.csv").split
-    learnt = table[(splits != "test").to_numpy()]
-    estimator = (GraphormerRegressor if kind == "regression" else GraphormerClassifier)(quick=True, random_state=3)
+    learnt, parameters = table[(splits != "test").to_numpy()], {"recipe": tiny_recipe, "networks": 2}
     if kind == "regression":
-        values, spread = estimator.fit(learnt.smiles, learnt.y).predict(smiles[60:80], return_std=True)
-        np.testing.assert_allclose(np.stack([values, spread], axis=1), shell, rtol=1e-6)
+        regressor = GraphormerRegressor(random_state=3, **parameters).fit(learnt.smiles, learnt.y)
+        values, spread = regressor.predict(smiles[60:80], return_std=True)
+        np.testing.assert_allclose(spread, shell.y_std, rtol=1e-5)
     else:
-        values = estimator.fit(learnt.smiles, learnt.y.astype(int)).predict_proba(smiles[60:80])[:, 1]
-        np.testing.assert_allclose(values, shell[:, 0], rtol=1e-6)
+        classifier = GraphormerClassifier(random_state=3, **parameters).fit(learnt.smiles, learnt.y.astype(int))
+        values = classifier.predict_proba(smiles[60:80])[:, 1]
+    np.testing.assert_allclose(values, shell.y, rtol=1e-5)
 
 
 def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, logp):
@@ -91,16 +80,35 @@ def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
     task = {"kind": "regression", "metric": "mae", "targets": ("a",)}
 
     def config(**parameters):
-        return GraphormerRegressor(**parameters).make_config(TaskConfig(**task), 7)
+        return GraphormerRegressor(**parameters).make_config(TaskConfig(**task), "mol", 7)
 
     default = config()
     assert (default.train.start_from, default.train.seed, default.featurizer) == ("foundation", 7, "mol")
-    given = config(epochs=np.int64(3), lr=np.float64(0.1), strip_salts=True)
-    assert (given.train.epochs, given.train.min_updates, given.train.lr) == (3, 0, 0.1)
-    assert given.featurizer == "mol-without-salts"
+    given = config(epochs=np.int64(3), lr=np.float64(0.1), optimizer="muon")
+    assert (given.train.epochs, given.train.min_updates, given.train.lr, given.train.optimizer) == (3, 0, 0.1, "muon")
     slim = config(recipe="slim", settings={"model.layers": 4})
     assert slim.train.start_from is None and slim.model.layers == 4
     assert config(recipe="slim", pretrained="foundation-mini", frozen_layers=2).train.frozen_layers == 2
+
+
+def test_salts_are_stripped_where_that_is_asked_for():
+    salty = [f"{smiles}.[Na+].[Cl-]" for smiles in SMILES]
+    stripping = GraphormerRegressor(**QUICK, strip_salts=True).fit(salty, LENGTH)
+    plain = GraphormerRegressor(**QUICK).fit(SMILES, LENGTH)
+    np.testing.assert_allclose(stripping.predict(salty), plain.predict(SMILES), rtol=1e-5)
+
+
+def test_parameters_have_the_defaults_of_the_command():
+    parameters = GraphormerRegressor().get_params()
+    assert {name: parameters[name] for name in ("networks", "quick", "forest", "blend")} == {
+        "networks": NETWORKS,
+        "quick": False,
+        "forest": True,
+        "blend": True,
+    }
+    options = TableOptions("a", ("a",))
+    for name in ("split", "metric", "loss", "weights", "balance", "strip_salts"):
+        assert parameters[name] == getattr(options, name), name
 
 
 def test_parameters_are_stored_untouched():

@@ -30,7 +30,7 @@ def test_the_members_of_an_ensemble_are_sorted_by_number(tmp_path):
         (tmp_path / f"model-{number}").mkdir()
     assert [member.path.name for member in RunFolder(tmp_path).members()] == ["model-0", "model-2", "model-10"]
     assert member_paths(tmp_path) == [tmp_path / "model-0", tmp_path / "model-2", tmp_path / "model-10"]
-    with pytest.raises(InputError, match=r"it is an ensemble, name one of its models, such as .*model-0"):
+    with pytest.raises(InputError, match=r"it holds networks, name one of them, such as .*model-0"):
         weights_file(tmp_path)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from graphormer_sepnorm.table_model.difficulty import (
+    BACKGROUND,
     DEVIATION,
     Difficulty,
     disagreement,
@@ -19,11 +20,14 @@ def test_disagreement_by_hand():
 
 
 def test_the_expected_error_by_hand():
-    difficulty = Difficulty(np.array([[1.0], [2.0], [4.0], [8.0]]), np.array([[0.5], [np.nan], [1.5]]))
-    similarity = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 0.5]])
-    found = difficulty(np.array([[3.0], [0.0]]), similarity)
-    np.testing.assert_allclose(found, [[1 + 6 + 0 + 8 * 1.0], [1 + 0 + 0 + 8 * 1.5]], rtol=1e-6)
-    np.testing.assert_allclose(difficulty(np.array([[3.0]]), np.zeros((1, 0))), [[7.0]])
+    """Of the neighbours one with similarity 1 decides, as its eighth power does."""
+    difficulty = Difficulty(np.array([[np.log(2.0)], [1.0], [0.5], [1.0]]), np.array([[0.5], [np.nan], [1.5]]))
+    similarity = np.array([[1.0, 1.0, 0.0], [0.0, 0.9, 0.9]])
+    near = [(0.5 + BACKGROUND) / (1 + BACKGROUND), (0.9**8 * 1.5 + BACKGROUND) / (0.9**8 + BACKGROUND)]
+    expected = 2 * np.array([3.03, 1.03]) * np.sqrt([0.001, 0.101]) * (np.array(near) + 0.03)
+    found = difficulty(np.array([[3.0], [1.0]]), similarity)
+    np.testing.assert_allclose(found[:, 0], DEVIATION * expected, rtol=1e-6)
+    np.testing.assert_allclose(difficulty(np.array([[3.0]]), np.zeros((1, 0))), [[DEVIATION * 2 * 3.03]])
 
 
 def test_what_tells_errors_is_found():
@@ -32,7 +36,7 @@ def test_what_tells_errors_is_found():
     spread = random.uniform(0.5, 2, (4000, 1))
     error = random.normal(size=(4000, 1)) * 3 * spread
     difficulty = fit_difficulty(error, spread, np.zeros((4000, 0)), np.arange(4000))
-    np.testing.assert_allclose(difficulty.coefficients[:, 0], [0, 3, 0, 0], atol=0.25)
+    np.testing.assert_allclose(difficulty.coefficients[1:, 0], [1, 0, 0], atol=0.1)
     np.testing.assert_allclose(difficulty(spread, np.zeros((4000, 0))), 3 * spread, rtol=0.1)
 
 
@@ -48,10 +52,16 @@ def test_errors_of_neighbours_tell_where_predictions_are_wrong():
     assert found[wide].min() > 3 * found[~wide].max()
 
 
-def test_targets_without_labels_have_no_expected_error():
-    error = np.array([[1.0, np.nan], [np.nan, np.nan], [1.0, np.nan], [1.0, np.nan]])
+def test_without_signs_the_mean_error_is_expected_and_without_labels_none():
+    error = np.array([[1.0, np.nan], [np.nan, np.nan], [2.0, np.nan], [3.0, np.nan]])
     found = fit_difficulty(error, np.zeros((4, 2)), np.zeros((4, 0)), np.arange(4))
-    np.testing.assert_allclose(found.coefficients[0], [DEVIATION, 0])
+    expected = found(np.zeros((5, 2)), np.zeros((5, 0)))
+    np.testing.assert_allclose(expected, np.tile([2 * DEVIATION, 0], (5, 1)), atol=1e-9)
+
+
+def test_predictions_without_error_expect_none():
+    found = fit_difficulty(np.zeros((6, 1)), np.zeros((6, 1)), np.full((6, 6), 0.5), np.arange(6))
+    np.testing.assert_allclose(found(np.zeros((6, 1)), np.full((6, 6), 0.5)), 0, atol=1e-9)
 
 
 def test_molecules_of_its_own_fold_tell_nothing_of_a_molecule():

@@ -54,7 +54,7 @@ def test_probabilities_of_classes_add_up_to_one(molecules, classes, folds, other
 @pytest.mark.parametrize(
     "facts",
     [
-        {"format": 2},
+        {"format": 1},
         {"members": ["oracle"]},
         {"members": []},
         {"members": ["kernel"]},

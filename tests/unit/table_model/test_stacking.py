@@ -11,6 +11,7 @@ from graphormer_sepnorm.table_model.stacking import make_folds, stacking_weights
 from tests.molecules import structures_of
 
 NAN = np.nan
+EQUAL = np.ones(2)
 SMILES = ["Cc1ccccc1", "Clc1ccccc1", "Cc1ccncc1", "CC1CCNCC1", "CC1CCOCC1", "c1ccncc1C", "CCO", "OCC"]
 
 
@@ -27,7 +28,7 @@ def noisy(y: np.ndarray, *deviations: float) -> np.ndarray:
 
 def test_members_count_by_the_precision_of_their_errors():
     y = np.random.default_rng(1).normal(size=(20_000, 1))
-    np.testing.assert_allclose(stacking_weights(labels(y), noisy(y, 1.0, 0.5))[:, 0], [0.2, 0.8], atol=0.02)
+    np.testing.assert_allclose(stacking_weights(labels(y), noisy(y, 1.0, 0.5), EQUAL)[:, 0], [0.2, 0.8], atol=0.02)
 
 
 def test_targets_have_weights_of_their_own_and_missing_labels_do_not_count():
@@ -36,32 +37,41 @@ def test_targets_have_weights_of_their_own_and_missing_labels_do_not_count():
     predictions[0, :, 0], predictions[1, :, 1] = y[:, 0], y[:, 1]
     y[:100] = NAN
     predictions[:, :100] = 1e9
-    weights = stacking_weights(labels(y), predictions)
+    weights = stacking_weights(labels(y), predictions, EQUAL)
     assert weights[0, 0] > 0.95 and weights[1, 1] > 0.95
     np.testing.assert_allclose(weights.sum(axis=0), 1)
 
 
 def test_a_few_molecules_do_not_decide():
     y = np.zeros((4, 1))
-    weights = stacking_weights(labels(y), noisy(y, 1.0, 1.0))
+    weights = stacking_weights(labels(y), noisy(y, 1.0, 1.0), EQUAL)
     assert np.abs(weights - 0.5).max() < 0.1
 
 
 def test_a_harmful_member_has_no_weight(monkeypatch):
     monkeypatch.setattr(stacking, "PRIOR_ROWS", 1e-9)
     y = np.random.default_rng(1).normal(size=(500, 1))
-    assert stacking_weights(labels(y), np.stack([y + 0.1, y + 5]))[:, 0].tolist() == pytest.approx([1, 0])
+    assert stacking_weights(labels(y), np.stack([y + 0.1, y + 5]), EQUAL)[:, 0].tolist() == pytest.approx([1, 0])
 
 
-def test_without_anything_to_compare_members_weigh_the_same():
+def test_without_anything_to_compare_members_weigh_as_expected():
     unlabelled, perfect = np.full((3, 1), NAN), np.zeros((3, 1))
-    assert stacking_weights(labels(unlabelled), np.zeros((2, 3, 1))).tolist() == [[0.5], [0.5]]
-    assert stacking_weights(labels(perfect), np.zeros((4, 3, 1))).tolist() == [[0.25]] * 4
+    assert stacking_weights(labels(unlabelled), np.zeros((2, 3, 1)), EQUAL).tolist() == [[0.5], [0.5]]
+    assert stacking_weights(labels(perfect), np.zeros((2, 3, 1)), np.array([6.0, 2.0])).tolist() == [[0.75], [0.25]]
+
+
+def test_weights_of_few_molecules_are_near_the_prior():
+    """Of four and of four thousand molecules on which members are equally good."""
+    prior = np.array([0.9, 0.1])
+    for count, expected in ((4, 0.9), (4000, 0.5)):
+        y = np.random.default_rng(1).normal(size=(count, 1))
+        found = stacking_weights(labels(y), noisy(y, 1.0, 1.0), prior)[0, 0]
+        assert found == pytest.approx(expected, abs=0.1)
 
 
 def test_classes_of_one_column_share_their_weights():
     y = np.eye(3)[np.random.default_rng(0).integers(0, 3, 300)]
-    weights = stacking_weights(labels(y, "multiclass"), noisy(y, 0.1, 0.4))
+    weights = stacking_weights(labels(y, "multiclass"), noisy(y, 0.1, 0.4), EQUAL)
     assert (weights == weights[:, :1]).all() and weights[0, 0] > weights[1, 0]
 
 

@@ -168,7 +168,8 @@ def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
     rows = ["CCO.[Na+],1", "OCC,2", *(f"{'C' * number}.Cl,{number}" for number in range(3, 12))]
     path.write_text("\n".join(["smiles,y", *rows]) + "\n")
     labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "mol-without-salts")
-    assert [row.smiles for row in labelled.rows[:3]] == ["CCO", "OCC", "CCC"]
+    assert [row.smiles for row in labelled.usable[:3]] == ["CCO", "OCC", "CCC"]
+    assert (labelled.rows[0].labels, labelled.rows[0].replicates) == ([1.5], (1, 2))
     assert [duplicate.rows for duplicate in labelled.duplicates] == [(0, 1)]
 
 
@@ -246,7 +247,7 @@ def test_cells_may_have_inchis_and_molfiles(tmp_path):
     inchi, block = Chem.MolToInchi(mol), Chem.MolToMolBlock(mol)
     lines = [f'"{inchi}",1', f'"{block}",2', *(f"{'C' * number},{number}" for number in range(3, 40))]
     found = read_labelled(TableOptions(table(tmp_path / "a.csv", "Structure,y", *lines), ("y",), split="random"), "mol")
-    assert [row.smiles for row in found.rows[:2]] == ["CCO", "CCO"] and not found.skipped
+    assert [row.smiles for row in found.usable[:2]] == ["CCO", "CCO"] and not found.skipped
     assert found.duplicates[0].rows == (0, 1)
 
 
@@ -254,7 +255,7 @@ def test_rows_of_one_molecule_have_one_time(tmp_path):
     rows = [f"{'C' * number},{number},{2000 + number}" for number in range(1, 10)]
     path = table(tmp_path / "a.csv", "smiles,y,year", *rows, "C,3,2030")
     found = read_labelled(TableOptions(path, ("y",), split="time", split_column="year"), "ogb")
-    assert found.rows[0].split == found.rows[-1].split == "train"
+    assert found.usable[0].split == found.usable[-1].split == "train"
 
 
 @pytest.mark.parametrize(
@@ -302,3 +303,50 @@ def test_folds_need_no_division_without_them(tmp_path):
     assert [{split: len(fold.of_split(split)) for split in ("train", "val", "test")} for fold in folds] == [
         {"train": 2, "val": 1, "test": 3}
     ] * 2
+
+
+def chains(count: int, first: int = 1) -> list[str]:
+    return [f"{'C' * number},{number}" for number in range(first, first + count)]
+
+
+def test_the_rows_of_a_molecule_are_averaged_within_a_split(tmp_path):
+    rows = [*(f"{line},train" for line in chains(20)), "C,3,train", "CC,9,test", "CCO,1,val", "CCN,1,test"]
+    options = TableOptions(
+        table(tmp_path / "a.csv", "smiles,y,fold", *rows), ("y",), split="column", split_column="fold"
+    )
+    found = read_labelled(options, "mol")
+    assert len(found.usable) == 24 and len(found.rows) == len(found.structures.keys) == 23
+    assert (found.rows[0].labels, found.rows[0].replicates) == ([2.0], (1, 21))
+    assert [row.labels[0] for row in found.rows if row.smiles == "CC"] == [2.0, 9.0]
+
+
+def test_classes_of_one_molecule_stay_rows(tmp_path):
+    rows = [f"{'C' * number},{number % 2}" for number in range(1, 30)]
+    options = TableOptions(
+        table(tmp_path / "a.csv", "smiles,y", *rows, "C,0"), ("y",), "classification", split="random"
+    )
+    assert len(read_labelled(options, "mol").rows) == 30
+
+
+def test_labels_are_learnt_on_the_scale_that_is_asked_for(tmp_path):
+    rows = ["C,1000,10", "CC,<10,1", "CCC,0,5", "CCCC,>1e6,0.1", *(f"{'C' * n},{n},{n}" for n in range(5, 20))]
+    path = table(tmp_path / "a.csv", "smiles,IC50_nM,S", *rows)
+    options = TableOptions(path, ("IC50_nM", "S"), split="random", negative_log_molar=("IC50_nM=nM",), log10=("S",))
+    found = read_labelled(options, "mol")
+    assert found.rows[0].labels == pytest.approx([6, 1])
+    assert [row.bounds for row in found.rows[1:3]] == [{0: ">8.0"}, {0: "<3.0"}]
+    assert found.skipped == [(3, "CCC", "IC50_nM is 0, which has no logarithm")]
+    task = table_task(options)
+    assert (task.targets, task.scales) == (("pIC50", "log10(S)"), ("-log10 nM", "log10"))
+
+
+def test_a_table_of_its_own_is_the_test_split(tmp_path):
+    train = table(tmp_path / "a.csv", "id,smiles,y", *(f"a{row},{line}" for row, line in enumerate(chains(40))))
+    test = table(tmp_path / "b.csv", "y,smiles,id", "1,[CH4],b0", "2,CCO,b1", "x,CCN,b2", "3,OC(=O)C,b3")
+    found = read_labelled(TableOptions(train, ("y",), split="random", test_csv=test), "mol")
+    assert [(row.number, row.smiles) for row in found.of_split("test")] == [(41, "[CH4]"), (42, "CCO"), (44, "OC(=O)C")]
+    assert [(number, reason) for number, _, reason in found.skipped] == [
+        (1, "its molecule is in --test-csv, so it is not learnt from"), (43, "y is 'x', not a number"),
+    ]  # fmt: skip
+    assert {split: len(found.of_split(split)) for split in ("train", "val")} == {"train": 35, "val": 4}
+    assert (found.names[2], found.names[42]) == ("a1", "b1")

@@ -32,6 +32,14 @@ from graphormer_sepnorm.tables.splits import Sizes
         ({"weights": (1.0, 2.0)}, "--target-weights has 2 numbers for 1 columns"),
         ({"weights": (0.0,)}, "--target-weights are above 0"),
         ({"weights": (1.0,), "kind": "multiclass", "classes": ("a", "b")}, "--target-weights is for several columns"),
+        ({"folds": 1}, "--folds 1: there are at least 2"),
+        ({"test_csv": "b.csv", "folds": 3}, "--test-csv does not go with --folds"),
+        ({"test_csv": "b.csv", "split": "time", "split_column": "year"}, "--test-csv does not go with"),
+        ({"log10": ("z",)}, "--log10 or --negative-log-molar names 'z', which is no target column"),
+        ({"negative_log_molar": ("z=nM",)}, "names 'z', which is no target column"),
+        ({"negative_log_molar": ("y=mg",)}, "'mg' is no unit of a concentration"),
+        ({"negative_log_molar": ("y=nM",), "log10": ("y",)}, "named twice by --log10 and --negative-log-molar"),
+        ({"log10": ("y",), "kind": "classification"}, "are for --task regression"),
     ],
 )
 def test_options_that_do_not_fit_together(options, sentence):
@@ -45,3 +53,23 @@ def test_weights_are_numbers():
         read_weights("1_0,2")
     with pytest.raises(InputError, match=r"give a number for each column, such as 1,2,0\.5"):
         read_weights("1;2")
+
+
+def test_scales_of_all_targets_and_of_some():
+    options = TableOptions("a.csv", ("a", "b", "c"), negative_log_molar=("uM", "b=nM"), log10=("c",))
+    assert options.scales == ("-log10 uM", "-log10 nM", "log10")
+    assert options.names == ("-log10(a)", "-log10(b)", "log10(c)")
+    assert TableOptions("a.csv", ("a", "b")).scales == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "featurizer"),
+    [
+        ({}, "mol"),
+        ({"strip_salts": True}, "mol-without-salts"),
+        ({"standardize": "parent"}, "mol-standardized"),
+        ({"standardize": "tautomer", "strip_salts": True}, "mol-tautomer"),
+    ],
+)
+def test_how_molecules_are_prepared(options, featurizer):
+    assert TableOptions("a.csv", ("y",), **options).featurizer == featurizer

@@ -8,7 +8,13 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import task_config
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, table_task
-from graphormer_sepnorm.tables.prepared_table import csv_bytes, rows_of_split, table_dataset, write_labelled
+from graphormer_sepnorm.tables.prepared_table import (
+    csv_bytes,
+    names_of_split,
+    rows_of_split,
+    table_dataset,
+    write_labelled,
+)
 from graphormer_sepnorm.tables.splits import Duplicate
 
 NAN, INF = float("nan"), float("inf")
@@ -42,8 +48,29 @@ def test_the_files_by_hand(folder):
     )
     assert (folder / "skipped.csv").read_text() == "row,smiles,error\n2,C(,not a valid SMILES\n"
     assert (folder / "duplicates.csv").read_text() == (
-        'molecule,row,smiles,split,conflicting targets\nKEY,1,CCO,train,"logp; a, b"\nKEY,4,CN,train,"logp; a, b"\n'
+        'molecule,row,smiles,split,conflicting targets,target logp,"target a, b"\n'
+        'KEY,1,CCO,train,"logp; a, b",1.5,\nKEY,4,CN,train,"logp; a, b",0.1,0.25\n'
     )
+
+
+def test_names_and_weights_of_rows_are_kept(tmp_path):
+    options = replace(OPTIONS, weight_column="w")
+    rows = [replace(ROWS[0], weight=2.0), *ROWS[1:]]
+    labelled = replace(LABELLED, rows=rows, names={1: "001", 2: "b,c", 3: "NA", 4: ""})
+    write(tmp_path, labelled, options=options)
+    assert (tmp_path / "table.csv").read_text().splitlines()[:3] == [
+        'row,name,smiles,split,weight,target logp,"target a, b"',
+        "1,001,CCO,train,2.0,1.5,",
+        "3,NA,c1ccccc1,val,1.0,,-2.0",
+    ]
+    assert (tmp_path / "skipped.csv").read_text() == 'row,name,smiles,error\n2,"b,c",C(,not a valid SMILES\n'
+    assert (tmp_path / "duplicates.csv").read_text().splitlines()[1].startswith("KEY,1,001,CCO,train")
+    assert names_of_split(tmp_path / "table.csv", "train") == ["001", ""]
+    assert names_of_split(tmp_path / "table.csv", "val") == ["NA"]
+
+
+def test_names_are_unknown_where_the_table_has_none(folder):
+    assert names_of_split(folder / "table.csv", "train") == []
 
 
 def test_what_is_written_is_read_again(folder):

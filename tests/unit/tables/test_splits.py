@@ -21,7 +21,6 @@ from graphormer_sepnorm.tables.splits import (
     largest_first,
     merge_groups,
     read_sizes,
-    read_times,
     stratified,
     time_split,
 )
@@ -200,20 +199,6 @@ def test_no_training_row_is_later_than_a_test_row_and_no_time_is_torn(seed):
     assert times[found == "val"].max() < times[found == "test"].min()
 
 
-def test_times_are_numbers_or_dates():
-    assert read_times(["2001", " 1999.5"]).tolist() == [2001, 1999.5]
-    assert read_times(["1970-01-02", "1970-01-01T01:00", "1970-01-01T01:00+01:00"]).tolist() == [86400, 3600, 0]
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [(["2001", "soon"], "'soon' is neither"), (["2001", "2001-05-03"], "numbers and dates"), (["nan"], "'nan'")],
-)
-def test_times_that_cannot_be_read(texts, message):
-    with pytest.raises(InputError, match=message):
-        read_times(texts)
-
-
 @pytest.mark.parametrize("text", ["80:10:10", "0.8,0.1,0.1", "80.0:10:10"])
 def test_sizes(text):
     assert read_sizes(text) == Sizes(0.8, 0.1, 0.1)
@@ -298,8 +283,6 @@ def test_duplicates_and_labels_that_contradict_each_other():
     ]
 
 
-def test_underscores_are_no_part_of_times_and_sizes():
-    with pytest.raises(InputError, match="the time '2_024' is neither"):
-        read_times(["2023", "2_024"])
+def test_underscores_are_no_part_of_sizes():
     with pytest.raises(InputError, match="the split sizes are '8_0:10:10'"):
         read_sizes("8_0:10:10")

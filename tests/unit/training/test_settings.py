@@ -7,7 +7,6 @@ import pytest
 from graphormer_sepnorm.config import ADAPTER
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import RECIPES, dataset_config
-from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.settings import ELSEWHERE, field_names, in_precision, with_settings
 
 
@@ -80,7 +79,7 @@ def test_settings_of_the_command_are_applied_last(command, monkeypatch, tmp_path
         begun.append(config)
         return {"metric": "mae", "value": 0.5}
 
-    monkeypatch.setattr(experiment, "train_run", train_run)
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.commands.train.train_run", train_run)
     settings = ("--set", "train.epochs=5", "--set", "model.ffn_width=96")
     code, _, _ = command("train", "--epochs", 3, "--precision", "bfloat16", *settings, "--out", tmp_path / "run")
     assert code == 0 and len(begun) == 1

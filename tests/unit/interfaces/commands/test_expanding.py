@@ -63,7 +63,7 @@ def test_help_has_the_text_and_the_default_of_each_field():
 
 
 def test_an_option_of_several_values_takes_all_that_follow_it():
-    assert served("--guests", "Ann", "Bo", "--milk", "--guests", "Cy")["tea"]["guests"] == ["Ann", "Bo", "Cy"]
+    assert served("--guests", "Ann", "Bo", "--milk", "--guests", "Cy")["tea"]["guests"] == ("Ann", "Bo", "Cy")
 
 
 @pytest.mark.parametrize(

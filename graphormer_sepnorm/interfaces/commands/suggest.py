@@ -1,0 +1,65 @@
+"""``graphormer-sepnorm suggest``."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from graphormer_sepnorm.interfaces.commands.predict import import_library, refuse_tables
+from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.system.signals import leaving_at_once
+
+
+@in_first_process
+def suggest(
+    model: Annotated[str, typer.Argument(help="Run folder of a model of your table.")],
+    library: Annotated[str, typer.Argument(help="A table, a folder of tables, or a pattern of them in quotes.")],
+    out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet or .xlsx.")],
+    count: Annotated[int, typer.Option("-n", help="How many molecules.")] = 50,
+    target: Annotated[str | None, typer.Option(help="That is to be good, of a model of several.")] = None,
+    minimize: Annotated[bool, typer.Option("--minimize/--maximize", help="Which values are good.")] = False,
+    by: Annotated[
+        Literal["expected-improvement", "confidence-bound", "prediction"],
+        typer.Option(help="How molecules are ranked."),
+    ] = "expected-improvement",
+    best: Annotated[float | None, typer.Option(help="Value to improve on; by default the best training label.")] = None,
+    kappa: Annotated[float, typer.Option(help="Of a confidence bound: standard deviations.")] = 1.0,
+    distance: Annotated[float, typer.Option(help="Least Tanimoto distance between two molecules; 0: any.")] = 0.3,
+    smiles_column: Annotated[str | None, typer.Option(help="Column of the library; by default smiles.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of the library; by default found in its header.")] = None,
+    alerts: Annotated[bool, typer.Option("--alerts", help="Name structural alerts in a column.")] = False,
+    properties: Annotated[bool, typer.Option("--properties", help="Add weight, logP, TPSA and others.")] = False,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes here; by default one a core.")] = None,
+    device: Annotated[str, typer.Option(help="Where each process computes, as in predict.")] = "cpu",
+) -> None:
+    """Choose the molecules of a library to measure next: those that promise most and differ from each other.
+
+    Molecules are ranked by the expected improvement over the best measured value, by a confidence bound, or by their
+    predictions. One after another is taken if its Tanimoto distance to all before it exceeds --distance. Molecules
+    that were measured are left out. The output has the columns of the library and of predict --domain.
+
+    Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
+    """
+    refuse_tables([model])
+    import_library()
+    with leaving_at_once():
+        from graphormer_sepnorm.library.part_writer import Options, Selection
+        from graphormer_sepnorm.library.suggest import Wish
+        from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
+        from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.load import load_predicting_model
+
+    wish = Wish(count, by, target, minimize, best, kappa, distance)
+    started = time.perf_counter()
+    with computing(choose("cpu")):
+        predictor = load_predicting_model([model])
+        options = Options(
+            Selection(""), smiles_column=smiles_column, delimiter=delimiter, alerts=alerts, properties=properties
+        )
+        result = suggest_molecules(predictor, library, out, wish, options, scheduler, workers, device)
+    print(f"{out}: {result['suggested']} molecules of {result['rows']} rows", file=sys.stderr)
+    print(json.dumps({**result, "seconds": round(time.perf_counter() - started, 3)}))

@@ -1,0 +1,216 @@
+"""Suggests molecules of a library to measure next: the most promising ones that differ from each other.
+
+The library is ranked part by part while it is predicted. Diverse molecules are then picked from a pool of the best
+rows.
+
+Axis letters: M molecules of the pool.
+"""
+
+import math
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from rdkit import Chem
+from rdkit.DataStructs import BulkTanimotoSimilarity
+
+from graphormer_sepnorm.chem.diversity import pick_diverse
+from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.fingerprints import morgan_bits
+from graphormer_sepnorm.chem.properties import molecule_key
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.acquisition import Acquisition, Promise
+from graphormer_sepnorm.inference.predict import PredictingModel
+from graphormer_sepnorm.inference.trust import Domain
+from graphormer_sepnorm.library.part_writer import Options, Selection
+from graphormer_sepnorm.library.run import predict_library
+from graphormer_sepnorm.tables.formats import Row, find_column
+from graphormer_sepnorm.tables.formats.table import cell_text
+from graphormer_sepnorm.tables.writers import AddedColumn, find_writer, write_whole
+from graphormer_sepnorm.tasks import TASKS
+
+POOL_PER_PICK = 20
+LEAST_POOL = 1000
+PARTS = ".parts"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The request of a suggestion.
+
+    Attributes:
+        count: number of molecules.
+        by: criterion of the ranking.
+        target: the target to optimize; None: the only one of the model.
+        minimize: whether lower values are better.
+        best: best value so far; None: that of the training molecules.
+        kappa: factor of the confidence bound.
+        distance: minimum Tanimoto distance between two of them, as in ``pick_diverse``.
+
+    Raises:
+        InputError: a number is out of range.
+    """
+
+    count: int
+    by: Promise = "expected-improvement"
+    target: str | None = None
+    minimize: bool = False
+    best: float | None = None
+    kappa: float = 1.0
+    distance: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InputError(f"-n {self.count}: ask for one molecule or more")
+        if not 0 <= self.distance <= 1:
+            raise InputError(f"--distance {self.distance:g}: a Tanimoto distance is between 0 and 1")
+        if not (math.isfinite(self.kappa) and self.kappa >= 0):
+            raise InputError(f"--kappa {self.kappa:g}: choose 0 or more")
+
+
+def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
+    """How the molecules are ranked.
+
+    Raises:
+        InputError: the model does not predict the target, several of which none is named, no errors of its
+            predictions, or probabilities; or no best value is known.
+    """
+    targets, target = ", ".join(predictor.targets), wish.target
+    if target is None:
+        if len(predictor.targets) > 1:
+            raise InputError(f"the model predicts {targets}: say with --target which of them is to be good")
+        target = predictor.targets[0]
+    if target not in predictor.targets:
+        raise InputError(f"--target {target} is no target of the model, which predicts {targets}")
+    if wish.by == "prediction":
+        return Acquisition("prediction", target, wish.minimize)
+    if TASKS[predictor.kind].predicts_probabilities:
+        raise InputError(f"--by {wish.by} is for models of numbers: rank probabilities with --by prediction")
+    if not predictor.gives_spread:
+        raise InputError(f"--by {wish.by} needs a model that knows its errors, such as one of train --csv")
+    best = best_so_far(predictor, target, wish) if wish.by == "expected-improvement" else 0.0
+    return Acquisition(wish.by, target, wish.minimize, best, wish.kappa)
+
+
+def best_so_far(predictor: PredictingModel, target: str, wish: Wish) -> float:
+    """The best value of a target that was measured; raises InputError if none is known."""
+    if wish.best is not None:
+        return wish.best
+    rows = None if predictor.trust is None else predictor.trust.rows
+    known = np.empty(0) if rows is None else rows.sorted_labels[predictor.targets.index(target)]
+    if not len(known):
+        raise InputError("the model keeps no training labels: name the best value so far with --best")
+    return float(known[0] if wish.minimize else known[-1])
+
+
+def suggest(
+    predictor: PredictingModel,
+    source: str,
+    out: Path,
+    wish: Wish,
+    options: Options | None = None,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    device: str = "auto",
+) -> dict:
+    """Writes the molecules of a library to measure next, the most promising first.
+
+    While it runs, the best rows of each partition are kept in a folder ``OUT.parts``, and the same call goes on there.
+
+    Args:
+        predictor: the models, on the CPU.
+        source: a table, a folder of them, or a pattern, as ``predict_library``.
+        out: table to write, named by one of ``WRITERS``.
+        wish: what is asked for.
+        options: how the library is read; its selection and acquisition are those of the wish.
+        scheduler, workers, device: as ``predict_library``.
+
+    Returns:
+        ``suggested``, the number of molecules; ``rows, unreadable`` of the library; ``left_out``, how many of the best
+        rows were measured or stand there twice; ``best``, the value to exceed; ``output``.
+
+    Raises:
+        InputError: as ``acquisition_of``, ``predict_library`` and ``write_whole``, or no molecule is left to suggest.
+    """
+    find_writer(out)
+    acquisition = acquisition_of(predictor, wish)
+    selection = Selection(
+        acquisition.column, max(LEAST_POOL, POOL_PER_PICK * wish.count), lowest=acquisition.lowest_first
+    )
+    options = replace(options or Options(selection), selection=selection, acquisition=acquisition)
+    folder = out.with_name(f"{out.name}{PARTS}")
+    result = predict_library(predictor, source, folder, options, scheduler, workers, device)
+    pool = read_pool(predictor, Path(result["top"]), options)
+    fresh = without_known(predictor, pool)
+    if not fresh.rows:
+        raise InputError(f"{source} has no molecule to suggest: all that can be read were measured")
+    picked = pick_diverse(fresh.mols, wish.count, wish.distance)
+    write_picked(predictor, out, fresh.take(picked), replace(options, domain=predictor.trust is not None))
+    shutil.rmtree(folder)
+    return {
+        "suggested": len(picked),
+        "rows": result["rows"],
+        "unreadable": result["unreadable"],
+        "left_out": len(pool.rows) - len(fresh.rows),
+        "best": acquisition.best if acquisition.by == "expected-improvement" else None,
+        "output": str(out),
+    }
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The best rows of a library, best first.
+
+    Attributes:
+        columns: of the library.
+        rows: M of them.
+        mols: their molecules.
+    """
+
+    columns: list[str]
+    rows: list[Row]
+    mols: list[Chem.Mol]
+
+    def take(self, places: list[int]) -> "Pool":
+        """The rows with these numbers."""
+        return Pool(self.columns, [self.rows[place] for place in places], [self.mols[place] for place in places])
+
+
+def read_pool(predictor: PredictingModel, top: Path, options: Options) -> Pool:
+    """The rows of ``top.parquet``, in the columns of the library."""
+    with pq.ParquetFile(top) as file:
+        table = file.read()
+    added = len(options.of_predictions(predictor).columns()) + 1  # the row in place of the error, and the partition
+    columns = table.column_names[:-added]
+    place = find_column(columns, options.smiles_column, str(top))
+    fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
+    rows = [Row(list(texts), texts[place]) for texts in fields]
+    mols = read_molecules(predictor.featurizer, [row.smiles for row in rows]).mols
+    return Pool(columns, rows, [mol for mol in mols if mol is not None])
+
+
+def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
+    """The rows of molecules that were not measured, each molecule once."""
+    first: dict[str, int] = {}
+    for place, mol in enumerate(pool.mols):
+        if not (predictor.trust and is_known(predictor.trust.domain, mol)):
+            first.setdefault(molecule_key(mol), place)
+    return pool.take(list(first.values()))
+
+
+def is_known(domain: Domain, mol: Chem.Mol) -> bool:
+    """Whether a molecule is among the training molecules, however it is written."""
+    similarities = BulkTanimotoSimilarity(morgan_bits(mol), domain.references)
+    alike = [text for text, similarity in zip(domain.smiles, similarities, strict=True) if similarity == 1 and text]
+    return bool(alike) and molecule_key(mol) in map(molecule_key, alike)
+
+
+def write_picked(predictor: PredictingModel, out: Path, picked: Pool, options: Options) -> None:
+    """Writes the suggested molecules with their rank and all that is predicted of them."""
+    columns = options.of_predictions(predictor)
+    found = columns.reader.compute(read_molecules(predictor.featurizer, [row.smiles for row in picked.rows]))
+    rank = AddedColumn("rank")
+    cells = [np.arange(1.0, len(picked.rows) + 1), *columns.cells(found, found.errors)]
+    write_whole(out, picked.columns, picked.rows, [rank, *columns.columns()], cells)

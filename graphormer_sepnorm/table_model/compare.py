@@ -1,0 +1,215 @@
+"""Runs on the same test rows, compared by their predictions there.
+
+Axis letters: M test molecules, T targets, R runs.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.config import TaskConfig, read_config
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.plots import new_figure
+from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.table_model.scores import MOST_DRAWN, interval, resampled, score
+from graphormer_sepnorm.tables.prepared_table import TABLE, kept_facts
+from graphormer_sepnorm.tasks import METRICS, TASKS
+
+PICTURES = (".png", ".svg", ".pdf")
+LEAST_LABELS = 2
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """The predictions of a run for its test rows.
+
+    Attributes:
+        name: of the run.
+        dataset: that the rows are of.
+        task: what is predicted, with the metric.
+        molecules: number and SMILES of each row, in rising order.
+        y: float64 [M, T] labels, NaN where there is no exact one.
+        prediction: float64 [M, T].
+    """
+
+    name: str
+    dataset: str
+    task: TaskConfig
+    molecules: list[tuple[int, str]]
+    y: np.ndarray
+    prediction: np.ndarray
+
+
+def read_scored_run(path: Path) -> ScoredRun:
+    """What a run folder keeps of its test; raises InputError where it keeps none, or the files are damaged."""
+    run = RunFolder(path)
+    if not (run.test.exists() and run.predictions.exists()):
+        raise InputError(f"{path} has no test predictions: name the folder of a finished run, which train writes")
+    task = task_of(run)
+    try:
+        dataset = str(json.loads(run.test.read_bytes())["dataset"])
+        with open(run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
+            lines = sorted(csv.DictReader(file), key=lambda line: int(line["row"]))
+        molecules = [(int(line["row"]), line["smiles"]) for line in lines]
+        y = np.array([[as_label(line[name]) for name in task.targets] for line in lines])
+        prediction = np.array([[float(line[f"{name}_predicted"]) for name in task.targets] for line in lines])
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{run.predictions} or {run.test} is damaged: score the run again with evaluate") from None
+    return ScoredRun(str(path), dataset, task, molecules, y, prediction)
+
+
+def task_of(run: RunFolder) -> TaskConfig:
+    """The task of a run on a table or on a named dataset; raises InputError where the folder does not say it."""
+    known = kept_facts((run.path / TABLE).with_suffix(".json"))
+    return known[0] if known else read_config(run.config).task
+
+
+def as_label(text: str) -> float:
+    """An exact label; NaN where there is none, or a bound."""
+    return float(text) if text and text[0] not in "<>" else np.nan
+
+
+def check_same(runs: Sequence[ScoredRun]) -> None:
+    """Raises InputError unless all runs were tested on the same rows, with the same labels, targets and metric."""
+    first = runs[0]
+    for other in runs[1:]:
+        for what, ours, theirs in (
+            ("targets", first.task.targets, other.task.targets),
+            ("tasks", first.task.kind, other.task.kind),
+            ("metrics", first.task.metric, other.task.metric),
+            ("test rows", (first.dataset, first.molecules), (other.dataset, other.molecules)),
+        ):
+            if ours != theirs:
+                raise InputError(f"{first.name} and {other.name} have other {what}: their scores cannot be compared")
+        if not np.array_equal(first.y, other.y, equal_nan=True):
+            raise InputError(
+                f"{first.name} and {other.name} have other test labels, so their scores cannot be compared"
+            )
+
+
+def compare_runs(paths: Sequence[Path]) -> dict:
+    """Scores of runs on the same test rows, and by how much they differ from the first one.
+
+    Rows are drawn with replacement, the same ones for all runs, so that the differences are paired.
+
+    Args:
+        paths: run folders, two or more; the first is what the others are compared with.
+
+    Returns:
+        ``metric``; ``higher_is_better``; and ``targets``: for each its ``n`` labels and ``runs``, by name ``value``,
+        its 95 % bootstrap ``interval``, the ``difference`` to the first run with its ``difference_interval``, and
+        ``better``, the share of draws in which the run is better than the first; None where a number is undefined.
+
+    Raises:
+        InputError: fewer than two runs, one that is named twice, one without test predictions, or runs with other test
+            rows, labels, targets or metrics.
+    """
+    names = [str(path) for path in paths]
+    if len(set(names)) < 2 or len(set(names)) < len(names):
+        raise InputError("name two or more different runs")
+    runs = [read_scored_run(path) for path in paths]
+    check_same(runs)
+    task = runs[0].task
+    if TASKS[task.kind].adds_up:
+        places = {", ".join(task.targets): slice(None)}
+    else:
+        places = {name: slice(place, place + 1) for place, name in enumerate(task.targets)}
+    return {
+        "metric": task.metric,
+        "higher_is_better": METRICS[task.metric].higher_is_better,
+        "targets": {name: compare_target(runs, columns) for name, columns in places.items()},
+    }
+
+
+def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
+    """As ``compare_runs``, of one target."""
+    metric = runs[0].task.metric
+    labelled = np.flatnonzero(~np.isnan(runs[0].y[:, columns]).all(axis=1))
+    y = runs[0].y[labelled, columns]
+    predictions = [run.prediction[labelled, columns] for run in runs]
+    if len(y) < LEAST_LABELS:
+        return {"n": len(y), "runs": {}}
+    values = [score(METRICS[metric], y, each) for each in predictions]
+    drawn = resampled(metric, y, predictions) if len(y) <= MOST_DRAWN else np.full((1, len(runs)), np.nan)
+    sign = 1 if METRICS[metric].higher_is_better else -1
+    found = {}
+    for place, run in enumerate(runs):
+        differences = drawn[:, place] - drawn[:, 0]
+        defined = differences[~np.isnan(differences)]
+        found[run.name] = {
+            "value": defined_or_none(values[place]),
+            "interval": interval(drawn[:, place]),
+            "difference": defined_or_none(values[place] - values[0]),
+            "difference_interval": interval(differences),
+            "better": float((sign * defined > 0).mean()) if len(defined) else None,
+        }
+    return {"n": len(y), "runs": found}
+
+
+def defined_or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def comparison_lines(compared: dict) -> list[str]:
+    """The comparison as lines of a table for people."""
+    lines = []
+    for target, found in compared["targets"].items():
+        lines.append(f"{target}: {compared['metric']} of {found['n']} molecules, 95 % intervals")
+        width = max((len(name) for name in found["runs"]), default=0)
+        for place, (name, each) in enumerate(found["runs"].items()):
+            line = f"  {name:{width}}  {number(each['value'])} {range_of(each['interval'])}"
+            if place:
+                line += f"  difference {number(each['difference'])} {range_of(each['difference_interval'])}"
+                line += "" if each["better"] is None else f", better in {100 * each['better']:.0f} % of draws"
+            lines.append(line)
+    return lines
+
+
+def number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4g}"
+
+
+def range_of(ends: list[float] | None) -> str:
+    return "" if ends is None else f"({ends[0]:.4g} to {ends[1]:.4g})"
+
+
+def plot_comparison(compared: dict, picture: Path) -> None:
+    """Draws the differences to the first run with their intervals, a panel per target.
+
+    Args:
+        compared: as ``compare_runs``.
+        picture: file to write, of ``PICTURES``.
+
+    Raises:
+        InputError: another suffix, or the file cannot be written.
+    """
+    check_picture(picture)
+    targets = {name: found["runs"] for name, found in compared["targets"].items() if found["runs"]}
+    rows = max((len(runs) for runs in targets.values()), default=1)
+    figure = new_figure(6, max(2, len(targets)) * (0.6 + 0.35 * rows))
+    for place, (target, runs) in enumerate(targets.items(), 1):
+        axes = figure.add_subplot(len(targets), 1, place)
+        for row, each in enumerate(runs.values()):
+            low, high = each["difference_interval"] or (np.nan, np.nan)
+            axes.plot([low, high], [row, row], color="tab:blue", linewidth=3, solid_capstyle="round", alpha=0.5)
+            axes.plot(np.nan if each["difference"] is None else each["difference"], row, "o", color="tab:blue")
+        axes.axvline(0, color="tab:gray", linewidth=1)
+        axes.set_yticks(range(len(runs)), list(runs))
+        axes.invert_yaxis()
+        better = "right" if compared["higher_is_better"] else "left"
+        axes.set_xlabel(f"{target}: {compared['metric']} less that of the first run; better to the {better}")
+    content = io.BytesIO()
+    figure.savefig(content, dpi=150, format=picture.suffix[1:].lower())
+    write_atomically(picture, content.getvalue())
+
+
+def check_picture(picture: Path) -> None:
+    """Raises InputError for a file that is no picture by its suffix."""
+    if picture.suffix.lower() not in PICTURES:
+        raise InputError(f"a plot is written as {', '.join(PICTURES)}, not as {picture.suffix or picture.name!r}")

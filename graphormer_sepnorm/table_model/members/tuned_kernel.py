@@ -1,0 +1,198 @@
+"""The machines of the kernel, with the embeddings of the fine-tuned networks in place of the foundation's.
+
+The machines of a fold learn from the molecules that its network learned from, and all predict together.
+
+Axis letters: R networks, M molecules, N training molecules, G groups of similarities, D width, T targets.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import Output
+from graphormer_sepnorm.inference.trust import Calibration, fit_calibration
+from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
+from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
+from graphormer_sepnorm.table_model.members.kernel import KernelMember
+from graphormer_sepnorm.table_model.members.networks import NetworksMember
+from graphormer_sepnorm.table_model.reference import NARROWER, SHARES, landmarks, median_distance
+from graphormer_sepnorm.table_model.similarity import gaussian
+
+TUNED = "tuned_kernel.safetensors"
+FORMAT = 1
+EMBEDDINGS = 2  # their place among the groups of similarities
+
+
+@dataclass(frozen=True)
+class Space:
+    """The training molecules in the space of a fine-tuned network.
+
+    Attributes:
+        embeddings: float32 [N, D], less ``mean`` and over ``scale``.
+        mean, scale: float32 [D].
+        width: of the Gaussian.
+    """
+
+    embeddings: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+    width: float
+
+    @classmethod
+    def of(cls, embeddings: np.ndarray) -> "Space":
+        """The space of the embeddings [N, D] of the training molecules."""
+        mean, scale = embeddings.mean(axis=0), embeddings.std(axis=0) + np.float32(1e-6)
+        scaled = (embeddings - mean) / scale
+        return cls(scaled, mean, scale, NARROWER * median_distance(scaled))
+
+    def similarities(self, embeddings: np.ndarray) -> np.ndarray:
+        """From 0 to 1, of embeddings [M, D] to those of the training molecules: float32 [M, N]."""
+        return gaussian((embeddings - self.mean) / self.scale, self.embeddings, self.width)
+
+
+@dataclass(frozen=True)
+class TunedKernelMember:
+    """The machines of all folds.
+
+    Attributes:
+        kernel: has the training molecules, with which others are compared.
+        networks: that embed.
+        spaces: R of them, one per network.
+        machines: R of them, that predict from similarities.
+        calibration: from decisions to probabilities, of a classification.
+    """
+
+    share: ClassVar = 0.4
+
+    kernel: KernelMember
+    networks: NetworksMember
+    spaces: list[Space]
+    machines: list[Machines]
+    calibration: Calibration | None = None
+
+    @classmethod
+    def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
+        """As ``Member.fit``; after the kernel and the networks."""
+        kernel, networks = beside(setting.members)
+        numbers = landmarks(len(molecules))
+        similarities = molecules.of(kernel.reference.similarities).copy()
+        decisions = np.full_like(labels.y, np.nan)
+        spaces, machines = [], []
+        for number, (learnt, predicted) in enumerate(folds.parts()):
+            embeddings = molecules.of(networks.embeddings)[:, number]
+            spaces.append(Space.of(embeddings[numbers]))
+            similarities[:, EMBEDDINGS] = spaces[-1].similarities(embeddings)
+            machines.append(fit_machines(Compared(similarities, numbers), labels, learnt))
+            decisions[predicted] = machines[-1](similarities[predicted])
+        calibration, rows = None, folds.predicted
+        if labels.is_classification:
+            calibration = fit_calibration(labels.y[rows], expit(decisions[rows]))
+        member = cls(kernel, networks, spaces, machines, calibration)
+        return Fitted(member, member.finished(decisions))
+
+    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
+        similarities = molecules.of(self.kernel.reference.similarities).copy()
+        embeddings = molecules.of(self.networks.embeddings)
+        total = np.zeros((len(molecules), len(self.machines[0].intercept)))
+        for number, (space, machines) in enumerate(zip(self.spaces, self.machines, strict=True)):
+            similarities[:, EMBEDDINGS] = space.similarities(embeddings[:, number])
+            total += machines(similarities)
+        return self.finished(total / len(self.machines))
+
+    def finished(self, decisions: np.ndarray) -> np.ndarray:
+        """Decisions [M, T] as values or probabilities."""
+        return decisions if self.calibration is None else self.calibration(expit(decisions))
+
+    @property
+    def models(self) -> list[tuple[Network, Config]]:
+        """None of its own: they are those of the networks and of the kernel."""
+        return []
+
+    @property
+    def outputs(self) -> list[Output]:
+        return []
+
+    def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
+        return {}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {
+            "embeddings": np.stack([space.embeddings for space in self.spaces]),
+            "mean": np.stack([space.mean for space in self.spaces]),
+            "scale": np.stack([space.scale for space in self.spaces]),
+            "widths": np.array([space.width for space in self.spaces]),
+            "weights": np.stack([machines.weights for machines in self.machines]),
+            "coefficients": np.stack([machines.coefficients for machines in self.machines]),
+            "intercept": np.stack([machines.intercept for machines in self.machines]),
+        }
+        if self.calibration is not None:
+            found |= {"slope": self.calibration.slope, "shift": self.calibration.intercept}
+        return found
+
+    def save(self, folder: Path) -> None:
+        save_arrays(folder / TUNED, self.arrays(), {"format": FORMAT})
+
+    @classmethod
+    def load(cls, folder: Path, members: dict[str, Member]) -> "TunedKernelMember":
+        path = folder / TUNED
+        arrays, facts = load_arrays(path)
+        if facts.get("format") != FORMAT:
+            raise InputError(f"{path} has format {facts.get('format')!r}; this release reads format {FORMAT}")
+
+        def read(name: str, dtype: type, ndim: int) -> np.ndarray:
+            return checked_array(arrays, name, dtype, ndim, path)
+
+        spaces = zip(
+            read("embeddings", np.float32, 3),
+            read("mean", np.float32, 2),
+            read("scale", np.float32, 2),
+            read("widths", np.float64, 1).tolist(),
+            strict=False,
+        )
+        machines = zip(
+            read("weights", np.float64, 3),
+            read("coefficients", np.float64, 3),
+            read("intercept", np.float64, 2),
+            strict=False,
+        )
+        calibration = None
+        if "slope" in arrays:
+            calibration = Calibration(read("slope", np.float64, 1), read("shift", np.float64, 1))
+        member = cls(
+            *beside(members), [Space(*each) for each in spaces], [Machines(*each) for each in machines], calibration
+        )
+        if not member.fits_together():
+            raise InputError(f"{path} is damaged: its arrays do not fit together")
+        return member
+
+    def fits_together(self) -> bool:
+        """Whether numbers and shapes are those of the kernel and the networks."""
+        count, targets = self.kernel.machines.coefficients.shape
+        width = self.networks.models[0][0].config.width
+        return (
+            len(self.spaces) == len(self.machines) == len(self.networks.models)
+            and all(space.embeddings.shape == (count, width) for space in self.spaces)
+            and all(space.mean.shape == space.scale.shape == (width,) and space.width > 0 for space in self.spaces)
+            and all(machines.weights.shape == (len(SHARES), targets) for machines in self.machines)
+            and all(machines.coefficients.shape == (count, targets) for machines in self.machines)
+            and all(machines.intercept.shape == (targets,) for machines in self.machines)
+            and (self.calibration is None or self.calibration.slope.shape == (targets,))
+        )
+
+
+def beside(members: dict[str, Member]) -> tuple[KernelMember, NetworksMember]:
+    """The members that it reads; raises CannotLearn if one of them does not take part."""
+    kernel, networks = members.get("kernel"), members.get("networks")
+    if not (isinstance(kernel, KernelMember) and isinstance(networks, NetworksMember)):
+        raise CannotLearn("it reads the kernel and the networks, and one of them takes no part")
+    return kernel, networks

@@ -1,0 +1,146 @@
+"""Pairs of training molecules that teach: like molecules of unlike labels, and changes that move the label.
+
+Axis letters: M molecules.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from rdkit import Chem
+from rdkit.Chem import rdMMPA
+from rdkit.DataStructs import BulkTanimotoSimilarity
+
+from graphormer_sepnorm.chem.fingerprints import morgan_bits
+from graphormer_sepnorm.chem.smiles import one_molecule
+from graphormer_sepnorm.errors import InputError
+
+LEAST_SIMILARITY = 0.6  # of the two molecules of a cliff
+LARGEST_CHANGE = 10  # heavy atoms of the part that is changed, which is also smaller than the rest
+LEAST_PAIRS = 3  # that tell how much a change moves the label
+LEAST_DISTANCE = 0.01  # of two molecules with one fingerprint
+
+
+@dataclass(frozen=True)
+class Cliff:
+    """Two like molecules of unlike labels.
+
+    Attributes:
+        lower, higher: their numbers, that with the lower label first.
+        similarity: Tanimoto.
+        difference: of the labels, above 0.
+    """
+
+    lower: int
+    higher: int
+    similarity: float
+    difference: float
+
+    @property
+    def steepness(self) -> float:
+        """The difference of the labels over the distance of the molecules.
+
+        Source: Guha and Van Drie, "Structure-activity landscape index", J. Chem. Inf. Model. 2008.
+        """
+        return self.difference / max(1 - self.similarity, LEAST_DISTANCE)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A part that is replaced by another one at the same place, in several pairs of molecules.
+
+    Attributes:
+        before, after: SMILES of the parts; ``[*:1]`` is where the rest of the molecule is.
+        pairs: the numbers of the molecules with the first part and with the second.
+        mean, deviation: of what the label of the second is above that of the first.
+    """
+
+    before: str
+    after: str
+    pairs: tuple[tuple[int, int], ...]
+    mean: float
+    deviation: float
+
+    @property
+    def certainty(self) -> float:
+        """The mean over its standard error, drawn towards 0 where few pairs agree by chance; at least 0."""
+        return abs(self.mean) * np.sqrt(len(self.pairs)) / (self.deviation + abs(self.mean))
+
+
+def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
+    """Pairs of molecules that are similar and have unlike labels, the steepest first.
+
+    Args:
+        mols: M of them.
+        y: [M] labels, NaN where there is none.
+
+    Raises:
+        InputError: RDKit fails on a molecule.
+    """
+    labelled = np.flatnonzero(~np.isnan(y)).tolist()
+    bits = [morgan_bits(mols[place]) for place in labelled]
+    found = []
+    for number, place in enumerate(labelled):
+        similarities = np.array(BulkTanimotoSimilarity(bits[number], bits[:number]))
+        for other in np.flatnonzero(similarities >= LEAST_SIMILARITY).tolist():
+            lower, higher = sorted((place, labelled[other]), key=lambda each: y[each])
+            if y[higher] > y[lower]:
+                found.append(Cliff(lower, higher, float(similarities[other]), float(y[higher] - y[lower])))
+    return sorted(found, key=lambda cliff: -cliff.steepness)
+
+
+def matched_changes(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Change]:
+    """Changes of one part of a molecule that ``LEAST_PAIRS`` pairs or more differ by, those that move the label first.
+
+    Pairs are molecules that are equal but for a part of at most ``LARGEST_CHANGE`` heavy atoms behind one bond that is
+    in no ring. Source: Hussain and Rea, "Computationally efficient algorithm to identify matched molecular pairs",
+    J. Chem. Inf. Model. 2010.
+
+    Args:
+        mols: M of them.
+        y: [M] labels, NaN where there is none.
+    """
+    by_rest: dict[str, dict[str, int]] = defaultdict(dict)
+    for place in np.flatnonzero(~np.isnan(y)).tolist():
+        for rest, part in parts_of(mols[place]):
+            by_rest[rest].setdefault(part, place)
+    pairs: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
+    for parts in by_rest.values():
+        for before, after in combinations(sorted(parts), 2):
+            pairs[before, after].add((parts[before], parts[after]))
+    found = [
+        change_of(before, after, sorted(each), y) for (before, after), each in pairs.items() if len(each) >= LEAST_PAIRS
+    ]
+    return sorted(found, key=lambda change: (-abs(change.mean) * change.certainty, change.before, change.after))
+
+
+def change_of(before: str, after: str, pairs: list[tuple[int, int]], y: np.ndarray) -> Change:
+    """The change in the direction that raises the label."""
+    moved = np.array([y[second] - y[first] for first, second in pairs])
+    if moved.mean() < 0:
+        before, after, pairs, moved = after, before, [(second, first) for first, second in pairs], -moved
+    return Change(before, after, tuple(pairs), float(moved.mean()), float(moved.std(ddof=1)))
+
+
+def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
+    """The rests of a molecule without one part, and that part, as SMILES; none where RDKit fails."""
+    try:
+        with one_molecule():
+            cuts = [chains.split(".") for _, chains in rdMMPA.FragmentMol(mol, maxCuts=1, resultsAsMols=False)]
+    except InputError:
+        return []
+    found = []
+    for cut in cuts:
+        if len(cut) == 2:
+            part, rest = sorted(cut, key=heavy_atoms)
+            if heavy_atoms(part) <= LARGEST_CHANGE and heavy_atoms(part) < heavy_atoms(rest):
+                found.append((rest, part))
+    return found
+
+
+def heavy_atoms(smiles: str) -> int:
+    """Of a part of a molecule, without its ``[*:1]``."""
+    part = Chem.MolFromSmiles(smiles, sanitize=False)
+    return sum(atom.GetAtomicNum() > 1 for atom in part.GetAtoms())

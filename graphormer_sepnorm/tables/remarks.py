@@ -1,0 +1,82 @@
+"""What a user is told of a table before a model learns from it, in sentences."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from graphormer_sepnorm.tables.labels import LabelledTable
+from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.replicates import pooled_deviation
+
+WIDE = 1e3  # labels that cover more than this factor are better learnt by their logarithms
+
+
+def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
+    """Sentences on skipped rows, repeated molecules, salts, and labels that cover several decades."""
+    return [
+        *of_skipped(labelled),
+        *of_duplicates(options, labelled),
+        *of_parts(labelled),
+        *of_scales(options, labelled),
+    ]
+
+
+def of_skipped(labelled: LabelledTable) -> Iterator[str]:
+    if labelled.skipped:
+        yield f"{len(labelled.skipped)} rows were skipped: skipped.csv in the run folder says why"
+
+
+def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
+    if not labelled.duplicates:
+        return
+    conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
+    yield (
+        f"{len(labelled.duplicates)} molecules stand in several rows, {conflicting} of them with labels that "
+        "contradict each other: duplicates.csv in the run folder names them"
+    )
+    for name, deviation in repeatability(options, labelled).items():
+        yield (
+            f"{name}: rows of one molecule are averaged; their standard deviation is {deviation:.3g}, and no model is "
+            "expected to have smaller errors on single measurements"
+        )
+
+
+def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, float]:
+    """The pooled standard deviation of repeated measurements, by the targets that have any."""
+    keys: list = list(range(len(labelled.measured)))
+    for duplicate in labelled.duplicates:
+        for row in duplicate.rows:
+            keys[row] = duplicate.key
+    if not labelled.measured:
+        return {}
+    found = pooled_deviation(np.array([row.labels for row in labelled.measured]), keys)
+    return {name: value for name, value in zip(options.names, found.tolist(), strict=True) if value == value}
+
+
+def of_parts(labelled: LabelledTable) -> Iterator[str]:
+    structures = labelled.structures
+    several = [place for place, parts in enumerate(structures.parts) if parts > 1]
+    if not several:
+        return
+    counts = Counter(structures.families)
+    shared = sum(counts[structures.families[place]] > 1 for place in several)
+    example = structures.smiles[several[0]]
+    yield (
+        f"{len(several)} molecules are salts or mixtures, such as {example}; {shared} of them share their largest part "
+        "with another one, whose split they share, too: --standardize parent reads the neutral largest part only"
+    )
+
+
+def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
+    """For each target whose labels are positive and cover more than three decades."""
+    if options.kind != "regression":
+        return
+    y = np.array([row.labels for row in labelled.usable])
+    for target, column in zip(options.targets, y.T, strict=True):
+        known = column[~np.isnan(column)]
+        if len(known) and not options.scale_of(target) and known.min() > 0 and known.max() > WIDE * known.min():
+            yield (
+                f"{target}: labels from {known.min():.3g} to {known.max():.3g} are more than three decades: "
+                f"--log10 {target!r} learns their logarithms, and --negative-log-molar UNIT those of concentrations"
+            )

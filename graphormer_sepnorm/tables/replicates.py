@@ -1,0 +1,69 @@
+"""Molecules that were measured several times: their labels are averaged, and say how exact labels are.
+
+Axis letters: M rows, T targets.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from graphormer_sepnorm.tables.rows import LabelledRow
+
+
+def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:
+    """One row in place of those with the same key, with the means of their exact labels.
+
+    It has the number, the time and the place of the first of them, and the mean of their weights. Where no label of a
+    target is exact, the first bound stays.
+
+    Args:
+        rows: M of them.
+        keys: of M, what rows have in common that were measured several times.
+
+    Returns:
+        the rows, and for each the place of its first one among the M.
+    """
+    groups = groups_of(keys)
+    return [mean_row([rows[place] for place in places]) for places in groups], [places[0] for places in groups]
+
+
+def groups_of(keys: Sequence[Hashable]) -> list[list[int]]:
+    """The places of each key, in the order of their first ones."""
+    found: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(keys):
+        found.setdefault(key, []).append(place)
+    return list(found.values())
+
+
+def mean_row(rows: list[LabelledRow]) -> LabelledRow:
+    """The mean of rows of one molecule; one row stays as it is."""
+    if len(rows) == 1:
+        return rows[0]
+    y, weights = np.array([row.labels for row in rows]), np.array([row.weight for row in rows])
+    known = ~np.isnan(y) * weights[:, None]
+    totals = known.sum(axis=0)
+    labels = np.where(totals > 0, (np.nan_to_num(y) * known).sum(axis=0) / np.where(totals > 0, totals, 1), np.nan)
+    bounds = {place: text for row in reversed(rows) for place, text in row.bounds.items() if np.isnan(labels[place])}
+    numbers = tuple(row.number for row in rows)
+    return replace(rows[0], labels=labels.tolist(), bounds=bounds, weight=float(weights.mean()), replicates=numbers)
+
+
+def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:
+    """The standard deviation of repeated measurements of one molecule [T]; NaN for a target without any.
+
+    It is pooled over molecules: the root of the sum of squared distances to their means over the degrees of freedom.
+
+    Args:
+        y: [M, T] labels before averaging, NaN where missing.
+        keys: of M rows.
+    """
+    squares, freedom = np.zeros(y.shape[1]), np.zeros(y.shape[1])
+    for places in groups_of(keys):
+        if len(places) > 1:
+            labels = y[places]
+            counts = (~np.isnan(labels)).sum(axis=0)
+            means = np.nansum(labels, axis=0) / np.maximum(counts, 1)
+            squares += np.nansum((labels - means) ** 2, axis=0)
+            freedom += np.maximum(counts - 1, 0)
+    return np.sqrt(np.where(freedom > 0, squares / np.maximum(freedom, 1), np.nan))

@@ -1,0 +1,173 @@
+"""The rows of a table of one's own, from texts to labels."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from graphormer_sepnorm.config import Kind
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column
+from graphormer_sepnorm.tables.label_text import as_float, is_missing, read_bound, read_class, read_number, same_label
+from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.times import is_time
+from graphormer_sepnorm.tasks.scales import falls, modelled
+
+SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+# Names of a column of names of rows, the surest first. Capitals and signs between words do not matter.
+ID_COLUMNS = (
+    "compoundid", "moleculeid", "molid", "cmpdid", "id", "compoundname", "moleculename", "molname", "name", "compound",
+    "chemblid", "cid", "title",
+)  # fmt: skip
+MAX_ROW_WEIGHT = 1e6
+
+
+@dataclass(frozen=True)
+class LabelledRow:
+    """A row that can be used, or several of one molecule that were averaged.
+
+    Attributes:
+        number: from 1 on; of several rows, that of the first.
+        smiles: its molecule.
+        labels: one per target, NaN where missing or not known exactly.
+        split, time: where a column says them.
+        bounds: labels such as "<5.0" that bound a number, by the place of their target.
+        weight: how much it counts.
+        replicates: numbers of the rows that it is the mean of; none for a row of its own.
+    """
+
+    number: int
+    smiles: str
+    labels: list[float]
+    split: str = ""
+    time: str = ""
+    bounds: dict[int, str] = field(default_factory=dict)
+    weight: float = 1.0
+    replicates: tuple[int, ...] = ()
+
+
+def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:
+    """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
+    asked = [options.split_column, options.weight_column]
+    places = places_of(options.path, table, [*options.targets, *filter(None, asked)])
+
+    def read(number: int, row: Row) -> LabelledRow:
+        if row.error:
+            raise InputError(row.error)
+        texts = {name: row.fields[places[name]] for name in options.targets}
+        labels, bounds = read_labels(texts, options, table.delimiter == ";")
+        if all(map(math.isnan, labels)) and not bounds:
+            raise InputError("it has no label")
+        split, time = "", ""
+        if options.split_column is not None:
+            split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
+        weight = 1.0 if options.weight_column is None else read_weight(row.fields[places[options.weight_column]])
+        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight)
+
+    return read
+
+
+def places_of(path: str, table: WholeTable, names: list[str]) -> dict[str, int]:
+    """The place of each column; raises InputError unless each stands in the table once."""
+    for name in names:
+        if (count := table.columns.count(name)) != 1:
+            problem = not_one_column(path, table.columns, name, count)
+            raise InputError(f"{problem}: name one that stands there once")
+    return {name: table.columns.index(name) for name in names}
+
+
+def read_split(said: str, split: str) -> tuple[str, str]:
+    """The split that a column says, or the time; raises InputError for what is neither."""
+    if split == "time":
+        if not is_time(said):
+            raise InputError(f"its time is {said!r}, neither a number nor a date such as 2024-05-31")
+        return "", said
+    if said.lower() not in SPLIT_NAMES:
+        raise InputError(f"its split is {said!r}, not train, val or test")
+    return SPLIT_NAMES[said.lower()], ""
+
+
+def read_weight(text: str) -> float:
+    """How much a row counts; raises InputError unless it is a number above 0."""
+    try:
+        weight = as_float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0 < weight <= MAX_ROW_WEIGHT:
+        raise InputError(f"its weight is {text.strip()!r}, not a number above 0 and up to {MAX_ROW_WEIGHT:,.0f}")
+    return weight
+
+
+def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
+    """What rows are called, by their numbers from 1 on; empty if there is no column of names, or nothing in it.
+
+    Raises:
+        InputError: the column that is asked for is not there.
+    """
+    column = options.id_column or find_id_column(options, table)
+    if column is None:
+        return {}
+    place = places_of(options.path, table, [column])[column]
+    names = {number: row.fields[place].strip() for number, row in enumerate(table.rows, 1) if not row.error}
+    return names if any(names.values()) else {}
+
+
+def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
+    """The column that has the first of ``ID_COLUMNS`` for a name and no other purpose; None if there is none."""
+    used = {*options.targets, options.split_column, options.weight_column, options.smiles_column}
+    plain = {re.sub("[ _.-]", "", name.strip().lower()): name for name in reversed(table.columns) if name not in used}
+    found = next((plain[known] for known in ID_COLUMNS if known in plain), None)
+    return found if found is not None and table.columns.count(found) == 1 else None
+
+
+Read = tuple[list[float], dict[int, str]]
+
+
+def read_labels(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
+    """The labels of a row and their bounds, as in ``LabelledRow``.
+
+    Args:
+        texts: by the names of the target columns.
+        options: which task.
+        comma_is_point: as ``read_number``.
+
+    Raises:
+        InputError: a text that the task cannot have.
+    """
+    return READERS[options.kind](texts, options, comma_is_point)
+
+
+def read_numbers(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
+    """As ``read_labels``, of a regression, on the scales that are asked for."""
+    labels, bounds = [], {}
+    for place, (name, text) in enumerate(texts.items()):
+        scale = options.scale_of(name)
+        if bound := read_bound(text, name, comma_is_point):
+            number = modelled(float(bound[1:]), scale, name)
+            sign = {"<": ">", ">": "<"}[bound[0]] if falls(scale) else bound[0]
+            bounds[place] = f"{sign}{number!r}"
+            labels.append(math.nan)
+        else:
+            number = read_number(text, name, comma_is_point)
+            labels.append(number if math.isnan(number) else modelled(number, scale, name))
+    return labels, bounds
+
+
+def read_classes(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
+    """As ``read_labels``, of a classification."""
+    return [read_class(text, name) for name, text in texts.items()], {}
+
+
+def read_one_of_classes(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
+    """As ``read_labels``, of several classes: a number for each."""
+    (text,) = texts.values()
+    if is_missing(text):
+        return [math.nan] * len(options.classes), {}
+    return [float(same_label(text) == same_label(name)) for name in options.classes], {}
+
+
+READERS: dict[Kind, Callable[[dict[str, str], TableOptions, bool], Read]] = {
+    "regression": read_numbers,
+    "classification": read_classes,
+    "multiclass": read_one_of_classes,
+}

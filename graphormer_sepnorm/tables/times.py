@@ -1,0 +1,101 @@
+"""Times of rows: numbers, or dates as people write them."""
+
+import math
+import re
+import warnings
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import numpy as np
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.label_text import as_float
+
+IN_DIGITS = re.compile(r"\s*(\d{1,2})[./-](\d{1,2})[./-]\d{4}\b.*", re.DOTALL)
+YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
+DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a year or a month is recognised by
+
+
+def read_times(texts: Iterable[str]) -> np.ndarray:
+    """Times of rows, float64 [M]: all of them numbers, such as years, or all of them dates.
+
+    A date is ISO 8601, or as people write it, with four digits for the year: 31.5.2024, 5/31/2024, 31 May 2024, May
+    2024. Whether days or months come first is the same for a whole column, and known as soon as one date has a number
+    above 12.
+
+    Raises:
+        InputError: a text that is neither, both kinds in one column, or dates of which days may be months.
+    """
+    texts = [text.strip() for text in texts]
+    strange = next((text for text in texts if not is_time(text)), None)
+    if strange is not None:
+        raise InputError(f"the time {strange!r} is neither a number nor a date such as 2024-05-31")
+    numbers = [is_number(text) for text in texts]
+    if all(numbers):
+        return np.array([as_float(text) for text in texts], np.float64)
+    if any(numbers):
+        raise InputError("the column of times has numbers and dates: write all of them the same way")
+    day_first = days_come_first(texts)
+    return np.array([as_seconds(text, day_first) for text in texts], np.float64)
+
+
+def is_number(text: str) -> bool:
+    try:
+        return math.isfinite(as_float(text))
+    except ValueError:
+        return False
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a number or a date."""
+    if is_number(text):
+        return True
+    try:
+        return math.isfinite(as_seconds(text))
+    except (ValueError, OverflowError):
+        return False
+
+
+def days_come_first(texts: list[str]) -> bool:
+    """Whether days come before months in dates such as 3/4/2024; True where none is written so.
+
+    Raises:
+        InputError: both ways in one column, or nothing that tells.
+    """
+    pairs = [(int(found[1]), int(found[2]), text) for text in texts if (found := IN_DIGITS.fullmatch(text))]
+    day_first = next((text for first, _, text in pairs if first > 12), None)
+    month_first = next((text for _, second, text in pairs if second > 12), None)
+    if day_first and month_first:
+        raise InputError(f"days come first in {day_first!r} and months in {month_first!r}: write all dates one way")
+    unclear = next((text for first, second, text in pairs if first != second), None)
+    if unclear and not day_first and not month_first:
+        raise InputError(f"the date {unclear!r} may begin with the day or with the month: write it as 2024-05-31")
+    return not month_first
+
+
+def as_seconds(text: str, day_first: bool = True) -> float:
+    """Seconds from 1970 to a date, taken for UTC where it names no zone; raises ValueError for what is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = read_date(text, day_first)
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+
+
+def read_date(text: str, day_first: bool) -> datetime:
+    """A date as people write it.
+
+    Raises:
+        ValueError: one without a month or a year of four digits; two digits would mean another century some day.
+        OverflowError: one that is too far away.
+    """
+    from dateutil import parser  # its import takes a while
+
+    if not YEAR.search(text):
+        raise ValueError(f"{text!r} has no year of four digits")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names of time zones that it does not know
+        first, second = (parser.parse(text, dayfirst=day_first, default=default) for default in DEFAULTS)
+    if (first.year, first.month) != (second.year, second.month):
+        raise ValueError(f"{text!r} has no year or no month")
+    return first

@@ -1,0 +1,76 @@
+"""Scales that numbers are learnt on: as they were measured, by their logarithm, or as -log10 of a concentration in M.
+
+Axis letters: M molecules, T targets.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from graphormer_sepnorm.config import Scale
+from graphormer_sepnorm.errors import InputError
+
+DECADES = {"M": 0, "mM": 3, "uM": 6, "nM": 9, "pM": 12}  # of a concentration in this unit below one in M
+MOLAR = "-log10 "
+WITH_UNIT = r"[ _]*[\[(]?{unit}[\])]?$"  # at the end of a column's name, such as IC50_nM or IC50 (nM)
+
+
+def molar_scale(unit: str) -> Scale:
+    """The scale of a concentration in this unit; raises InputError for a unit that is none."""
+    plain = unit.strip().replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
+    if plain not in DECADES:
+        raise InputError(f"{unit!r} is no unit of a concentration: give one of {', '.join(DECADES)}")
+    return f"{MOLAR}{plain}"  # type: ignore[return-value]  # one of the texts of Scale
+
+
+def unit_of(scale: Scale) -> str:
+    """The unit of the concentrations of a scale."""
+    return scale.removeprefix(MOLAR)
+
+
+def modelled(value: float, scale: Scale, name: str) -> float:
+    """A measured number on the scale that it is learnt on.
+
+    Args:
+        value: as it was measured.
+        scale: "" for the number itself.
+        name: of the column, for the message.
+
+    Raises:
+        InputError: a number that has no logarithm.
+    """
+    if not scale:
+        return value
+    if not value > 0:
+        raise InputError(f"{name} is {value:g}, which has no logarithm")
+    if scale == "log10":
+        return math.log10(value)
+    return DECADES[unit_of(scale)] - math.log10(value)
+
+
+def measured(values: np.ndarray, scales: Sequence[Scale]) -> np.ndarray:
+    """Predictions [M, T] as they would be measured, float64; ``scales`` has T, or none where all are as measured."""
+    found = np.array(values, np.float64)
+    for target, scale in enumerate(scales):
+        if scale == "log10":
+            found[:, target] = 10 ** found[:, target]
+        elif scale:
+            found[:, target] = 10 ** (DECADES[unit_of(scale)] - found[:, target])
+    return found
+
+
+def falls(scale: Scale) -> bool:
+    """Whether larger measured numbers are smaller on the scale."""
+    return scale.startswith(MOLAR)
+
+
+def modelled_name(column: str, scale: Scale) -> str:
+    """The name of a column on the scale that it is learnt on: IC50_nM is pIC50, Solubility is log10(Solubility)."""
+    if not scale:
+        return column
+    if not falls(scale):
+        return f"log10({column})"
+    plain = re.sub(WITH_UNIT.format(unit=re.escape(unit_of(scale))), "", column.strip())
+    return f"p{plain}" if re.fullmatch(r"[A-Z][A-Za-z]?[A-Za-z]?[0-9]*", plain) else f"-log10({plain or column})"

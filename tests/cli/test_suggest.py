@@ -1,0 +1,41 @@
+"""The command ``suggest``."""
+
+import pandas as pd
+import pytest
+
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from tests.tiny import save_tiny
+
+
+@pytest.mark.slow
+def test_molecules_are_suggested_from_the_shell(command, tmp_path):
+    for seed in range(2):
+        save_tiny(tmp_path / "model" / f"model-{seed}", seed=seed)
+    sample_table()[:30].to_csv(tmp_path / "library.csv", index=False)
+    out = tmp_path / "next.xlsx"
+    arguments = ["-n", 4, "--best", 0.5, "--minimize", "--alerts", "--workers", 1, "-o", out]
+    code, result, _ = command("suggest", tmp_path / "model", tmp_path / "library.csv", *arguments)
+    assert code == 0 and (result["suggested"], result["rows"], result["best"]) == (4, 30, 0.5)
+    found = pd.read_excel(out)
+    assert found["rank"].tolist() == [1, 2, 3, 4] and {"logp", "logp_std", "alerts"} < set(found)
+    assert found.expected_improvement.is_monotonic_decreasing and set(found.smiles) < set(sample_table().smiles)
+    assert not list(tmp_path.glob("*.parts"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["library.csv", "-n", "0"], "-n 0: ask for one molecule or more"),
+        (["library.csv", "--target", "mass"], "--target mass is no target of the model, which predicts logp"),
+        (["library.csv"], "needs a model that knows its errors"),
+        (["none.csv", "--by", "prediction"], "there are no files none.csv"),
+        (["library.csv", "-o", "next.txt"], "a table is written as .csv, .tsv, .parquet, .xlsx, not as '.txt'"),
+    ],
+)
+def test_bad_input_is_one_sentence(command, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    save_tiny(tmp_path / "model")
+    (tmp_path / "library.csv").write_text("smiles\nC\n")
+    code, _, messages = command("suggest", "model", *arguments, *([] if "-o" in arguments else ["-o", "next.csv"]))
+    assert code == 2 and message in messages and messages.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "model"]

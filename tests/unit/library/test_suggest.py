@@ -1,0 +1,114 @@
+"""Which molecules of a library are suggested, by two tiny models."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.inference.trust import Trust, fit_domain
+from graphormer_sepnorm.library import suggest as module
+from graphormer_sepnorm.library.suggest import Wish, acquisition_of, suggest
+from graphormer_sepnorm.table_model.earlier import EarlierModel
+from tests.tiny import tiny_model
+
+MEASURED = ["CCO", "c1ccccc1"]
+
+
+@pytest.fixture(scope="module")
+def predictor() -> Predictor:
+    """It has seen ethanol, of 1, and benzene, of 2."""
+    trust = Trust(fit_domain(MEASURED), rows=TrainingRows.of(np.array([[1.0], [2]])).named(["e", "b"]))
+    return EarlierModel([tiny_model(seed=seed) for seed in range(2)], trust=trust)
+
+
+@pytest.fixture
+def library(tmp_path):
+    """Fifty molecules, some of them twice, those that were measured, and one that cannot be read."""
+    smiles = [*sample_table().smiles[:50], "OCC", "C1=CC=CC=C1", "C[C", *sample_table().smiles[:5]]
+    lines = "".join(f"m{number},{text}\n" for number, text in enumerate(smiles))
+    (tmp_path / "library.csv").write_text("name,smiles\n" + lines)
+    return str(tmp_path / "library.csv")
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("minimize", [False, True])
+def test_the_most_promising_molecules_that_were_not_measured(predictor, library, tmp_path, minimize):
+    out = tmp_path / "next.csv"
+    wish = Wish(5, "confidence-bound", minimize=minimize, kappa=0.5, distance=0)
+    result = suggest(predictor, library, out, wish, workers=1)
+    assert (result["suggested"], result["rows"], result["unreadable"], result["left_out"]) == (5, 58, 1, 7)
+    found = predictor.predict(sample_table().smiles[:50].tolist())
+    bound = found.values[:, 0] + (-0.5 if minimize else 0.5) * found.spread[:, 0]
+    best = np.argsort(bound if minimize else -bound, kind="stable")[:5]
+    rows = read(out)
+    assert [row["name"] for row in rows] == [f"m{place}" for place in best]
+    assert [row["rank"] for row in rows] == list("12345") and rows[0]["nearest_id"] in ("e", "b")
+    assert float(rows[0]["confidence_bound"]) == pytest.approx(float(bound[best[0]]), rel=1e-5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "next.csv"]
+
+
+@pytest.mark.slow
+def test_what_was_begun_is_gone_on_with(predictor, library, tmp_path, monkeypatch):
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    out, wish = tmp_path / "next.parquet", Wish(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "read_pool", killed)
+        with pytest.raises(KeyboardInterrupt):
+            suggest(predictor, library, out, wish, workers=1)
+    assert (tmp_path / "next.parquet.parts" / "top.parquet").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("graphormer_sepnorm.library.run.compute", killed)
+        assert suggest(predictor, library, out, wish, workers=1)["suggested"] == 3
+    assert not (tmp_path / "next.parquet.parts").exists()
+
+
+def test_molecules_are_known_however_they_are_written(predictor):
+    from rdkit import Chem
+
+    domain = predictor.trust.domain
+    for smiles, known in (("OCC", True), ("C1=CC=CC=C1", True), ("CCCO", False), ("CCN", False)):
+        assert module.is_known(domain, Chem.MolFromSmiles(smiles)) == known
+
+
+def test_the_best_value_so_far_is_the_best_label(predictor):
+    assert acquisition_of(predictor, Wish(1)).best == 2
+    assert acquisition_of(predictor, Wish(1, minimize=True)).best == 1
+    assert acquisition_of(predictor, Wish(1, best=7.5)).best == 7.5
+    assert acquisition_of(predictor, Wish(1, by="prediction")).by == "prediction"
+
+
+def test_what_cannot_be_ranked_is_refused(predictor, tmp_path):
+    two = Predictor([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)])
+    classes = Predictor([tiny_model(kind="classification", seed=seed) for seed in range(2)])
+    for model, wish, message in (
+        (two, Wish(1), "predicts a, b: say with --target"),
+        (two, Wish(1, target="c"), "--target c is no target of the model, which predicts a, b"),
+        (two, Wish(1, target="a"), "name the best value so far with --best"),
+        (Predictor([tiny_model()]), Wish(1), "needs a model that knows its errors"),
+        (classes, Wish(1), "rank probabilities with --by prediction"),
+    ):
+        with pytest.raises(InputError, match=message):
+            acquisition_of(model, wish)
+    with pytest.raises(InputError, match=r"not as '\.txt'"):
+        suggest(predictor, "library.csv", tmp_path / "next.txt", Wish(1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"count": 0}, "-n 0"), ({"distance": 1.5}, "--distance 1.5"), ({"kappa": -1.0}, "--kappa -1")],
+)
+def test_wishes_that_make_no_sense_are_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        replace(Wish(1), **changes)

@@ -1,0 +1,106 @@
+"""Runs on the same test rows, by what their folders hold."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.table_model.compare import (
+    as_label,
+    compare_runs,
+    comparison_lines,
+    plot_comparison,
+    read_scored_run,
+)
+
+Y = np.random.default_rng(0).normal(size=40)
+
+
+def write_run(folder: Path, prediction: np.ndarray, y: np.ndarray = Y, **changes) -> Path:
+    """The files of a finished run that a comparison reads."""
+    folder.mkdir()
+    task = TaskConfig("regression", changes.get("metric", "mae"), ("y",))
+    facts = {"task": asdict(task), "featurizer": "mol"}
+    (folder / "table.json").write_text(json.dumps(facts))
+    (folder / "test.json").write_text(json.dumps({"dataset": changes.get("dataset", "table.csv"), "value": 1.0}))
+    smiles = changes.get("smiles", "C")
+    lines = [
+        f"{row},{smiles},test,{'' if np.isnan(label) else label},{value}"
+        for row, (label, value) in enumerate(zip(y, prediction, strict=True))
+    ]
+    lines = lines[::-1] if changes.get("reversed") else lines
+    (folder / "predictions.csv").write_text("\n".join(["row,smiles,split,y,y_predicted", *lines]) + "\n")
+    return folder
+
+
+def test_a_run_that_is_always_nearer_is_better_in_every_draw(tmp_path):
+    """Errors of 0.5 everywhere against errors of 0.25 everywhere: scores and difference have no width."""
+    runs = [write_run(tmp_path / "far", Y + 0.5), write_run(tmp_path / "near", Y - 0.25, reversed=True)]
+    compared = compare_runs(runs)
+    assert (compared["metric"], compared["higher_is_better"]) == ("mae", False)
+    found = compared["targets"]["y"]
+    first, second = found["runs"].values()
+    assert found["n"] == 40 and first["value"] == pytest.approx(0.5) and second["value"] == pytest.approx(0.25)
+    assert second["difference"] == pytest.approx(-0.25) and second["difference_interval"] == pytest.approx([-0.25] * 2)
+    assert second["better"] == 1 and first["better"] == 0 and first["difference"] == 0
+    header, above, below = comparison_lines(compared)
+    assert header == "y: mae of 40 molecules, 95 % intervals" and "difference" not in above
+    assert below.endswith("0.25 (0.25 to 0.25)  difference -0.25 (-0.25 to -0.25), better in 100 % of draws")
+
+
+def test_draws_are_paired(tmp_path):
+    """Errors that are the same but for a constant differ by it in every draw, however much the scores vary."""
+    error = np.abs(np.random.default_rng(1).normal(size=40))
+    runs = [write_run(tmp_path / "a", Y + error), write_run(tmp_path / "b", Y + error + 0.1)]
+    second = list(compare_runs(runs)["targets"]["y"]["runs"].values())[1]
+    assert np.ptp(second["interval"]) > 0.1 and np.ptp(second["difference_interval"]) < 1e-6
+
+
+def test_missing_labels_do_not_count(tmp_path):
+    y = Y.copy()
+    y[3] = np.nan
+    runs = [write_run(tmp_path / name, Y + 1, y) for name in "ab"]
+    assert compare_runs(runs)["targets"]["y"]["n"] == 39
+    assert np.isnan([as_label(""), as_label("<5"), as_label(">1e3")]).all() and as_label("-1.5") == -1.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"smiles": "CC"}, "have other test rows"),
+        ({"dataset": "zinc"}, "have other test rows"),
+        ({"y": Y + 1}, "have other test labels"),
+        ({"y": Y[:20], "prediction": Y[:20]}, "have other test rows"),
+        ({"metric": "rmse"}, "have other metrics"),
+    ],
+)
+def test_runs_on_other_rows_are_refused(tmp_path, changes, message):
+    first = write_run(tmp_path / "first", Y)
+    other = write_run(tmp_path / "other", **{"prediction": Y, **changes})
+    with pytest.raises(InputError, match=message):
+        compare_runs([first, other])
+
+
+def test_what_is_no_finished_run_is_named(tmp_path):
+    run = write_run(tmp_path / "run", Y)
+    for paths in ([run], [run, run]):
+        with pytest.raises(InputError, match="two or more different runs"):
+            compare_runs(paths)
+    with pytest.raises(InputError, match="has no test predictions"):
+        read_scored_run(tmp_path)
+    (run / "predictions.csv").write_text("row,smiles\n1,C\n")
+    with pytest.raises(InputError, match="is damaged: score the run again"):
+        read_scored_run(run)
+
+
+@pytest.mark.parametrize(("name", "begins"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])
+def test_pictures(tmp_path, name, begins):
+    compared = compare_runs([write_run(tmp_path / "a", Y + 1), write_run(tmp_path / "b", Y)])
+    plot_comparison(compared, tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(begins)
+    with pytest.raises(InputError, match=r"as \.png, \.svg, \.pdf, not as '\.jpg'"):
+        plot_comparison(compared, tmp_path / "a.jpg")

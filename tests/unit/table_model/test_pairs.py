@@ -1,0 +1,56 @@
+"""Activity cliffs and matched pairs, by hand."""
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from graphormer_sepnorm.table_model.pairs import activity_cliffs, matched_changes, parts_of
+
+RESTS = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}", "c1ccccc1C(=O)NCC{}"]
+
+
+def read(*smiles: str) -> list[Chem.Mol]:
+    return [Chem.MolFromSmiles(text) for text in smiles]
+
+
+def test_the_steepest_cliff_comes_first():
+    mols = read("CCCCCCCCCO", "CCCCCCCCCCO", "CCCCCCCCCN", "c1ccccc1", "OCCCCCCCCC")
+    y = np.array([1.0, 4, np.nan, 9, 1.5])
+    cliffs = activity_cliffs(mols, y)
+    assert [(cliff.lower, cliff.higher) for cliff in cliffs] == [(0, 4), (4, 1), (0, 1)] or cliffs[0].similarity == 1
+    assert {(cliff.lower, cliff.higher) for cliff in cliffs} == {(0, 1), (0, 4), (4, 1)}
+    same = next(cliff for cliff in cliffs if (cliff.lower, cliff.higher) == (0, 4))
+    assert (same.similarity, same.difference) == (1, 0.5) and same.steepness == pytest.approx(50)
+    assert [cliff.steepness for cliff in cliffs] == sorted((cliff.steepness for cliff in cliffs), reverse=True)
+
+
+def test_equal_labels_are_no_cliff_and_few_molecules_no_pairs():
+    assert activity_cliffs(read("CCO", "OCC"), np.array([2.0, 2])) == []
+    assert activity_cliffs([], np.empty(0)) == [] == matched_changes([], np.empty(0))
+
+
+def test_a_change_that_raises_the_label_is_found_with_its_pairs():
+    """Chlorine in place of hydroxyl adds 1 and 2 and 3; the fourth pair has no label."""
+    mols = read(*(rest.format(part) for part in ("O", "Cl") for rest in RESTS))
+    y = np.array([1.0, 2, 3, 4, 2, 4, 6, np.nan])
+    (change,) = [each for each in matched_changes(mols, y) if {each.before, each.after} == {"O[*:1]", "Cl[*:1]"}]
+    assert (change.before, change.after) == ("O[*:1]", "Cl[*:1]") and change.pairs == ((0, 4), (1, 5), (2, 6))
+    assert (change.mean, change.deviation) == (2, 1)
+
+
+def test_a_change_that_lowers_the_label_is_told_the_other_way_round():
+    mols = read(*(rest.format(part) for part in ("O", "Cl") for rest in RESTS))
+    y = np.array([5.0, 5, 5, 5, 3, 3, 3, 3])
+    (change,) = [each for each in matched_changes(mols, y) if {each.before, each.after} == {"O[*:1]", "Cl[*:1]"}]
+    assert (change.before, change.after, change.mean, change.deviation) == ("Cl[*:1]", "O[*:1]", 2, 0)
+    assert change.pairs[0] == (4, 0) and change.certainty == 2
+
+
+def test_the_part_is_small_and_behind_one_bond():
+    assert dict(map(reversed, parts_of(Chem.MolFromSmiles("c1ccccc1CCl")))) == {
+        "Cl[*:1]": "c1ccc(C[*:1])cc1",
+        "ClC[*:1]": "c1ccc([*:1])cc1",
+    }
+    assert parts_of(Chem.MolFromSmiles("c1ccccc1")) == [] == parts_of(Chem.MolFromSmiles("C"))
+    biphenyl = "c1ccc(-c2ccccc2)cc1"  # neither half is smaller
+    assert parts_of(Chem.MolFromSmiles(biphenyl)) == []

@@ -1,0 +1,52 @@
+import pytest
+
+from graphormer_sepnorm.tables.labels import LabelledTable, read_labelled
+from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.remarks import remarks, repeatability
+from tests.tables import write
+
+
+def read(tmp_path, rows: list[str], **options) -> tuple[TableOptions, LabelledTable]:
+    path = write(tmp_path, "a.csv", "\n".join(["smiles,y", *rows, ""]))
+    found = TableOptions(str(path), ("y",), split="random", **options)
+    return found, read_labelled(found, found.featurizer)
+
+
+def chains(count: int = 20) -> list[str]:
+    return [f"{'C' * number},{number}" for number in range(1, count + 1)]
+
+
+def test_an_ordinary_table_needs_no_remark(tmp_path):
+    assert remarks(*read(tmp_path, chains())) == []
+
+
+def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
+    table = read(tmp_path, [*chains(), "C,2", "CC,40"])
+    first, second = remarks(*table)
+    assert first.startswith("2 molecules stand in several rows, 1 of them with labels that contradict each other")
+    deviation = ((0.5 + 722) / 2) ** 0.5
+    assert second.startswith(f"y: rows of one molecule are averaged; their standard deviation is {deviation:.3g}")
+    assert repeatability(*table) == {"y": pytest.approx(deviation)}
+
+
+def test_salts_are_found_unless_they_are_taken_away(tmp_path):
+    rows = [*chains(), "CC(=O)[O-].[Na+],1", "CC(=O)O,2", "CCN.Cl,3"]
+    (sentence,) = remarks(*read(tmp_path, rows))
+    assert sentence.startswith("2 molecules are salts or mixtures, such as CC(=O)[O-].[Na+]; 1 of them share")
+    assert "salts" not in " ".join(remarks(*read(tmp_path, rows, standardize="parent")))
+
+
+@pytest.mark.parametrize(("last", "said"), [("20000", True), ("900", False), ("-1", False)])
+def test_labels_over_three_decades_are_pointed_at(tmp_path, last, said):
+    found = remarks(*read(tmp_path, [*chains(), "CCO,0.5" if said else "CCO,1", f"CCN,{last}"]))
+    assert any("y: labels from 0.5 to 2e+04 are more than three decades: --log10 'y'" in text for text in found) == said
+
+
+def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
+    assert remarks(*read(tmp_path, [*chains(), "CCN,90000"], log10=("y",))) == []
+
+
+def test_skipped_rows_are_counted(tmp_path):
+    assert remarks(*read(tmp_path, [*chains(), "C(,1"])) == [
+        "1 rows were skipped: skipped.csv in the run folder says why"
+    ]

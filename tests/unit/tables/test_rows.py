@@ -1,0 +1,40 @@
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.labels import read_usable
+from graphormer_sepnorm.tables.options import TableOptions
+
+
+def table(path, *lines) -> str:
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def chains(count: int, first: int = 1) -> list[str]:
+    return [f"{'C' * number},{number}" for number in range(first, first + count)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "name"),
+    [("smiles,y,Compound ID", "c1"), ("smiles,y,extra", None), ("smiles,y,Name", "c1"), ("smiles,y,id", "c1")],
+)
+def test_names_of_rows_are_found(tmp_path, columns, name):
+    options = TableOptions(table(tmp_path / "a.csv", columns, *(f"{line},c1" for line in chains(20))), ("y",))
+    assert read_usable(options, "mol").names.get(1) == name
+
+
+def test_a_column_of_names_that_is_asked_for_is_there(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y,batch", *(f"{line},7" for line in chains(20)))
+    assert read_usable(TableOptions(path, ("y",), id_column="batch"), "mol").names[20] == "7"
+    with pytest.raises(InputError, match="has no column 'lot'"):
+        read_usable(TableOptions(path, ("y",), id_column="lot"), "mol")
+
+
+def test_rows_count_as_much_as_a_column_says(tmp_path):
+    rows = ["C,1,2", "CC,2,0", "CCC,3,-1", "CCCC,4,x", "CCCCC,5,0.5"]
+    options = TableOptions(table(tmp_path / "a.csv", "smiles,y,w", *rows), ("y",), weight_column="w")
+    found = read_usable(options, "mol")
+    assert [row.weight for row in found.rows] == [2.0, 0.5]
+    assert [reason for _, _, reason in found.skipped] == [
+        f"its weight is {text!r}, not a number above 0 and up to 1,000,000" for text in ("0", "-1", "x")
+    ]

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tasks.scales import DECADES, measured, modelled, modelled_name, molar_scale
+
+
+def test_numbers_on_their_scales_by_hand():
+    assert modelled(100.0, "", "y") == 100.0 and modelled(100.0, "log10", "y") == pytest.approx(2)
+    assert modelled(100.0, "-log10 nM", "y") == pytest.approx(7) and modelled(2.0, "-log10 uM", "y") == pytest.approx(
+        5.69897
+    )
+    assert modelled(1e-6, "-log10 M", "y") == pytest.approx(6)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_what_has_no_logarithm_is_refused(value):
+    with pytest.raises(InputError, match=f"IC50 is {value:g}, which has no logarithm"):
+        modelled(value, "-log10 nM", "IC50")
+
+
+def test_predictions_come_back_to_what_was_measured():
+    scales = ("", "log10", *(molar_scale(unit) for unit in DECADES))
+    values = np.array([[0.5] * len(scales), [30.0] * len(scales)])
+    there = np.array(
+        [[modelled(value, scale, "y") for value, scale in zip(row, scales, strict=True)] for row in values]
+    )
+    np.testing.assert_allclose(measured(there, scales), values)
+    np.testing.assert_array_equal(measured(there, ()), there)
+
+
+def test_units():
+    assert molar_scale("\u00b5M") == molar_scale("uM") == molar_scale(" \u03bcM") == "-log10 uM"
+    with pytest.raises(InputError, match="'mg/l' is no unit of a concentration: give one of M, mM, uM, nM, pM"):
+        molar_scale("mg/l")
+
+
+@pytest.mark.parametrize(
+    ("column", "scale", "name"),
+    [
+        ("IC50", "", "IC50"),
+        ("IC50", "-log10 nM", "pIC50"),
+        ("IC50_nM", "-log10 nM", "pIC50"),
+        ("Ki (uM)", "-log10 uM", "pKi"),
+        ("IC50_uM", "-log10 nM", "-log10(IC50_uM)"),
+        ("value", "-log10 nM", "-log10(value)"),
+        ("nM", "-log10 nM", "-log10(nM)"),
+        ("Solubility", "log10", "log10(Solubility)"),
+    ],
+)
+def test_names_on_a_scale(column, scale, name):
+    assert modelled_name(column, scale) == name
