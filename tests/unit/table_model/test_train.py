@@ -101,9 +101,9 @@ def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path
     RunFolder(tmp_path / "a").begin_parts(Parts("fold", 3))
     RunFolder(tmp_path / "b").begin_parts(Parts("model", 2))
     for train_any, name, message in (
-        (train_table, "a", "holds 3 folds: go on with --folds 3"),
-        (train_folds, "a", "holds 3 folds: go on with --folds 3"),
-        (train_folds, "b", "holds 2 networks: go on with --ensemble 2"),
+        (train_table, "a", "holds 3 folds: continue with --folds 3"),
+        (train_folds, "a", "holds 3 folds: continue with --folds 3"),
+        (train_folds, "b", "holds 2 networks: continue with --ensemble 2"),
     ):
         with pytest.raises(InputError, match=message):
             train_any(options, trained.config, tmp_path / name, plan)
@@ -112,7 +112,7 @@ def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path
 def test_another_number_of_networks_is_refused_before_anything_is_written(trained: Trained, tmp_path):
     run = RunFolder(tmp_path)
     run.begin_parts(Parts("model", 3))
-    with pytest.raises(InputError, match="holds 3 networks: go on with --ensemble 3"):
+    with pytest.raises(InputError, match="holds 3 networks: continue with --ensemble 3"):
         fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
     assert [path.name for path in tmp_path.iterdir()] == ["parts.json"]
 
