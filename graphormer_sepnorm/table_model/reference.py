@@ -71,8 +71,9 @@ def embeddings(embedder: Embedder, compute: Compute, graphs: Graphs) -> np.ndarr
 
 
 @cache
-def shipped_body() -> Body:
-    return Body(load_embedder(BODY))
+def body_named(name: str) -> Body:
+    """The network of a run folder, a weights file or shipped weights."""
+    return Body(load_embedder(name))
 
 
 def damped(found: csr_array) -> csr_array:
@@ -113,9 +114,8 @@ class Reference:
     conditions: np.ndarray
 
     @classmethod
-    def of(cls, molecules: MoleculeFeatures) -> "Reference":
-        """The training molecules as the shipped body sees them."""
-        body = shipped_body()
+    def of(cls, molecules: MoleculeFeatures, body: Body) -> "Reference":
+        """The training molecules as a body sees them."""
         raw = molecules.of(body)
         mean, scale = raw.mean(axis=0), raw.std(axis=0) + np.float32(1e-6)
         scaled = (raw - mean) / scale
