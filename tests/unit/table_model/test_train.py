@@ -9,9 +9,10 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.interfaces.commands.train import left_out_lines
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
-from graphormer_sepnorm.table_model import train
+from graphormer_sepnorm.table_model import reference, train
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
@@ -163,6 +164,17 @@ def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(train
     assert first["members"]["kernel"] == pytest.approx(trained.result["members"]["kernel"])
     whole = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
+
+
+def test_a_kernel_on_landmarks_is_said(trained: Trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(reference, "MOST_ROWS", 40)
+    monkeypatch.setattr(reference, "LANDMARKS", 30)
+    run = RunFolder(tmp_path / "run")
+    result = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True))
+    remark = f"the kernel compares molecules with 30 of the {60 - result['n']} that it learnt from"
+    assert result["remarks"] == json.loads(run.test.read_text())["remarks"] == {"kernel": remark}
+    assert f"T{remark[1:]}." in run.report.read_text() and remark in list(left_out_lines(result))
+    assert evaluate_table(run)["value"] == pytest.approx(result["value"], rel=1e-6)
 
 
 def test_the_kernel_predicts_while_the_networks_are_trained(trained: Trained, tmp_path, monkeypatch):
