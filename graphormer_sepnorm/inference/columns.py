@@ -17,6 +17,7 @@ from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.describing import Describer
+from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.inference.predict import (
     NO_TRUST,
     Comparer,
@@ -24,7 +25,6 @@ from graphormer_sepnorm.inference.predict import (
     PredictingModel,
     Predictions,
 )
-from graphormer_sepnorm.inference.trust import Intervals
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
 

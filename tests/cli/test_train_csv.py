@@ -15,7 +15,7 @@ from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.table_model.forest import forest_features
-from graphormer_sepnorm.table_model.members import forest
+from graphormer_sepnorm.table_model.members import MEMBERS, forest
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes
 from tests.molecules import structures_of
@@ -220,7 +220,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
         cli.main()
     line, last = capsys.readouterr().out.splitlines()[-2:]
     result = json.loads(last)
-    assert not end.value.code and list(result["members"]) == ["kernel", "forest", "networks"]
+    assert not end.value.code and list(result["members"]) == list(MEMBERS)
     assert result["members"]["networks"] == pytest.approx(first["members"]["networks"])
     rows = pd.read_csv(tmp_path / "run" / "table.csv")
     test, errors = rows[rows.split == "test"], []
@@ -540,7 +540,7 @@ def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, mol
     molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
     arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--out", tmp_path / "run"]
     code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *arguments)
-    assert code == 0 and list(result["members"]) == ["kernel", "forest", "networks"], messages
+    assert code == 0 and list(result["members"]) == list(MEMBERS), messages
     for member in range(5):
         _, config, _ = load_model(tmp_path / "run" / f"model-{member}")
         assert (config.train.start_from, config.train.frozen_epochs, config.train.seed) == ("foundation", 0, member)

@@ -37,7 +37,6 @@ LATER = {
         "resumable_writer",
         "teachers",
         "training_rows",
-        "trust",
     },
 }
 PAGES = [
