@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestRegressor
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
-from graphormer_sepnorm.table_model.forest import forest_features
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.growing import fit_forest
 from graphormer_sepnorm.table_model.members import MEMBERS, forest
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes
@@ -203,14 +203,13 @@ def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules
 @pytest.fixture
 def few_trees(monkeypatch):
     monkeypatch.setattr(forest, "TREES", 20)
-    monkeypatch.setattr(forest, "TREES_PER_FOLD", 10)
 
 
 @pytest.mark.slow
 def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
     train, molecules, tmp_path, few_trees, monkeypatch, capsys
 ):
-    """The forest beside it is scikit-learn's, fitted here to the rows that were learnt from."""
+    """The forest is fitted here again to the rows that were learnt from."""
     options = ["--target-columns", "a", "b", "--seed", 3, "--epochs", 1, "--ensemble", 2]
     code, first, messages = train(molecules, *options)
     assert code == 0 and list(first["members"]) == ["networks"] and "baseline" not in first, messages
@@ -226,10 +225,10 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
     test, errors = rows[rows.split == "test"], []
     for target in ("target a", "target b"):
         known = rows[(rows.split != "test") & rows[target].notna()]
-        fitted = RandomForestRegressor(20, max_features=1 / 3, random_state=3, max_samples=len(known))
-        fitted.fit(forest_features(known.smiles.tolist()), known[target])
+        features = forest.forest_features(MoleculeFeatures(known.smiles.tolist()))
+        fitted = fit_forest(features, known[[target]].to_numpy(), "regression", 3, 20)
         asked = test[test[target].notna()]
-        predicted = fitted.predict(forest_features(asked.smiles.tolist()))
+        predicted = fitted.predict(forest.forest_features(MoleculeFeatures(asked.smiles.tolist())))[:, 0]
         errors.append(np.abs(predicted - asked[target]).mean())
     scores = result["baseline"]["random_forest"]
     assert scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
