@@ -13,7 +13,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.pictures import draw, draw_plain
-from graphormer_sepnorm.inference.trust import evenly
+from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, panels_of_targets
 from graphormer_sepnorm.table_model.evaluate import StackScores
