@@ -11,12 +11,13 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.explain import Explanation, integrated_gradients
+from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import draw, draw_plain
-from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, panels_of_targets
 from graphormer_sepnorm.table_model.evaluate import StackScores
+from graphormer_sepnorm.table_model.explain import explain_rows
+from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import ComparedMolecules, error_words
 from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
@@ -275,23 +276,16 @@ def plain_picture(smiles: str) -> Picture | None:
         return None
 
 
-def contributions_section(page: Reported) -> Section | None:
+def contributions_section(page: Reported) -> Section:
     """Of the molecules with the lowest and the highest predictions of the first target."""
-    if not page.networks:
-        return None
-    model = Graphormer.from_pretrained(page.networks[0].path)
     order = np.argsort(page.test.prediction[:, 0], kind="stable")
     rows = dict.fromkeys([*order[: EXPLAINED // 2].tolist(), *order[-EXPLAINED // 2 :].tolist()])
-    explanations: list[Explanation] = []
-    for row in rows:
-        try:
-            explanations.append(integrated_gradients(model, page.looked.smiles[row]))
-        except InputError:
-            continue
+    found = explain_rows(TableModel.load(page.run.path), [page.looked.smiles[row] for row in rows])
+    explanations = [each for each in found.values() if isinstance(each, Explanation)]
     pictures = tuple(Picture("svg", draw([explanation], ".svg"), explanation.caption) for explanation in explanations)
     words = (
-        "What each atom adds to the prediction of the first network, by integrated gradients: for the test molecules "
-        f"with the lowest and the highest predictions of {page.task.targets[0]}.",
+        "The contribution of each atom to the prediction of the table model, for the test molecules with the lowest "
+        f"and the highest predictions of {page.task.targets[0]}.",
     )
     return Section("Contributions of atoms", words, pictures=pictures)
 
