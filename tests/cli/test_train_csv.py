@@ -15,6 +15,7 @@ from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.growing import fit_forest
+from graphormer_sepnorm.table_model.load import load_model as load_any_model
 from graphormer_sepnorm.table_model.members import MEMBERS, forest
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes
@@ -547,3 +548,34 @@ def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, mol
     assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-6)
     code, _, messages = command("train", "--recipe", "foundation", "--out", tmp_path / "sample")
     assert code == 2 and "reads 'mol' features" in messages
+
+
+@pytest.mark.slow
+def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
+    """With names, salts, replicates, concentrations in nM and temperatures, which predictions ask for."""
+    table = molecules[["smiles"]].rename(columns={"smiles": "Canonical_SMILES"})
+    table.insert(0, "compound_id", [f"C{row:03}" for row in range(len(table))])
+    table["T"] = np.where(table.index % 2, 25, 60)
+    table["IC50_nM"] = 10 ** (2 + molecules.a / 10 + table["T"] / 30)
+    table = pd.concat([table, table.tail(3).assign(IC50_nM=table.IC50_nM.tail(3) * 1.2)])
+    table.iloc[0, table.columns.get_loc("Canonical_SMILES")] += ".[Na+]"
+    table.to_csv(tmp_path / "mols.csv", index=False)
+    arguments = ["--target-columns", "IC50_nM", "--negative-log-molar", "nM", "--feature-columns", "T", "--quick"]
+    code, result, messages = command(
+        "train", "--csv", tmp_path / "mols.csv", *arguments, "--split", "random", "--out", tmp_path / "run"
+    )
+    assert code == 0, messages
+    assert "3 molecules stand in several rows" in messages and "1 molecules are salts or mixtures" in messages
+    assert result["repeatability"] == {"pIC50": pytest.approx(math.log10(1.2) / 2**0.5, rel=1e-4)}
+    assert result["value"] < 0.5 * result["targets"]["pIC50"]["scores"]["mean"]["mae"]
+    assert pd.read_csv(tmp_path / "run" / "predictions.csv").name.str.fullmatch(r"C\d\d\d").all()
+
+    code, _, messages = command("predict", tmp_path / "run", tmp_path / "mols.csv", "-o", tmp_path / "out.csv")
+    assert code == 0, messages
+    found = pd.read_csv(tmp_path / "out.csv")
+    np.testing.assert_allclose(found.pIC50_in_nM, 10 ** (9 - found.pIC50), rtol=1e-4)
+    assert found.pIC50[found["T"] == 25].mean() > found.pIC50[found["T"] == 60].mean() + 0.5
+    in_python = load_any_model(tmp_path / "run").predict(table.drop(columns="IC50_nM"))
+    np.testing.assert_allclose(in_python.pIC50, found.pIC50, rtol=1e-5)
+    code, _, messages = command("predict", tmp_path / "run", "CCO")
+    assert code == 2 and "the model predicts under conditions, and the table has no column T" in messages
