@@ -18,6 +18,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.describing import Describer
+from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.inference.predict import (
     NO_TRUST,
     Comparer,
@@ -25,9 +26,9 @@ from graphormer_sepnorm.inference.predict import (
     PredictingModel,
     Predictions,
 )
-from graphormer_sepnorm.inference.trust import Intervals
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.scales import measured, measured_name
 
 ERROR = "error"
 BINARY = ("0", "1")
@@ -115,6 +116,9 @@ class PredictionColumns:
             return PredictedColumn(name, cells=cells, place=("predictions", target, part))
 
         yield of(target, "value", lambda found: found.values[:, number])
+        if scale := self.model.scales[number] if self.model.scales else "":
+            name = measured_name(target, scale)
+            yield of(name, "measured", lambda found: measured(found.values, self.model.scales)[:, number])
         if self.interval is not None and not self.of_classes:
             widths = partial(known_intervals(self.model).half_widths, self.interval)
             yield of(f"{target}_low", "low", lambda found: (found.values - widths(found.spread))[:, number])

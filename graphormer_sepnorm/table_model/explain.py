@@ -17,6 +17,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecu
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.calibration import limited_logit
 from graphormer_sepnorm.inference.explain import (
     METHODS,
     Attributions,
@@ -28,7 +29,6 @@ from graphormer_sepnorm.inference.explain import (
 )
 from graphormer_sepnorm.inference.predict import PredictingModel, calibrated, computed
 from graphormer_sepnorm.inference.pretrained import Graphormer
-from graphormer_sepnorm.inference.trust import limited_logit
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
@@ -65,6 +65,9 @@ def explain_rows(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
+    if model.condition_columns:
+        names = ", ".join(model.condition_columns)
+        raise InputError(f"a prediction that depends on {names} cannot be explained by the atoms of a molecule")
     stack = stack_of(model)
     view = ExplainedTarget(stack.task, model.device, target)
     if method == "gradients":

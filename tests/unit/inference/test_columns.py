@@ -9,8 +9,10 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.domain import fit_domain
+from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from tests.tiny import tiny_model
 
@@ -36,6 +38,15 @@ def test_what_belongs_to_a_target_stands_together_then_the_domain_then_the_error
     whole = PredictionColumns(trusting, 0.9, True)
     of_targets = ["a", "a_low", "a_high", "a_std", "b", "b_low", "b_high", "b_std"]
     assert names(whole) == [*of_targets, "nearest", "similarity", "warning", "error"]
+
+
+def test_a_prediction_of_a_logarithm_is_also_given_in_the_unit_that_was_measured():
+    model, config = tiny_model(targets=("pIC50", "b"))
+    task = replace(config.task, scales=("-log10 nM", ""))
+    columns = PredictionColumns(Predictor([(model, replace(config, task=task))]))
+    assert names(columns) == ["pIC50", "pIC50_in_nM", "b", "error"]
+    value, in_nm, *_ = columns.cells(columns.reader.compute(read_molecules("ogb", ["OCC"])), [""])
+    assert in_nm[0] == pytest.approx(10 ** (9 - value[0]), rel=1e-5)
 
 
 def test_cells_are_those_of_their_columns(trusting):
