@@ -19,7 +19,8 @@ from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forward import embed_and_predict_dataset, embed_dataset, predict_dataset
-from graphormer_sepnorm.inference.trust import Trust, spread_of_models
+from graphormer_sepnorm.inference.intervals import spread_of_models
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import member_paths
@@ -132,7 +133,6 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         trust: what is known of the training molecules and of errors; None: nothing.
         scales: of the targets, as in ``TaskConfig``.
         gives_spread: whether predictions have a standard deviation.
-        is_combined: whether any network is not all that makes the predictions.
         digest: of what predictions depend on apart from the networks.
         embedder: in whose space distances to the training molecules are measured.
         outputs: what networks compute of each molecule.
@@ -152,9 +152,6 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def gives_spread(self) -> bool: ...
-
-    @property
-    def is_combined(self) -> bool: ...
 
     @property
     def digest(self) -> str: ...
@@ -219,11 +216,6 @@ class Predictor:
             model.to(device)
         self.device = self.models[0][0].cls.device
         return self
-
-    @property
-    def is_combined(self) -> bool:
-        """Whether any model is not all that makes the predictions."""
-        return len(self.models) > 1
 
     @property
     def digest(self) -> str:

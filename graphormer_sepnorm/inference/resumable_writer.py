@@ -227,7 +227,7 @@ def write_table(
                 return outcome(output.progress, out, errors)
             with output_locked(out):
                 partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
-                with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):
+                with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
                     errors = Counter() if partial.is_named else fill(partial, reader, added, writer, table, strict)
                     partial.finish(writer.complete)
         except OSError as error:

@@ -1,8 +1,7 @@
-"""Machines that predict from similarities: for classes a support vector machine, for numbers its mean with a Gaussian
-process.
+"""Machines that predict from similarities: a Gaussian process, and for numbers its mean with a support vector machine.
 
-Where molecules are compared with some of those that are learnt from, the landmarks, a Gaussian process predicts numbers
-and classes.
+A Gaussian process learns classes as the numbers -1 and 1. Where molecules are compared with some of those that are
+learnt from, the landmarks, it predicts numbers, too.
 
 Axis letters: M molecules, N molecules that they are compared with, R of the M that are learnt from, G groups of
 similarities, T targets.
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from graphormer_sepnorm.inference.trust import evenly
+from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.table_model.gaussian_process import Likelihood, factor_landmarks, solve_process
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
@@ -102,13 +101,15 @@ Solved = tuple[np.ndarray, np.ndarray, float]  # weights of groups [G], coeffici
 
 def solve_exactly(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
     """Weights, coefficients and the intercept of one target, from the similarities of all that are learnt from."""
+    if labels.is_classification:
+        target = as_numbers(target, labels.task.balance)
+    weights, noise = learn_weights(compared, rows, target)
+    similarity = compared.mixed_among(rows, weights)
     coefficients = np.zeros(len(compared.numbers))
     if labels.is_classification:
-        solved = solve_classes(compared.mixed_among(rows, SHARES), target, labels.task.balance)
-        coefficients[rows], intercept = solved
-        return SHARES, coefficients, intercept
-    weights, noise = learn_weights(compared, rows, target)
-    coefficients[rows], intercept = solve_numbers(compared.mixed_among(rows, weights), weights.sum(), noise, target)
+        coefficients[rows], intercept = solve_classes(similarity, noise, target)
+    else:
+        coefficients[rows], intercept = solve_numbers(similarity, weights.sum(), noise, target)
     return weights, coefficients, intercept
 
 
@@ -184,21 +185,15 @@ def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> 
     return coefficients, machine.intercept_[0]
 
 
-def solve_classes(similarity: np.ndarray, target: Target, balance: bool) -> tuple[np.ndarray, float]:
-    """Coefficients [N] and the intercept of a decision, above 0 for class 1; 1 or -1 where there is one class."""
-    from sklearn.svm import SVC  # its import takes seconds
-
-    coefficients = np.zeros(len(target.y))
-    if len(np.unique(target.y)) < 2:
-        return coefficients, 2 * target.y[0] - 1
-    machine = SVC(kernel="precomputed", C=COST, class_weight="balanced" if balance else None)
-    machine.fit(similarity, target.y, sample_weight=target.weight)
-    coefficients[machine.support_] = machine.dual_coef_[0]
-    return coefficients, machine.intercept_[0]
+def solve_classes(similarity: np.ndarray, noise: float, target: Target) -> tuple[np.ndarray, float]:
+    """Coefficients [R] and the intercept of a decision, above 0 for class 1; arguments as ``solve_numbers``."""
+    y, mean, deviation = standardized(target.y, target.weight)
+    covariance = similarity + np.diag(noise * spread(target.weight))
+    return deviation * solve_process(covariance, y), mean
 
 
 def solve_landmarks(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
-    """As ``solve_exactly``, by a Gaussian process on landmarks; classes are the numbers -1 and 1."""
+    """As ``solve_exactly``, by a Gaussian process on landmarks."""
     from scipy.linalg import cho_solve  # its import takes a while
 
     if labels.is_classification:

@@ -39,7 +39,7 @@ class TableOptions:
         balance: whether the positives of a classification count as much as its negatives.
         seed: of the split.
         classes: of "multiclass", the labels that the one target column has.
-        metric: that chooses the epoch; None: the kind's usual one.
+        metric: the score; None: the kind's usual one.
         loss: of a regression; None: the one that suits the metric.
         weights: per target, what its labels count in the loss; none: all the same.
         folds: how often the table is divided, so that every row is tested once; 0: it is divided once, by ``sizes``.
@@ -74,7 +74,7 @@ class TableOptions:
     metric: Annotated[
         str | None,
         Option(
-            "That chooses the epoch: mae, rmse or r2; rocauc, prauc, accuracy or logloss; of several classes also "
+            "The score of --csv: mae, rmse or r2; rocauc, prauc, accuracy or logloss; of several classes also "
             "multiclass-accuracy or multiclass-logloss."
         ),
     ] = None

@@ -6,7 +6,7 @@ Axis letters: M molecules, T targets.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class ForestMember:
         save_forest(folder / FOREST, self.forest)
 
     @classmethod
-    def load(cls, folder: Path, members: dict[str, Member]) -> "ForestMember":
+    def load(cls, folder: Path, members: dict[str, Member]) -> Self:
         return cls(load_forest(folder / FOREST, FEATURES + MOST_CONDITIONS))
 
 

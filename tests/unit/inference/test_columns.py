@@ -7,9 +7,12 @@ import pytest
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.domain import fit_domain
+from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from tests.tiny import tiny_model
 
@@ -69,7 +72,23 @@ def test_every_column_has_a_place_of_its_own(trusting):
 def test_what_the_model_cannot_give_is_refused():
     with pytest.raises(InputError, match="--interval: nothing is known of the molecules"):
         PredictionColumns(Predictor([tiny_model()]), 0.9)
-    with pytest.raises(InputError, match="is for models of numbers"):
+    with pytest.raises(InputError, match="--interval: nothing is known of the molecules"):
         PredictionColumns(Predictor([tiny_model(kind="classification")]), 0.9)
     with pytest.raises(InputError, match="--domain: nothing is known of the molecules"):
         PredictionColumns(Predictor([tiny_model()]), domain=True).columns()
+
+
+def test_of_classes_there_are_sets_in_place_of_intervals():
+    y, probability = np.tile([[1.0], [0.0]], (20, 2)), np.tile([[0.9], [0.1]], (20, 2))
+    trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=fit_class_sets(y, probability, exclude_each_other=False))
+    model = EarlierModel([tiny_model(targets=("a", "b"), kind="classification")], trust=trust)
+    columns = PredictionColumns(model, 0.8)
+    assert names(columns) == ["a", "a_set", "b", "b_set", "error"]
+    found = replace(columns.reader.compute(read_molecules("ogb", ["OCC", "C", "C[C"])), errors=["", "", "no"])
+    found.values[:2] = [[0.95, 0.05], [0.05, 0.99]]
+    cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
+    assert cells["a_set"] == ["1", "0", ""] and cells["b_set"] == ["0", "1", ""]
+    with pytest.raises(InputError, match="choose one between 0 and 1"):
+        PredictionColumns(model, 1.0)
+    with pytest.raises(InputError, match="kept no sets of classes"):
+        PredictionColumns(EarlierModel(model.models, trust=replace(trust, class_sets=None)), 0.9)

@@ -98,6 +98,27 @@ def test_what_is_not_learnt_from_does_not_matter():
     np.testing.assert_allclose(whole(similarities(asked, known)), part, rtol=1e-6)
 
 
+@pytest.mark.parametrize("balance", [False, True])
+def test_classes_are_learnt_as_two_numbers(balance):
+    """Nine molecules, of which three are of class 1; balanced, these three count as much as the six."""
+    known, asked = points(9), points(4, 1)
+    y = np.array([1.0, 1, 1, 0, 0, 0, 0, 0, 0])
+    kernel, new = (np.einsum("mgn,g->mn", similarities(each, known), SHARES) for each in (known, asked))
+    weight = np.where(y == 1, 2.0, 1.0) if balance else np.ones(9)
+    mean = np.average(2 * y - 1, weights=weight)
+    noise = NOISE * np.diag(weight.mean() / weight)
+    task = TaskConfig("classification", "rocauc", ("y",), balance=balance)
+    found = fitted(similarities(known, known), Labels(task, y[:, None]))(similarities(asked, known))[:, 0]
+    expected = mean + new @ np.linalg.solve(kernel + noise, 2 * y - 1 - mean)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_one_class_is_decided():
+    known = points(12)
+    labels = Labels(TaskConfig("classification", "rocauc", ("y",)), np.ones((12, 1)))
+    np.testing.assert_allclose(fitted(similarities(known, known), labels)(similarities(points(3, 1), known)), 1)
+
+
 def test_where_all_are_landmarks_it_is_the_gaussian_process():
     known, asked, every = points(9), points(4, 1), np.arange(9)
     y = 10 + 3 * np.random.default_rng(2).normal(size=9)
