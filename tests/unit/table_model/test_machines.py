@@ -164,7 +164,7 @@ def test_landmarks_tell_classes_apart():
         labels = Labels(task, (known[:, :1] > 1).astype(float))
         found[balance] = fit_machines(compared, labels, np.arange(200))(similarities(asked, known[numbers]))[:, 0]
         assert roc_auc_score(rare, found[balance]) > 0.95
-    assert (found[True] > found[False]).all(), "balanced, the rare class counts more"
+    assert (found[True] > 0).sum() > (found[False] > 0).sum(), "balanced, the rare class counts more"
 
 
 def test_landmarks_follow_bounds():
