@@ -17,6 +17,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecu
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.calibration import limited_logit
 from graphormer_sepnorm.inference.explain import (
     METHODS,
     Attributions,
@@ -28,7 +29,6 @@ from graphormer_sepnorm.inference.explain import (
 )
 from graphormer_sepnorm.inference.predict import PredictingModel, calibrated, computed
 from graphormer_sepnorm.inference.pretrained import Graphormer
-from graphormer_sepnorm.inference.trust import limited_logit
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.features import MoleculeFeatures

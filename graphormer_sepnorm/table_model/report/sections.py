@@ -12,8 +12,8 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.pictures import draw, draw_plain
-from graphormer_sepnorm.inference.trust import evenly
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, panels_of_targets
 from graphormer_sepnorm.table_model.evaluate import StackScores
@@ -294,8 +294,8 @@ def contributions_section(page: Reported) -> Section | None:
         Picture("svg", draw([each], ".svg"), each.caption) for each in found if not isinstance(each, InputError)
     )
     words = (
-        "What each atom adds to the prediction: for the test molecules with the lowest and the highest predictions of "
-        f"{page.task.targets[0]}.",
+        "The contribution of each atom to the prediction of the table model, for the test molecules with the lowest "
+        f"and the highest predictions of {page.task.targets[0]}.",
     )
     return Section("Contributions of atoms", words, pictures=pictures)
 

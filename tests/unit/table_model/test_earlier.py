@@ -14,9 +14,11 @@ from scipy.special import expit, logit
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
+from graphormer_sepnorm.inference.calibration import Calibration
+from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.predict import Comparer, Embedder, Predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
-from graphormer_sepnorm.inference.trust import Calibration, Trust, fit_domain
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.earlier import EarlierModel, load_earlier
 from graphormer_sepnorm.table_model.evaluate import evaluate_earlier
