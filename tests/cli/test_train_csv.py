@@ -561,9 +561,8 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     table.iloc[0, table.columns.get_loc("Canonical_SMILES")] += ".[Na+]"
     table.to_csv(tmp_path / "mols.csv", index=False)
     arguments = ["--target-columns", "IC50_nM", "--negative-log-molar", "nM", "--feature-columns", "T", "--quick"]
-    code, result, messages = command(
-        "train", "--csv", tmp_path / "mols.csv", *arguments, "--split", "random", "--out", tmp_path / "run"
-    )
+    options = [*arguments, "--split", "random", "--out", tmp_path / "run"]
+    code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *options)
     assert code == 0, messages
     assert "3 molecules stand in several rows" in messages and "1 molecules are salts or mixtures" in messages
     assert result["repeatability"] == {"pIC50": pytest.approx(math.log10(1.2) / 2**0.5, rel=1e-4)}
@@ -579,3 +578,13 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     np.testing.assert_allclose(in_python.pIC50, found.pIC50, rtol=1e-5)
     code, _, messages = command("predict", tmp_path / "run", "CCO")
     assert code == 2 and "the model predicts under conditions, and the table has no column T" in messages
+
+    code, _, messages = command(
+        "train", "--csv", tmp_path / "mols.csv", *options[:-1], tmp_path / "parents", "--standardize", "parent"
+    )
+    assert code == 0 and "salts" not in messages, messages
+    code, _, messages = command("predict", tmp_path / "parents", tmp_path / "mols.csv", "-o", tmp_path / "again.csv")
+    assert code == 0, messages
+    salt, *_ = pd.read_csv(tmp_path / "again.csv").pIC50
+    free = table.iloc[[0]].assign(Canonical_SMILES=lambda rows: rows.Canonical_SMILES.str.removesuffix(".[Na+]"))
+    np.testing.assert_allclose(load_any_model(tmp_path / "parents").predict(free).pIC50, [salt], rtol=1e-5)

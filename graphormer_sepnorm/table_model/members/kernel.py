@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from graphormer_sepnorm.chem.features import without_salts
+from graphormer_sepnorm.chem.features import as_written
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
@@ -57,7 +57,7 @@ class KernelMember:
         """
         body = body_named(setting.config.train.start_from or BODY)
         own, theirs = body.embedder.featurizer, setting.config.featurizer
-        if without_salts(own) != without_salts(theirs):
+        if as_written(own) != as_written(theirs):
             raise CannotLearn(f"the body of the kernel reads {own!r} features, the networks read {theirs!r} features")
         numbers = landmarks(len(molecules))
         reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules, body)

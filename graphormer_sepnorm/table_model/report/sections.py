@@ -313,15 +313,20 @@ def pairs_section(page: Reported) -> Section | None:
             grids.append(changes_grid(target, changes))
     cliffs = activity_cliffs(mols, y[:, 0])[:CLIFFS]
     words = (
-        "Of pairs of molecules that were learnt from and are equal but for one part: the changes that move the number "
-        "most. Below: pairs of similar molecules whose numbers differ most, which are hard to predict.",
+        "The tables show which replacements of one part of a molecule change the number most, over all pairs of "
+        "training molecules that differ in this part only. Activity cliffs are pairs of similar molecules with very different "
+        f"numbers, which are hard to predict: the steepest ones of {page.task.targets[0]} are drawn.",
     )
     molecules = [
         cliff_molecule(page.task.targets[0], smiles[place], y[place, 0], cliff)
         for cliff in cliffs
         for place in (cliff.lower, cliff.higher)
     ]
-    return Section("Pairs that teach", words, tuple(grids), molecules=tuple(molecules)) if grids or cliffs else None
+    return (
+        Section("Matched pairs and activity cliffs", words, tuple(grids), molecules=tuple(molecules))
+        if grids or cliffs
+        else None
+    )
 
 
 def learnt_rows(page: Reported) -> tuple[list[str], np.ndarray]:

@@ -16,7 +16,7 @@ from tests.unit.table_model.conftest import Trained
 
 TITLES = (
     "Scores", "Data and split", "Intervals", "Distance to the training molecules", "Worst predictions",
-    "Contributions of atoms", "Training", "How to use the model",
+    "Contributions of atoms", "Matched pairs and activity cliffs", "Training", "How to use the model",
 )  # fmt: skip
 
 
