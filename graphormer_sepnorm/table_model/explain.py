@@ -69,9 +69,6 @@ def explain_rows(
         names = ", ".join(model.condition_columns)
         raise InputError(f"a prediction that depends on {names} cannot be explained by the atoms of a molecule")
     stack = stack_of(model)
-    if stack.conditions.columns:
-        names = ", ".join(stack.conditions.names)
-        raise InputError(f"the model reads conditions ({names}): predictions under conditions are not explained yet")
     view = ExplainedTarget(stack.task, model.device, target)
     if method == "gradients":
         return explained_rows(partial(explain_stack, model, stack, view), model.featurizer, smiles)
