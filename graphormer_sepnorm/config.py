@@ -88,6 +88,7 @@ class ModelConfig:
         dropout: dropout rate of the output of each sublayer.
         attention_dropout: dropout rate of the attention weights.
         embedding_std: standard deviation of the initial embeddings of atoms and pairs; 0.02 in Graphormer.
+        conditions: number of values, such as a temperature, that the head reads together with the molecule.
     """
 
     atom_sizes: Annotated[tuple[Count, ...], Field(min_length=1, max_length=100)]
@@ -109,6 +110,7 @@ class ModelConfig:
     dropout: Annotated[Probability, Option("Of each sublayer's output.")] = 0.0
     attention_dropout: Annotated[Probability, Option("Of the attention weights.")] = 0.0
     embedding_std: Annotated[float, Field(gt=0, le=100)] = 0.02
+    conditions: Annotated[int, Field(ge=0, le=100_000)] = 0
 
     def __post_init__(self) -> None:
         if self.width % self.heads:

@@ -39,6 +39,8 @@ class Graphs:
         y: float32 [M, tasks] targets, NaN where a label is missing; None if there are no targets.
         bounds: float32 [M, tasks, 2] lower and upper bounds of a censored target, ±inf where unbounded; None if no
             target is censored.
+        weight: float32 [M], how much each molecule counts in the loss; None: equal weights.
+        conditions: float32 [M, C], the conditions under which each molecule was measured; None: no conditions.
         arrays: precomputed arrays of the encodings, by name.
         levels: for each of ``arrays``, whether its rows are atoms, pairs or bonds.
     """
@@ -50,6 +52,8 @@ class Graphs:
     bond: np.ndarray
     y: np.ndarray | None = None
     bounds: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    conditions: np.ndarray | None = None
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     levels: dict[str, Level] = field(default_factory=dict)
 
@@ -99,6 +103,8 @@ class Graphs:
             bond=self.bond[rows["edge"]],
             y=None if self.y is None else self.y[molecules],
             bounds=None if self.bounds is None else self.bounds[molecules],
+            weight=None if self.weight is None else self.weight[molecules],
+            conditions=None if self.conditions is None else self.conditions[molecules],
             arrays={name: array[rows[self.levels[name]]] for name, array in self.arrays.items()},
         )
 
@@ -300,6 +306,8 @@ class GraphBatch:
             ...] per bond.
         y: float32 [B, tasks] targets, NaN where a label is missing; None if there are no targets.
         bounds: float32 [B, tasks, 2] as in ``Graphs``, or None.
+        weight: float32 [B] as in ``Graphs``, or None.
+        conditions: float32 [B, C] as in ``Graphs``, or None.
         padding: set when the batch was moved from the CPU to another device, otherwise None.
     """
 
@@ -310,6 +318,8 @@ class GraphBatch:
     arrays: dict[str, Tensor] = field(default_factory=dict)
     y: Tensor | None = None
     bounds: Tensor | None = None
+    weight: Tensor | None = None
+    conditions: Tensor | None = None
     padding: Padding | None = None
 
     @property
@@ -354,6 +364,8 @@ class GraphBatch:
             arrays={name: move(array) for name, array in self.arrays.items()},
             y=None if self.y is None else move(self.y),
             bounds=None if self.bounds is None else move(self.bounds),
+            weight=None if self.weight is None else move(self.weight),
+            conditions=None if self.conditions is None else move(self.conditions),
         )
 
     @classmethod

@@ -241,7 +241,7 @@ class Network(nn.Module):
             self.last_norm.see_cls_alone()
         self.readout = READOUTS[config.readout]
         self.head = nn.Sequential(
-            nn.Linear(self.readout.parts * config.width, config.width),
+            nn.Linear(self.readout.parts * config.width + config.conditions, config.width),
             nn.GELU(),
             nn.Linear(config.width, config.num_tasks),
         )
@@ -356,15 +356,17 @@ class Network(nn.Module):
             pairs = [self.cls_bias.new_zeros(batch.num_pairs, channels)]
         return self.bias_network(sum(pairs[1:], pairs[0]))
 
-    def read(self, near: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor) -> Tensor:
+    def read(self, near: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, conditions: Tensor | None = None) -> Tensor:
         """Predictions [B, tasks].
 
         Args:
             near: [T, D], output of the local blocks.
             cls, atoms: output of ``run_blocks``.
             ptr: [B + 1] atom offsets of the batch.
+            conditions: [B, C], of a model with ``conditions``.
         """
-        predicted = self.head(self.readout.read(cls, atoms, ptr))
+        read = self.readout.read(cls, atoms, ptr)
+        predicted = self.head(read if conditions is None else torch.cat([read, conditions.to(read)], dim=1))
         return predicted if self.atom_values is None else predicted + self.atom_values(near, ptr)
 
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
@@ -377,4 +379,5 @@ class Network(nn.Module):
         atoms, num_cls, structure = self.embedded(batch)
         near = self.run_local_blocks(atoms, num_cls, structure)
         cls, atoms = self.run_blocks(near, num_cls, structure, self.atoms_count)
-        return cls, self.read(near, cls, atoms, batch.ptr)
+        conditions = batch.conditions if self.config.conditions else None
+        return cls, self.read(near, cls, atoms, batch.ptr, conditions)

@@ -1,4 +1,4 @@
-"""Choosing molecules that differ from each other."""
+"""Selection of diverse molecules."""
 
 from collections.abc import Sequence
 

@@ -16,16 +16,10 @@ from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom
 from graphormer_sepnorm.chem.smiles import is_smiles, one_molecule, read_smiles, shortened
 from graphormer_sepnorm.chem.standardize import PREPARATIONS
 from graphormer_sepnorm.chem.stereo import label, label_stereo
+from graphormer_sepnorm.chem.zinc import ZINC_ATOM_TYPES, ZINC_BOND_INDEX, zinc_atom_type, zinc_bond_type
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
 
-# Index = atom type of the ZINC benchmark's files: symbol, hydrogens written in the Kekule SMILES, sign of the charge.
-ZINC_ATOM_TYPES = (
-    "C", "O", "N", "F", "C H1", "S", "Cl", "O -", "N H1 +", "Br", "N H3 +", "N H2 +", "N +", "N -",
-    "S -", "I", "P", "O H1 +", "N H1 -", "O +", "S +", "P H1", "P H2", "C H2 -", "P +", "S H1 +", "C H1 -", "P H1 +",
-)  # fmt: skip
-ZINC_ATOM_INDEX = {name: index for index, name in enumerate(ZINC_ATOM_TYPES)}
-ZINC_BOND_INDEX = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3}
 # Index = CIP label; labels of axes and planes, which SMILES cannot express, count as none.
 ATOM_LABELS = {"": 0, "R": 1, "S": 2, "r": 3, "s": 4}
 BOND_LABELS = {"": 0, "E": 1, "Z": 2, "e": 1, "z": 2}
@@ -188,35 +182,6 @@ class Featurizer:
         )
 
 
-def zinc_atom_type(atom: Chem.Atom) -> list[int]:
-    """Atom type of the ZINC benchmark; raises InputError for an atom that has none."""
-    charge, hydrogens = atom.GetFormalCharge(), atom.GetNumExplicitHs()
-    name = atom.GetSymbol() + (f" H{hydrogens}" if hydrogens else "") + (" +" if charge > 0 else " -" if charge else "")
-    index = ZINC_ATOM_INDEX.get(name)
-    if atom.GetSymbol() not in ZINC_ATOM_INDEX:
-        raise InputError(f"element {atom.GetSymbol()} is not in this model's vocabulary")
-    if index is None or abs(charge) > 1 or atom.GetNumRadicalElectrons():
-        raise InputError(f"the atom {atom_words(atom)} is not in this model's vocabulary")
-    return [index]
-
-
-def atom_words(atom: Chem.Atom) -> str:
-    """An atom in the bracket notation of SMILES, with its unpaired electrons."""
-    hydrogens, charge, unpaired = atom.GetTotalNumHs(), atom.GetFormalCharge(), atom.GetNumRadicalElectrons()
-    written = f"H{hydrogens if hydrogens > 1 else ''}" if hydrogens else ""
-    sign = f"{charge:+d}".replace("1", "") if abs(charge) == 1 else f"{charge:+d}" if charge else ""
-    electrons = f" with {unpaired} unpaired electron{'s' if unpaired > 1 else ''}" if unpaired else ""
-    return f"[{atom.GetSymbol()}{written}{sign}]{electrons}"
-
-
-def zinc_bond_type(bond: Chem.Bond) -> list[int]:
-    """Bond order; raises InputError for a bond type that the ZINC benchmark does not have."""
-    index = ZINC_BOND_INDEX.get(bond.GetBondType())
-    if index is None:
-        raise InputError(f"bond type {bond.GetBondType().name.lower()} is not in this model's vocabulary")
-    return [index]
-
-
 def smallest_ring(atom: Chem.Atom) -> int:
     """Size of the smallest ring through an atom, 0 for none."""
     return atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())
@@ -333,6 +298,14 @@ def without_salts(featurizer: str) -> str:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """A molecule and the conditions under which it is measured, as texts of a table."""
+
+    smiles: str | None
+    conditions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Molecules:
     """The molecules read from some SMILES, read once and shared by everything that uses them.
 
@@ -342,6 +315,7 @@ class Molecules:
         errors: one text per SMILES, why it could not be read; "" if it could.
         smiles: the SMILES that were read, as returned by ``Featurizer.read``.
         mols: one per SMILES, as returned by ``read_smiles``, not to be modified; None where there is an error.
+        conditions: one tuple of texts per SMILES, the conditions of the measurement; empty if unknown.
     """
 
     graphs: Graphs
@@ -349,6 +323,7 @@ class Molecules:
     errors: list[str]
     smiles: Sequence[str | None]
     mols: list[Chem.Mol | None]
+    conditions: Sequence[tuple[str, ...]] = ()
 
     @classmethod
     def of_graphs(cls, graphs: Graphs) -> "Molecules":
@@ -397,23 +372,28 @@ def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 
     return found.pack(graphs)
 
 
-def read_molecules(featurizer: str, smiles: Sequence[str | None]) -> Molecules:
-    """Reads SMILES; those that cannot be read are reported in ``errors``.
+def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | None]) -> Molecules:
+    """Reads molecules; those that cannot be read are reported in ``errors``.
 
     Args:
         featurizer: name in ``FEATURIZERS``.
-        smiles: values that are not text are reported as errors.
+        smiles: SMILES, other notations of molecules, or samples; other values are reported as errors.
     """
     found = FEATURIZERS[featurizer]
-    graphs, rows, errors, texts = [], [], [""] * len(smiles), list(smiles)
+    graphs, rows, errors = [], [], [""] * len(smiles)
+    texts: list[str | None] = [None] * len(smiles)
     mols: list[Chem.Mol | None] = [None] * len(smiles)
-    for row, molecule in enumerate(smiles):
+    for row, sample in enumerate(smiles):
+        molecule = sample.smiles if isinstance(sample, Sample) else sample
+        texts[row] = molecule if isinstance(molecule, str) else None
         try:
-            texts[row], mol = found.read(molecule)
-            with one_molecule(texts[row] or ""):
-                graphs.append(found.features(mol, texts[row] or ""))
+            text, mol = found.read(molecule)
+            texts[row] = text
+            with one_molecule(text):
+                graphs.append(found.features(mol, text))
             mols[row] = mol
             rows.append(row)
         except InputError as error:
             errors[row] = str(error)
-    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols)
+    conditions = [sample.conditions for sample in smiles if isinstance(sample, Sample)]
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols, conditions)

@@ -35,7 +35,7 @@ from graphormer_sepnorm.system.files import write_atomically
 SHARD_MOLECULES = 8192
 INDEX = "index.json"
 PREPARE_THREADS = 2
-FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", "y", "bounds")
+FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", "y", "bounds", "weight", "conditions")
 
 
 class MoleculeDataset:
@@ -72,6 +72,12 @@ class MoleculeDataset:
         bounds = None if self.bounds is None else torch.from_numpy(self.bounds[molecules])
         return torch.from_numpy(self.y[molecules]), bounds
 
+    def of_molecules(self, name: str, molecules: np.ndarray) -> torch.Tensor | None:
+        """A field of ``Graphs`` with a row per molecule, of the molecules with these indices; None if it is None."""
+        if getattr(self.shards[0], name) is None:
+            return None
+        return torch.from_numpy(np.concatenate([getattr(shard, name) for shard in self.shards])[molecules])
+
     def batch(self, molecules: Sequence[int] | np.ndarray) -> GraphBatch:
         """Packs the molecules with these indices, in this order."""
         molecules = np.asarray(molecules)
@@ -97,6 +103,8 @@ class MoleculeDataset:
             },
             y=y,
             bounds=bounds,
+            weight=self.of_molecules("weight", molecules),
+            conditions=self.of_molecules("conditions", molecules),
         )
 
     def batches(self, numbers: Iterable[np.ndarray], device: torch.device) -> Iterator[GraphBatch]:

@@ -16,7 +16,9 @@ import numpy as np
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.acquisition import Acquisition
+from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.describing import Describer
+from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.inference.predict import (
     NO_TRUST,
     Comparer,
@@ -24,11 +26,12 @@ from graphormer_sepnorm.inference.predict import (
     PredictingModel,
     Predictions,
 )
-from graphormer_sepnorm.inference.trust import Intervals
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.scales import measured, measured_name
 
 ERROR = "error"
+BINARY = ("0", "1")
 Found = TypeVar("Found")
 
 
@@ -51,7 +54,8 @@ class PredictionColumns:
 
     Attributes:
         model: that predicts.
-        interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
+        interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``, of classes of the sets in ``NAME_set``;
+            None: none.
         domain: whether molecules are compared with the training molecules.
         alerts, properties: whether their structural alerts and basic properties are named.
         acquisition: how they are ranked, in a column of its own; None: they are not.
@@ -68,8 +72,15 @@ class PredictionColumns:
     acquisition: Acquisition | None = None
 
     def __post_init__(self) -> None:
-        if self.interval is not None:
-            known_intervals(self.model).half_widths(self.interval, np.zeros((1, len(self.model.targets))))
+        nothing = np.zeros((1, len(self.model.targets)))
+        if self.interval is not None and self.of_classes:
+            known_sets(self.model).holds(nothing, self.interval)
+        elif self.interval is not None:
+            known_intervals(self.model).half_widths(self.interval, nothing)
+
+    @property
+    def of_classes(self) -> bool:
+        return TASKS[self.model.kind].predicts_probabilities
 
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
@@ -83,6 +94,11 @@ class PredictionColumns:
         found = [
             column for number, target in enumerate(self.model.targets) for column in self.of_target(number, target)
         ]
+        if self.interval is not None and TASKS[self.model.kind].adds_up:
+            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.targets)
+            found.append(
+                PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0], place=("class_set",))
+            )
         if self.acquisition is not None and self.acquisition.by != "prediction":
             found.append(acquisition_column(self.acquisition, self.model.targets.index(self.acquisition.target)))
         if self.domain:
@@ -100,10 +116,17 @@ class PredictionColumns:
             return PredictedColumn(name, cells=cells, place=("predictions", target, part))
 
         yield of(target, "value", lambda found: found.values[:, number])
-        if self.interval is not None:
+        if scale := self.model.scales[number] if self.model.scales else "":
+            name = measured_name(target, scale)
+            yield of(name, "measured", lambda found: measured(found.values, self.model.scales)[:, number])
+        if self.interval is not None and not self.of_classes:
             widths = partial(known_intervals(self.model).half_widths, self.interval)
             yield of(f"{target}_low", "low", lambda found: (found.values - widths(found.spread))[:, number])
             yield of(f"{target}_high", "high", lambda found: (found.values + widths(found.spread))[:, number])
+        if self.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
+            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=BINARY)
+            place = ("predictions", target, "set")
+            yield PredictedColumn(f"{target}_set", "text", cells=lambda found: texts(found.values)[number], place=place)
         if self.model.gives_spread:
             yield of(f"{target}_std", "spread", lambda found: found.spread[:, number])
         rows = self.model.trust.rows if self.domain and self.model.trust else None
@@ -188,7 +211,7 @@ def given(found: Found | None) -> Found:
 def known_intervals(model: PredictingModel) -> Intervals:
     """The intervals of a model; raises InputError if it has none."""
     if TASKS[model.kind].predicts_probabilities:
-        raise InputError("--interval is for models of numbers; the probabilities of two classes are calibrated instead")
+        raise InputError("--interval: intervals are of numbers; this model predicts classes, of which there are sets")
     if model.trust is None:
         raise InputError(f"--interval: {NO_TRUST}")
     if model.trust.intervals is None:
@@ -196,3 +219,12 @@ def known_intervals(model: PredictingModel) -> Intervals:
             "--interval: the model has no intervals, because a target had no labels in its validation split"
         )
     return model.trust.intervals
+
+
+def known_sets(model: PredictingModel) -> ClassSets:
+    """The sets of a model of classes; raises InputError if it has none."""
+    if model.trust is None:
+        raise InputError(f"--interval: {NO_TRUST}")
+    if model.trust.class_sets is None:
+        raise InputError("--interval: the model was made by a version that kept no sets of classes: train it again")
+    return model.trust.class_sets

@@ -167,6 +167,8 @@ class EmbeddedMolecule:
     """
 
     def __init__(self, model: Network, featurizer: str, smiles: str):
+        if model.config.conditions:
+            raise InputError("a prediction under conditions cannot be explained by the atoms of a molecule")
         self.model = model.eval()
         reader = FEATURIZERS[featurizer]
         graphs = reader.pack([reader.graph(smiles)])

@@ -14,12 +14,13 @@ import numpy as np
 import torch
 
 from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, Scale
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forward import embed_and_predict_dataset, embed_dataset, predict_dataset
-from graphormer_sepnorm.inference.trust import Trust, spread_of_models
+from graphormer_sepnorm.inference.intervals import spread_of_models
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import member_paths
@@ -106,9 +107,13 @@ class MoleculeModel(Protocol[Result]):
         models: what it computes with, and the configs of their runs.
         featurizer: name of the featurizer that reads its molecules.
         device: where it computes.
+        condition_columns: the columns of a table that it reads in addition to molecules.
     """
 
     featurizer: str
+
+    @property
+    def condition_columns(self) -> tuple[str, ...]: ...
 
     @property
     def models(self) -> list[tuple[Network, Config]]: ...
@@ -126,8 +131,8 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         kind: of the task.
         targets: names of what is predicted.
         trust: what is known of the training molecules and of errors; None: nothing.
+        scales: of the targets, as in ``TaskConfig``.
         gives_spread: whether predictions have a standard deviation.
-        is_combined: whether any network is not all that makes the predictions.
         digest: of what predictions depend on apart from the networks.
         embedder: in whose space distances to the training molecules are measured.
         outputs: what networks compute of each molecule.
@@ -140,13 +145,13 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
     def targets(self) -> tuple[str, ...]: ...
 
     @property
+    def scales(self) -> tuple[Scale, ...]: ...
+
+    @property
     def trust(self) -> Trust | None: ...
 
     @property
     def gives_spread(self) -> bool: ...
-
-    @property
-    def is_combined(self) -> bool: ...
 
     @property
     def digest(self) -> str: ...
@@ -156,6 +161,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def outputs(self) -> "list[Output]": ...
+
+    def ready(self, molecules: Molecules) -> Molecules:
+        """The molecules as the networks read them; raises InputError if the model needs to know more of them."""
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """What is said of the molecules, from the ``outputs`` [M, width] of the networks."""
@@ -177,6 +185,7 @@ class Predictor:
         InputError: the models differ in targets or features.
     """
 
+    condition_columns: tuple[str, ...] = ()
     trust: Trust | None = None  # nothing is known of their errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):
@@ -188,6 +197,7 @@ class Predictor:
             raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
         self.models = models
         self.kind, self.targets, self.featurizer = faces.pop()
+        self.scales = models[0][1].task.scales
         self.device = models[0][0].cls.device
 
     @property
@@ -208,11 +218,6 @@ class Predictor:
         return self
 
     @property
-    def is_combined(self) -> bool:
-        """Whether any model is not all that makes the predictions."""
-        return len(self.models) > 1
-
-    @property
     def digest(self) -> str:
         """Of what predictions depend on apart from the models."""
         return ""
@@ -223,6 +228,9 @@ class Predictor:
 
     def compute(self, molecules: Molecules) -> Predictions:
         return self.predictions(molecules, computed(molecules, self.outputs))
+
+    def ready(self, molecules: Molecules) -> Molecules:
+        return molecules
 
     @property
     def outputs(self) -> list["Output"]:
@@ -257,9 +265,11 @@ class Comparer:
         self.domain = predictor.trust.domain
         self.embedder = predictor.embedder
         self.models, self.featurizer, self.device = predictor.models, predictor.featurizer, predictor.device
+        self.condition_columns = predictor.condition_columns
 
     def compute(self, molecules: Molecules) -> Predictions:
         embedded = [self.embedder.output] if len(self.domain.embeddings) else []
+        molecules = self.predictor.ready(molecules)
         outputs = computed(molecules, [*self.predictor.outputs, *embedded])
         distance = self.domain.distance(outputs.pop()) if embedded else np.full(len(molecules.errors), np.nan)
         similarity, rows = self.domain.nearest_rows(molecules.mols)
@@ -276,6 +286,7 @@ class Embedder:
     """
 
     settings: tuple[str, ...] = ()
+    condition_columns: tuple[str, ...] = ()
 
     def __init__(self, model: Network, config: Config):
         self.model = model

@@ -35,7 +35,8 @@ from graphormer_sepnorm.system.files import (
 )
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import CHUNK
-from graphormer_sepnorm.tables.formats import Table, is_file, open_table, smiles_of_rows, table_of_smiles
+from graphormer_sepnorm.tables.formats import Table, is_file, open_table, table_of_smiles
+from graphormer_sepnorm.tables.rows import samples_of
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
 
 STANDARD_OUTPUT = "-"
@@ -226,7 +227,7 @@ def write_table(
                 return outcome(output.progress, out, errors)
             with output_locked(out):
                 partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
-                with advising(f"{partial.path} keeps what is done: go on with the same command and --resume"):
+                with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
                     errors = Counter() if partial.is_named else fill(partial, reader, added, writer, table, strict)
                     partial.finish(writer.complete)
         except OSError as error:
@@ -293,11 +294,12 @@ def fill(
     """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
     errors: Counter[str] = Counter()
     try:
+        read = samples_of(table.columns, reader.condition_columns, "the table")
         if partial.progress.bytes == 0:
             partial.append(writer.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
         with tqdm(initial=partial.progress.rows, unit=" molecules", disable=None) as bar:
-            for rows, result in compute_chunks(reader, table.chunks(CHUNK), smiles_of_rows):
+            for rows, result in compute_chunks(reader, table.chunks(CHUNK), read):
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
                     refuse_errors(reasons, partial.progress.rows)

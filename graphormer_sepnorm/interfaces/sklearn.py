@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import known_intervals
+from graphormer_sepnorm.inference.columns import known_intervals, known_sets
 from graphormer_sepnorm.inference.predict import Embedder
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces.table_estimator import SmilesEstimator, TableEstimator, all_read
@@ -179,6 +179,16 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         """Probabilities [M, K] of the classes in the order of ``classes_``."""
         probability, _ = self.predictions(X)
         return np.hstack([1 - probability, probability]) if self.binarizer_.y_type_ == "binary" else probability
+
+    def predict_set(self, X, confidence: float = 0.9) -> np.ndarray:
+        """Conformal sets, which hold the class of a molecule with a probability of ``confidence``.
+
+        Returns:
+            bool [M, K], whether a class of ``classes_`` is in the set; of several labels each [M, K, 2], for 0 and 1.
+        """
+        probability, _ = self.predictions(X)
+        held = known_sets(self.model_).holds(probability, confidence)
+        return held if self.binarizer_.y_type_.startswith("multilabel") else held[:, 0]
 
 
 class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SmilesEstimator):

@@ -265,7 +265,7 @@ def doubt_within(within: tuple[nn.Module, ...], told: bool) -> str:
     if VISION_TRANSFORMER in names:
         return doubt_in_vision_transformer(within[-1], told)
     if not told and TIMM_BLOCKS & names.keys() and not any(map(puts_one_cls_in_front, within)):
-        return "nothing around this block has one cls_token: say with cls_positions where its CLS is"
+        return "no module around this block has a single cls_token: set cls_positions"
     return ""
 
 
@@ -276,9 +276,9 @@ def doubt_in_vision_transformer(module: nn.Module, told: bool) -> str:
         return "this VisionTransformer has no CLS token"
     tokens: int = getattr(module, "num_prefix_tokens", 1)
     if not told and tokens > 1:
-        return f"{tokens} special tokens in front: say with cls_positions which to separate"
+        return f"{tokens} special tokens in front: choose with cls_positions which to separate"
     if not told and any(getattr(type(module), name) is not getattr(base, name) for name in VIT_TOKENS):
-        return "this VisionTransformer puts its tokens together itself: say with cls_positions where its CLS is"
+        return "this VisionTransformer assembles its tokens itself: set cls_positions"
     return ""
 
 
@@ -314,11 +314,11 @@ def reason_unknown(found: FoundNorm) -> str:
     for name, base in class_names(found.owner).items():
         if found.attribute in SEQUENCE_NORMS.get(name, ()):
             if type(found.owner).forward is not getattr(base, "forward", None):
-                return f"{owner} has a forward of its own, which may use its norms otherwise: say so with also"
+                return f"{owner} overrides forward and may use its norms differently: include them with also"
             if isinstance(found.owner, nn.TransformerEncoder) and owner_batch_first(found.owner) is None:
-                return "the layers of this TransformerEncoder do not say whether they are batch first: say so with also"
+                return "this TransformerEncoder has layers without batch_first: include its norm with also"
             return ""
-    return f"not known to act on token sequences in {owner}: say so with also"
+    return f"not known to act on token sequences in {owner}: include it with also"
 
 
 def owner_batch_first(owner: nn.Module) -> bool | None:

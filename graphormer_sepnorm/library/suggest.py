@@ -1,6 +1,7 @@
-"""Which molecules of a library to measure next: those that promise most, and differ from each other.
+"""Suggests molecules of a library to measure next: the most promising ones that differ from each other.
 
-A library is ranked as it is predicted, part by part; a pool of the best rows is then thinned out.
+The library is ranked part by part while it is predicted. Diverse molecules are then picked from a pool of the best
+rows.
 
 Axis letters: M molecules of the pool.
 """
@@ -21,8 +22,8 @@ from graphormer_sepnorm.chem.fingerprints import morgan_bits
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.acquisition import Acquisition, Promise
+from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
-from graphormer_sepnorm.inference.trust import Domain
 from graphormer_sepnorm.library.part_writer import Options, Selection
 from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.tables.formats import Row, find_column
@@ -37,23 +38,23 @@ PARTS = ".parts"
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for.
+    """The request of a suggestion.
 
     Attributes:
-        count: of molecules.
-        by: how they are ranked.
-        target: that is to be high, or low; None: the only one of the model.
-        minimize: whether it is to be low.
-        best: value so far; None: that of the training molecules.
-        kappa: of the confidence bound.
-        distance: least Tanimoto distance between two of them, as ``pick_diverse``.
+        count: number of molecules.
+        by: criterion of the ranking.
+        target: the target to optimize; None: the only one of the model.
+        minimize: whether lower values are better.
+        best: best value so far; None: that of the training molecules.
+        kappa: factor of the confidence bound.
+        distance: minimum Tanimoto distance between two of them, as in ``pick_diverse``.
 
     Raises:
-        InputError: numbers that make no sense.
+        InputError: a number is out of range.
     """
 
     count: int
-    by: Promise = "expected-improvement"
+    by: Promise = "confidence-bound"
     target: str | None = None
     minimize: bool = False
     best: float | None = None

@@ -43,8 +43,8 @@ class Parts:
 
     def __str__(self) -> str:
         if self.kind == "fold":
-            return f"{self.count} folds: go on with --folds {self.count}"
-        return f"{self.count} networks: go on with --ensemble {self.count}"
+            return f"{self.count} folds: continue with --folds {self.count}"
+        return f"{self.count} networks: continue with --ensemble {self.count}"
 
 
 READ_PARTS = TypeAdapter(Parts)

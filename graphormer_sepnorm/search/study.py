@@ -146,8 +146,8 @@ def summary(study: Study, folder: StudyFolder, config: Config) -> dict:
         problems = [trial.user_attrs[PROBLEM] for trial in ended(study) if PROBLEM in trial.user_attrs]
         reason = f"; the first of {len(problems)} problems: {problems[0]}" if problems else ""
         raise InputError(
-            f"no trial was complete{reason}: go on with --resume and more --trials or --time-limit, or begin another "
-            "--out with fewer --epochs"
+            f"no trial was complete{reason}: continue with --resume and more --trials or --time-limit, or choose "
+            "another --out with fewer --epochs"
         )
     return {
         "out": str(folder),
@@ -167,7 +167,7 @@ def draw(study: Study, folder: StudyFolder, config: Config) -> None:
     from optuna.visualization import matplotlib as pictures
 
     pyplot.switch_backend("agg")
-    name = f"validation {config.task.metric}"
+    name = f"validation {METRICS[config.task.metric].title}"
     with warnings.catch_warnings(), matplotlib.rc_context():
         warnings.simplefilter("ignore", ExperimentalWarning)
         axes = {folder.history: pictures.plot_optimization_history(study, target_name=name)}

@@ -127,7 +127,7 @@ def tune(
     labelled = read_labelled(options, config.featurizer, content)
     check_splits(options, config.task, labelled)
     say(remarks(options, labelled))
-    advice = f"{folder} keeps the finished trials: go on with the same command and --resume"
+    advice = f"{folder} keeps the finished trials: continue with the same command and --resume"
     with advising(advice), RunFolder(out).locked():
         folder.check_free(resume)
         folder.begin(definition(config, options, places))
@@ -159,7 +159,7 @@ def check_not_compared(study: Study, folder: StudyFolder, limits: SearchLimits) 
     if folder.best_run.path.exists() and len(ended(study)) < limits.trials:
         raise InputError(
             f"{folder} was compared on the test split after {len(ended(study))} trials: more trials would be "
-            "chosen by it; begin another --out, with --no-compare to leave the test split for later"
+            "chosen by it; choose another --out, with --no-compare to leave the test split for later"
         )
 
 
@@ -256,12 +256,12 @@ class Search:
         if self.killed == MAX_KILLED:
             raise InputError(
                 f"{MAX_KILLED} trials in a row were {outcome}: the machine may have too little memory for "
-                f"{self.limits.processes} processes; {self.folder} keeps the finished trials, go on with --resume"
+                f"{self.limits.processes} processes; {self.folder} keeps the finished trials, continue with --resume"
             )
 
     def announce(self, trial: FrozenTrial, best: float | None) -> None:
         how = trial.user_attrs.get(PROBLEM) or trial.state.name.lower()
-        metric = "" if best is None else f", validation {self.config.task.metric} {best:.4f}"
+        metric = "" if best is None else f", validation {METRICS[self.config.task.metric].title} {best:.4f}"
         with tqdm.external_write_mode():
             print(f"trial {trial.number}: {how} after {trial.last_step or 0} epochs{metric}", flush=True)
 
@@ -295,7 +295,7 @@ def verdict(result: dict, recipe: str) -> str:
         recipe: starting point of the search.
     """
     best, own = (result["test"][name] for name in ("best", "recipe"))
-    scores = f"test {result['metric']} {best:.4f} with best.json, {own:.4f} with {recipe}"
+    scores = f"test {METRICS[result['metric']].title} {best:.4f} with best.json, {own:.4f} with {recipe}"
     if result["better"]:
         return f"the search found a better recipe: {scores}"
     return f"the search found nothing better than {recipe}, keep that: {scores}"

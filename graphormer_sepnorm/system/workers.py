@@ -24,10 +24,10 @@ PR_SET_PDEATHSIG = 1  # Linux: the signal that a process receives when its paren
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 Part = TypeVar("Part")
-Smiles = Sequence[str | None]
+Smiles = Sequence[Any]  # SMILES or None, or what stands for a molecule in their place
 
 
-def in_chunks(smiles: Iterable[str | None], size: int = CHUNK) -> Iterator[Smiles]:
+def in_chunks(smiles: Iterable[Any], size: int = CHUNK) -> Iterator[Smiles]:
     """Lists of ``size`` SMILES; the last one may be shorter."""
     smiles = iter(smiles)
     while chunk := list(islice(smiles, size)):

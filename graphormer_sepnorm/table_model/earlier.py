@@ -41,15 +41,6 @@ class EarlierModel(Predictor):
             raise InputError("the forest or the trust file in the run folder was made for models of another shape")
 
     @property
-    def changes_networks(self) -> bool:
-        """Whether the networks predict something else on their own."""
-        return bool(self.forest and self.forest.weight) or bool(self.trust and self.trust.calibration)
-
-    @property
-    def is_combined(self) -> bool:
-        return super().is_combined or self.changes_networks
-
-    @property
     def digest(self) -> str:
         forest = {} if self.forest is None else forest_arrays(self.forest)
         trust = {} if self.trust is None else trust_arrays(self.trust)

@@ -4,6 +4,7 @@ Axis letters: K members, M test molecules, T targets.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,20 +12,20 @@ from pathlib import Path
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import calibrated, computed
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.system.device import Compute, computing, current
-from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
+from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from graphormer_sepnorm.table_model.earlier import EarlierModel, load_earlier
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.reliability import measure_trust
 from graphormer_sepnorm.table_model.scores import STACK, Predicted, scores_by_target
 from graphormer_sepnorm.tables.labels import TableOptions, read_usable
-from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, read_rows
+from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, read_rows, samples_of_split
 from graphormer_sepnorm.tables.splits import Sizes
 from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.training.experiment import Scores, score_runs
@@ -40,6 +41,7 @@ class ScoredRows:
         bounds: float [M, T, 2], infinite where nothing bounds a label; None: nothing does.
         source: where they come from: "dataset" and "split" of the result.
         table: of the run folder in which they are; None: of another one.
+        samples: M molecules with their conditions; empty where there are no conditions.
     """
 
     smiles: list[str]
@@ -47,6 +49,7 @@ class ScoredRows:
     bounds: np.ndarray | None
     source: dict[str, str]
     table: Path | None = None
+    samples: Sequence[Sample] = ()
 
 
 @dataclass(frozen=True)
@@ -102,12 +105,13 @@ def evaluate_new(
     """
     model = TableModel.load(run.path)
     assert model.trust is not None
-    options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter)
+    options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, test_csv=None)
     read = read_usable(replace(options, split="random", split_column=None, sizes=Sizes(), folds=0), model.featurizer)
     if not read.rows:
         raise InputError(f"{table}: no row can be scored; the first, because: {read.skipped[0][2]}")
     source = {"dataset": table, "split": "all"}
-    rows = ScoredRows([row.smiles for row in read.rows], *label_arrays(read.rows), source)
+    samples = [Sample(row.smiles, row.conditions) for row in read.rows] if model.conditions.columns else ()
+    rows = ScoredRows([row.smiles for row in read.rows], *label_arrays(read.rows), source, samples=samples)
     found = score_rows(model, rows, means_of(run, model))
     trust = measure_trust(model.trust, found.plain, found.final)
     return {**found.final.result, "trust": trust, "skipped": len(read.skipped)}
@@ -134,7 +138,8 @@ def kept_options(run: RunFolder) -> TableOptions:
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
     """The test rows of a run folder."""
     smiles, y, bounds = read_labels(run.path / TABLE, model.task, "test")
-    return ScoredRows(smiles, y, bounds, {"dataset": TABLE, "split": "test"}, run.path / TABLE)
+    samples = samples_of_split(run.path / TABLE, "test") if model.conditions.columns else ()
+    return ScoredRows(smiles, y, bounds, {"dataset": TABLE, "split": "test"}, run.path / TABLE, samples)
 
 
 def means_of(run: RunFolder, model: TableModel) -> np.ndarray:
@@ -164,7 +169,7 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
     """
     task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
-    found = predict_all(model, rows.smiles)
+    found = predict_all(model, rows.samples or rows.smiles)
     members = dict(zip(model.members, found.by_member, strict=True))
     predicted = Predicted(task, y, {STACK: calibrated(found.values, model.trust), **members}, means)
     known, filled = predicted.of(slice(None))
@@ -198,7 +203,7 @@ def said_of_labels(rows: ScoredRows, task: TaskConfig) -> dict:
     return found
 
 
-def predict_all(model: TableModel, smiles: Smiles) -> Stacked:
+def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
     """What a model and its members predict for readable molecules, of many in several processes."""
     parts = [part for _, part in map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)]
     return Stacked(
@@ -208,7 +213,7 @@ def predict_all(model: TableModel, smiles: Smiles) -> Stacked:
     )
 
 
-def predict_chunk(model: TableModel, compute: Compute, smiles: Smiles) -> Stacked:
+def predict_chunk(model: TableModel, compute: Compute, smiles: Sequence[Sample | str]) -> Stacked:
     with computing(compute):
-        read = read_molecules(model.featurizer, smiles)
+        read = model.ready(read_molecules(model.featurizer, smiles))
         return model.stacked(model.features(read, computed(read, model.outputs)))

@@ -17,6 +17,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecu
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.calibration import limited_logit
 from graphormer_sepnorm.inference.explain import (
     METHODS,
     Attributions,
@@ -28,10 +29,10 @@ from graphormer_sepnorm.inference.explain import (
 )
 from graphormer_sepnorm.inference.predict import PredictingModel, calibrated, computed
 from graphormer_sepnorm.inference.pretrained import Graphormer
-from graphormer_sepnorm.inference.trust import limited_logit
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.forest import forest_features
 from graphormer_sepnorm.table_model.masking import contributions_by_masking
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.forest import ForestMember
@@ -41,6 +42,7 @@ from graphormer_sepnorm.table_model.stacking import weighted_mean
 from graphormer_sepnorm.tasks import TASKS
 
 AVERAGE, MASKED = "average atoms", "masked atoms"
+TUNED = "tuned kernel"  # which reads what other members compute
 LEAST_DIFFERENCE = 1e-6  # of what contributions to one scale add up to, to bring them to another
 
 
@@ -63,6 +65,9 @@ def explain_rows(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
+    if model.condition_columns:
+        names = ", ".join(model.condition_columns)
+        raise InputError(f"a prediction that depends on {names} cannot be explained by the atoms of a molecule")
     stack = stack_of(model)
     view = ExplainedTarget(stack.task, model.device, target)
     if method == "gradients":
@@ -81,9 +86,16 @@ def stack_of(model: PredictingModel) -> TableModel:
     members: dict[str, Member] = {"networks": NetworksMember([(*pair, {}) for pair in model.models])}
     weights = np.ones((1, len(model.targets)))
     if isinstance(model, EarlierModel) and model.forest is not None and model.forest.weight > 0:
-        members["forest"], share = ForestMember(model.forest), model.forest.weight
+        members["forest"], share = EarlierForest(model.forest), model.forest.weight
         weights = np.concatenate([(1 - share) * weights, share * weights])
     return TableModel(config.task, model.featurizer, members, weights, model.trust)
+
+
+class EarlierForest(ForestMember):
+    """A forest of an earlier version, which learnt from all of RDKit's descriptors."""
+
+    def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
+        return self.forest.predict(forest_features(molecules.molecules)).astype(np.float64)
 
 
 def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarget, smiles: str) -> Explanation:
@@ -104,8 +116,9 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     read = read_molecules(model.featurizer, [smiles])
     if read.errors[0]:
         raise InputError(read.errors[0])
-    outputs = computed(read, model.outputs)
-    prediction = float(model.predictions(read, outputs).values[0, view.column])
+    outputs = computed(read, stack.outputs)
+    own = outputs if stack is model else computed(read, model.outputs)
+    prediction = float(model.predictions(read, own).values[0, view.column])
     by_member = stack.stacked(stack.features(read, outputs)).by_member
     weights = shares(by_member[:, 0, view.column], stack.weights[:, view.column])
     parts = parts_of(stack, view, smiles, weights)
@@ -134,16 +147,16 @@ def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.ndarray) -> dict[str, Attributions]:
     """The weighted contributions to what members predict, by what they start from; members without weight left out."""
     found: dict[str, Attributions] = {}
-    masked: list[tuple[Member, float]] = []
-    for member, weight in zip(model.members.values(), weights.tolist(), strict=True):
+    masked: dict[str, float] = {}
+    for (name, member), weight in zip(model.members.items(), weights.tolist(), strict=True):
         if weight and isinstance(member, NetworksMember):
             found[AVERAGE] = weighted([by_gradients(*network, view.name, smiles) for network in member.models], weight)
         elif weight:
-            masked.append((member, weight))
+            masked[name] = weight
     if masked:
         mol = FEATURIZERS[model.featurizer].molecule(smiles)
         with one_molecule(smiles):
-            predict = partial(predict_masked, model.featurizer, masked, view.column)
+            predict = partial(predict_masked, model, masked, view.column)
             found[MASKED] = Attributions(*contributions_by_masking(mol, predict))
     return found
 
@@ -161,18 +174,24 @@ def weighted(parts: list[Attributions], weight: float) -> Attributions:
     return Attributions(contributions, weight * float(np.mean([part.baseline for part in parts])))
 
 
-def predict_masked(
-    featurizer: str, members: list[tuple[Member, float]], column: int, mols: list[Chem.Mol]
-) -> np.ndarray:
-    """The sum of the predictions of members for a target, each times its weight: float64 [S]."""
-    features = MoleculeFeatures(mols)
-    for member, _ in members:
-        if member.outputs:
-            graphs = FEATURIZERS[featurizer].pack([FEATURIZERS[featurizer].features(mol) for mol in mols])
-            features.computed |= member.computed(computed(Molecules.of_graphs(graphs), member.outputs))
-    by_member = np.stack([member.predict(features)[:, [column]] for member, _ in members])
-    weights = np.array([[weight] for _, weight in members])
-    return weights.sum() * weighted_mean(by_member, weights)[:, 0]
+def predict_masked(model: TableModel, weights: dict[str, float], column: int, mols: list[Chem.Mol]) -> np.ndarray:
+    """The sum of the predictions of members for a target, each times its weight: float64 [S].
+
+    Args:
+        model: whose members.
+        weights: by their names.
+        column: the target.
+        mols: the molecules.
+    """
+    features, reader = MoleculeFeatures(mols), FEATURIZERS[model.featurizer]
+    read = model.members if TUNED in weights else {name: model.members[name] for name in weights}
+    if any(member.outputs for member in read.values()):
+        molecules = Molecules.of_graphs(reader.pack([reader.features(mol) for mol in mols]))
+        for member in read.values():
+            features.computed |= member.computed(computed(molecules, member.outputs))
+    by_member = np.stack([model.members[name].predict(features)[:, [column]] for name in weights])
+    shares = np.array(list(weights.values()))[:, None]
+    return shares.sum() * weighted_mean(by_member, shares)[:, 0]
 
 
 def log_odds(model: TableModel, by_member: np.ndarray, column: int, probability: float) -> float:

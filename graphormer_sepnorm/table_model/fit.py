@@ -11,8 +11,13 @@ import numpy as np
 from graphormer_sepnorm.chem.features import FOR_TABLES
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.calibration import fit_calibration
+from graphormer_sepnorm.inference.class_sets import fit_class_sets
+from graphormer_sepnorm.inference.domain import MAX_REFERENCES, evenly, fit_domain
+from graphormer_sepnorm.inference.intervals import fit_intervals
+from graphormer_sepnorm.inference.predict import calibrated
 from graphormer_sepnorm.inference.training_rows import TrainingRows
-from graphormer_sepnorm.inference.trust import MAX_REFERENCES, Trust, evenly, fit_calibration, fit_domain, fit_intervals
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.recipes import RECIPES, task_config
 from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty, of_other_folds
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
@@ -112,7 +117,7 @@ def put_together(
     values = combined(labels.task, by_member, weights)
     spread = disagreement(by_member, weights, values)
     kept = {name: each.member for name, each in fitted.items()}
-    model = TableModel(labels.task, setting.config.featurizer, kept, weights)
+    model = TableModel(labels.task, setting.config.featurizer, kept, weights, conditions=setting.conditions)
     if not labels.is_classification:
         numbers = landmarks(len(molecules))
         similarity = of_other_folds(similarity_to_training(kept, molecules), folds, numbers)
@@ -133,7 +138,7 @@ def training_rows(labels: Labels) -> TrainingRows:
 def fit_trust(
     model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked, rows: np.ndarray
 ) -> Trust:
-    """What the training molecules were like, and intervals or calibration by the rows that were predicted out of fold.
+    """What the training molecules were like, and intervals, calibration or sets by what was predicted out of fold.
 
     Args:
         model, molecules, labels: what was fitted, and to what.
@@ -142,10 +147,12 @@ def fit_trust(
     """
     embeddings = molecules.of(Body(model.embedder))
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings, molecules.of(looks))
-    learnt = TASKS[labels.task.kind].calibrated_by
+    task = TASKS[labels.task.kind]
     y, values, spread = labels.y[rows], out_of_fold.values[rows], out_of_fold.spread[rows]
-    if learnt == "probabilities":
-        return Trust(domain, calibration=fit_calibration(y, values))
-    if learnt == "intervals" and not np.isnan(y).all(axis=0).any():
+    if task.predicts_probabilities:
+        calibration = fit_calibration(y, values) if task.calibrated_by == "probabilities" else None
+        trust = Trust(domain, calibration=calibration)
+        return replace(trust, class_sets=fit_class_sets(y, calibrated(values, trust), task.adds_up))
+    if task.calibrated_by == "intervals" and not np.isnan(y).all(axis=0).any():
         return Trust(domain, fit_intervals(y, values, spread, LEAST_SHARE))
     return Trust(domain)

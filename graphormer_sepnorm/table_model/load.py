@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from rdkit import Chem
 
+from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor
@@ -20,6 +21,7 @@ from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.earlier import load_earlier
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
+from graphormer_sepnorm.tables.rows import condition_text, samples_of
 from graphormer_sepnorm.tables.writers import Cells
 
 if TYPE_CHECKING:
@@ -111,7 +113,8 @@ class LoadedModel:
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
         columns = PredictionColumns(self.model, interval, domain, alerts, properties)
         with computing(self.compute):
-            parts = [part for _, part in compute_chunks(columns.reader, list(in_chunks(smiles)) or [[]], list)]
+            samples = with_conditions(smiles, table, self.model.condition_columns)
+            parts = [part for _, part in compute_chunks(columns.reader, list(in_chunks(samples)) or [[]], list)]
         cells = zip(*(columns.cells(part, part.errors) for part in parts), strict=True)
         joined = (np.concatenate([np.asarray(part, part_type(part)) for part in column]) for column in cells)
         added = with_free_names((column.name for column in columns.all), names)
@@ -150,6 +153,15 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
     if isinstance(molecules, str):
         raise InputError("give a list of SMILES, not one string")
     return molecules if isinstance(molecules, pd.DataFrame) else pd.DataFrame({"smiles": list(molecules)}, dtype=object)
+
+
+def with_conditions(smiles: list[str | None], table: "DataFrame", names: tuple[str, ...]) -> list:
+    """SMILES, with the cells of the columns of conditions that a model reads; raises InputError if one is missing."""
+    if not names:
+        return smiles
+    samples_of([str(name) for name in table.columns], names, "the table")
+    rows = zip(*(map(str, table[name]) for name in names), strict=True)
+    return [Sample(text, tuple(map(condition_text, row))) for text, row in zip(smiles, rows, strict=True)]
 
 
 def as_smiles(value: object) -> str | None:

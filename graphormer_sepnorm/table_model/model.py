@@ -4,27 +4,25 @@ Axis letters: K members, M molecules, N training molecules, T targets.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
-from graphormer_sepnorm.config import Config, TaskConfig, first_problem
+from graphormer_sepnorm.config import Config, Scale, TaskConfig, first_problem
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Embedder, Output, Predictions, calibrated, computed
-from graphormer_sepnorm.inference.trust import (
-    Trust,
-    load_trust,
-    save_trust,
-    trust_arrays,
-)
+from graphormer_sepnorm.inference.trust import Trust, load_trust, save_trust, trust_arrays
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_arrays, save_arrays
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.table_model.conditions import Conditions, condition_values
 from graphormer_sepnorm.table_model.difficulty import SIGNS, Difficulty, disagreement
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.members import MEMBERS
@@ -48,6 +46,7 @@ class TableModel:
         weights: float64 [K, T], as ``stacking_weights``.
         trust: what the training molecules were like; intervals, or the calibration of probabilities.
         difficulty: how large errors are expected to be, of a regression.
+        conditions: of the measurements that were learnt from; those of a molecule are asked for.
     """
 
     task: TaskConfig
@@ -56,6 +55,12 @@ class TableModel:
     weights: np.ndarray
     trust: Trust | None = None
     difficulty: Difficulty | None = None
+    conditions: Conditions = field(default_factory=Conditions)
+
+    @property
+    def condition_columns(self) -> tuple[str, ...]:
+        """The columns of conditions that a molecule is predicted for."""
+        return self.conditions.names
 
     @property
     def kind(self) -> str:
@@ -64,6 +69,10 @@ class TableModel:
     @property
     def targets(self) -> tuple[str, ...]:
         return self.task.targets
+
+    @property
+    def scales(self) -> tuple[Scale, ...]:
+        return self.task.scales
 
     @property
     def embedder(self) -> Embedder:
@@ -84,11 +93,6 @@ class TableModel:
     def gives_spread(self) -> bool:
         """Whether predictions have a standard deviation."""
         return self.difficulty is not None or len(self.members) > 1
-
-    @property
-    def is_combined(self) -> bool:
-        """A network is not all that makes the predictions."""
-        return True
 
     @property
     def digest(self) -> str:
@@ -115,7 +119,15 @@ class TableModel:
         return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
+        molecules = self.ready(molecules)
         return self.predictions(molecules, computed(molecules, self.outputs))
+
+    def ready(self, molecules: Molecules) -> Molecules:
+        """The molecules with their conditions as networks read them; raises InputError if these are not known."""
+        if not self.conditions.columns:
+            return molecules
+        values, _ = self.conditions.encode_all(molecules.conditions)
+        return replace(molecules, graphs=replace(molecules.graphs, conditions=values[molecules.rows]))
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """What is said of molecules, from the ``outputs`` [M, width] of the networks."""
@@ -125,11 +137,21 @@ class TableModel:
         values[molecules.rows] = calibrated(found.values, self.trust)
         spread[molecules.rows] = found.spread
         warnings = self.trust.domain.warnings(molecules.mols) if self.trust else [""] * len(molecules.errors)
-        return Predictions(values, spread, molecules.errors, warnings)
+        errors = molecules.errors
+        if self.conditions.columns:
+            strange = self.conditions.encode_all(molecules.conditions)[1]
+            errors = [error or other for error, other in zip(errors, strange, strict=True)]
+            unknown = [place for place, error in enumerate(strange) if error]
+            values[unknown], spread[unknown] = np.nan, np.nan
+        return Predictions(values, spread, errors, warnings)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
         """The molecules that could be read, with what networks computed of them."""
-        found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows])
+        conditions, _ = self.conditions.encode_all(molecules.conditions)
+        known: dict[Callable, Any] = {}
+        if self.conditions.columns:
+            known[condition_values] = conditions[molecules.rows]
+        found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows], known)
         rest = [output[molecules.rows] for output in outputs]
         for member in self.members.values():
             count = len(member.outputs)
@@ -160,6 +182,7 @@ class TableModel:
             "members": list(self.members),
             "task": asdict(self.task),
             "featurizer": self.featurizer,
+            **({"conditions": asdict(self.conditions)} if self.conditions.columns else {}),
         }
 
     def save(self, folder: Path) -> None:
@@ -205,7 +228,8 @@ class TableModel:
         members: dict[str, Member] = {}
         for name in names:
             members[name] = MEMBERS[name].load(folder, members)
-        return cls(task, featurizer, members, weights, trust, difficulty)
+        conditions = read_conditions(facts.get("conditions", {"columns": []}), run.stack)
+        return cls(task, featurizer, members, weights, trust, difficulty, conditions)
 
 
 @dataclass(frozen=True)
@@ -230,6 +254,14 @@ def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatur
     if isinstance(kernel, KernelMember):
         return molecules.of(kernel.reference.similarity)
     return np.zeros((len(molecules), 0))
+
+
+def read_conditions(known: object, path: Path) -> Conditions:
+    """The conditions that a file names; raises InputError if they are none."""
+    try:
+        return TypeAdapter(Conditions).validate_json(json.dumps(known))
+    except ValidationError as error:
+        raise InputError(f"{path} is damaged: its conditions are none, {first_problem(error)}") from None
 
 
 def read_task(known: object, path: Path) -> TaskConfig:

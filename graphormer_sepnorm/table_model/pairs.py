@@ -64,9 +64,10 @@ class Change:
     deviation: float
 
     @property
-    def certainty(self) -> float:
-        """The mean over its standard error, drawn towards 0 where few pairs agree by chance; at least 0."""
-        return abs(self.mean) * np.sqrt(len(self.pairs)) / (self.deviation + abs(self.mean))
+    def weight(self) -> float:
+        """What the changes are ordered by: the mean, the less the fewer pairs there are and the less they agree."""
+        spread = self.deviation + abs(self.mean)
+        return self.mean**2 * np.sqrt(len(self.pairs)) / spread if spread else 0.0
 
 
 def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
@@ -91,7 +92,7 @@ def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
     return sorted(found, key=lambda cliff: -cliff.steepness)
 
 
-def matched_changes(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Change]:
+def matched_changes(parts: Sequence[list[tuple[str, str]]], y: np.ndarray) -> list[Change]:
     """Changes of one part of a molecule that ``LEAST_PAIRS`` pairs or more differ by, those that move the label first.
 
     Pairs are molecules that are equal but for a part of at most ``LARGEST_CHANGE`` heavy atoms behind one bond that is
@@ -99,21 +100,21 @@ def matched_changes(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Change]:
     J. Chem. Inf. Model. 2010.
 
     Args:
-        mols: M of them.
+        parts: of M molecules, as ``parts_of``.
         y: [M] labels, NaN where there is none.
     """
     by_rest: dict[str, dict[str, int]] = defaultdict(dict)
     for place in np.flatnonzero(~np.isnan(y)).tolist():
-        for rest, part in parts_of(mols[place]):
+        for rest, part in parts[place]:
             by_rest[rest].setdefault(part, place)
     pairs: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
-    for parts in by_rest.values():
-        for before, after in combinations(sorted(parts), 2):
-            pairs[before, after].add((parts[before], parts[after]))
+    for molecule_with in by_rest.values():
+        for before, after in combinations(sorted(molecule_with), 2):
+            pairs[before, after].add((molecule_with[before], molecule_with[after]))
     found = [
         change_of(before, after, sorted(each), y) for (before, after), each in pairs.items() if len(each) >= LEAST_PAIRS
     ]
-    return sorted(found, key=lambda change: (-abs(change.mean) * change.certainty, change.before, change.after))
+    return sorted(found, key=lambda change: (-change.weight, change.before, change.after))
 
 
 def change_of(before: str, after: str, pairs: list[tuple[int, int]], y: np.ndarray) -> Change:

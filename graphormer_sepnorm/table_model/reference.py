@@ -17,11 +17,12 @@ from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.predict import Embedder, computed, load_embedder
-from graphormer_sepnorm.inference.trust import evenly
 from graphormer_sepnorm.runs.arrays import checked_array
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import map_chunks
+from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import CHUNK, GraphsOf, MoleculeFeatures, counts, descriptors
 from graphormer_sepnorm.table_model.normal_scores import NormalScores
 from graphormer_sepnorm.table_model.similarity import CountIndex, gaussian
@@ -70,8 +71,9 @@ def embeddings(embedder: Embedder, compute: Compute, graphs: Graphs) -> np.ndarr
 
 
 @cache
-def shipped_body() -> Body:
-    return Body(load_embedder(BODY))
+def body_named(name: str) -> Body:
+    """The network of a run folder, a weights file or shipped weights."""
+    return Body(load_embedder(name))
 
 
 def damped(found: csr_array) -> csr_array:
@@ -97,7 +99,8 @@ class Reference:
         described: float32 [N, C], the scores of descriptors.
         embeddings: float32 [N, D], less ``mean`` and over ``scale``.
         mean, scale: float32 [D], of the embeddings of the training molecules.
-        widths: float64 [2], of the Gaussians of descriptors and embeddings.
+        widths: float64 [2], of the Gaussians of descriptors and embeddings; [3], of conditions too, if there are such.
+        conditions: float32 [N, V], the conditions of the training molecules as ``condition_values``.
     """
 
     body: Body
@@ -108,25 +111,31 @@ class Reference:
     mean: np.ndarray
     scale: np.ndarray
     widths: np.ndarray
+    conditions: np.ndarray
 
     @classmethod
-    def of(cls, molecules: MoleculeFeatures) -> "Reference":
-        """The training molecules as the shipped body sees them."""
-        body = shipped_body()
+    def of(cls, molecules: MoleculeFeatures, body: Body) -> "Reference":
+        """The training molecules as a body sees them."""
         raw = molecules.of(body)
         mean, scale = raw.mean(axis=0), raw.std(axis=0) + np.float32(1e-6)
         scaled = (raw - mean) / scale
         scores = NormalScores.of(molecules.of(descriptors))
         described = scores(molecules.of(descriptors))
-        widths = np.array([median_distance(described), NARROWER * median_distance(scaled)])
-        return cls(body, molecules.of(counts), scores, described, scaled, mean, scale, widths)
+        conditions = molecules.of(condition_values)
+        widths = [median_distance(described), NARROWER * median_distance(scaled)]
+        if conditions.shape[1]:
+            widths.append(median_distance(conditions))
+        return cls(body, molecules.of(counts), scores, described, scaled, mean, scale, np.array(widths), conditions)
 
     @cached_property
     def index(self) -> CountIndex:
         return CountIndex.of(damped(self.counts), len(KINDS))
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """By counts, the mean of their kinds, by descriptors and by embeddings: float32 [M, G, N], from 0 to 1."""
+        """By counts, the mean of their kinds, by descriptors and by embeddings: float32 [M, G, N], from 0 to 1.
+
+        Conditions enter each of them as ``with_conditions``.
+        """
         described = self.scores(molecules.of(descriptors))
         embedded = (molecules.of(self.body) - self.mean) / self.scale
         parts = (
@@ -134,7 +143,17 @@ class Reference:
             gaussian(described, self.described, self.widths[0]),
             gaussian(embedded, self.embeddings, self.widths[1]),
         )
-        return np.stack(parts, axis=1)
+        return self.under_conditions(molecules, np.stack(parts, axis=1))
+
+    def under_conditions(self, molecules: MoleculeFeatures, similarities: np.ndarray) -> np.ndarray:
+        """Similarities [M, G, N] as ``with_conditions``; unchanged if there are no conditions."""
+        if not self.conditions.shape[1]:
+            return similarities
+        return with_conditions(similarities, molecules.of(self.condition_similarity))
+
+    def condition_similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
+        """Of the conditions of molecules to those of the training molecules: float32 [M, N], from 0 to 1."""
+        return gaussian(molecules.of(condition_values), self.conditions, self.widths[2])
 
     def similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
         """The mean of the ``similarities`` with the ``SHARES`` as weights: float32 [M, N], from 0 to 1."""
@@ -152,6 +171,7 @@ class Reference:
             "mean": self.mean,
             "scale": self.scale,
             "widths": self.widths,
+            **({"conditions": self.conditions} if self.conditions.shape[1] else {}),
         }
 
     @classmethod
@@ -170,6 +190,7 @@ class Reference:
             read("mean", np.float32, 1),
             read("scale", np.float32, 1),
             read("widths", np.float64, 1),
+            read("conditions", np.float32, 2) if "conditions" in arrays else np.zeros((0, 0), np.float32),
         )
         if not found.fits_together():
             raise InputError(f"{path} is damaged: its arrays do not fit together")
@@ -183,9 +204,20 @@ class Reference:
             and self.described.shape == (molecules, len(self.scores.columns))
             and self.embeddings.shape == (molecules, width)
             and self.mean.shape == self.scale.shape == (width,)
-            and self.widths.shape == (2,)
+            and self.widths.shape == (3 if self.conditions.shape[1] else 2,)
+            and len(self.conditions) in (0, molecules)
             and bool((self.widths > 0).all())
         )
+
+
+def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
+    """Similarities of molecules [M, G, N] that are measured under conditions with similarities [M, N], from 0 to 1.
+
+    The mean of 1, of either similarity and of their product: what a condition does to all molecules, what a molecule
+    does under all conditions, and what is special to both. Source: the tensor product of Wahba, "Spline models for
+    observational data", 1990, chapter 10.
+    """
+    return (1 + similarities) * (1 + conditions[:, None]) / 4
 
 
 def mixed(similarities: np.ndarray, weights: np.ndarray, dtype: type = np.float64) -> np.ndarray:

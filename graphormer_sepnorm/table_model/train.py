@@ -7,7 +7,7 @@ import contextlib
 import csv
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.signals import advising
+from graphormer_sepnorm.table_model.conditions import Conditions, condition_values
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_together, remarks
@@ -173,8 +174,9 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             folder cannot be written.
     """
     rows, structures = rows_to_learn(labelled)
-    labels = labels_of(rows, config.task)
-    config = replace(config, task=labels.task)
+    labels = labels_of(rows, config.task, labelled.names, options.weight_column is not None)
+    conditions = Conditions.of(options.feature_columns, [row.conditions for row in rows])
+    config = replace(config, task=labels.task, model=replace(config.model, conditions=conditions.width))
     folds = folds_of(rows, structures, labels, options.split, config.train.seed, plan.networks)
     if "networks" in plan.steps[-1]:
         whole.check_parts(Parts("model", len(folds)))
@@ -182,8 +184,9 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         if distributed.rank() == 0:
             write_labelled(whole.path, labelled, config, options)
         distributed.wait_for_all()
-        molecules = MoleculeFeatures([row.smiles for row in rows])
-        setting = Setting(config, whole.path, plan.resume, verbose=True)
+        values, _ = conditions.encode_all([row.conditions for row in rows])
+        molecules = MoleculeFeatures([row.smiles for row in rows], {condition_values: values})
+        setting = Setting(config, whole.path, plan.resume, verbose=True, conditions=conditions)
         with advising(f"{whole} keeps what is done: the same command and --resume does the rest"):
             fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
             if distributed.rank() > 0:
@@ -223,10 +226,21 @@ def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structure
     return [labelled.rows[place] for place in places], labelled.structures.take(places)
 
 
-def labels_of(rows: Sequence[LabelledRow], task: TaskConfig) -> Labels:
-    """The labels of rows and what bounds them, with the scale of the task."""
+def labels_of(
+    rows: Sequence[LabelledRow], task: TaskConfig, names: Mapping[int, str] | None = None, weighted: bool = False
+) -> Labels:
+    """The labels of rows and their bounds, with the scale of the task.
+
+    Args:
+        rows: that are learnt from.
+        task: what is predicted.
+        names: of rows by their numbers; a row without a name is called by its number.
+        weighted: whether rows count by their weights.
+    """
     y, bounds = label_arrays(rows)
-    return Labels(make_task(task).fitted(y), y, bounds, names=np.array([str(row.number) for row in rows]))
+    called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
+    weight = np.array([row.weight for row in rows]) if weighted else None
+    return Labels(make_task(task).fitted(y), y, bounds, weight, called)
 
 
 def folds_of(

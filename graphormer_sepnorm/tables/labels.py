@@ -39,7 +39,7 @@ WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # of the rows beside a table to test on
 
 @dataclass
 class LabelledTable:
-    """What was read from a table.
+    """The content of a table.
 
     Attributes:
         rows: those that can be used, with their splits; of numbers, the rows of a molecule are averaged.
@@ -75,10 +75,10 @@ class LabelledTable:
         return replace(self, rows=rows)
 
     def with_means(self, kind: Kind) -> "LabelledTable":
-        """The table with one row for each molecule in a split, if its labels are numbers."""
+        """The table with one row per molecule, split and conditions, if its labels are numbers."""
         if kind != "regression":
             return self
-        keys = [(key, row.split) for key, row in zip(self.structures.keys, self.rows, strict=True)]
+        keys = [(key, row.split, row.conditions) for key, row in zip(self.structures.keys, self.rows, strict=True)]
         rows, places = averaged(self.rows, keys)
         return replace(self, rows=rows, structures=self.structures.take(places), measured=self.rows)
 
@@ -126,7 +126,8 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
         structures = leave_out_tested(labelled, structures)
     labelled.skipped.sort()
     y = labelled.labels()
-    duplicates = find_duplicates(structures.keys, y, tolerances(options.kind, y))
+    keys = ["; ".join([key, *row.conditions]) for key, row in zip(structures.keys, labelled.rows, strict=True)]
+    duplicates = find_duplicates(keys, y, tolerances(options.kind, y))
     return replace(labelled, structures=structures, duplicates=duplicates)
 
 

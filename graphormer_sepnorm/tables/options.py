@@ -39,7 +39,7 @@ class TableOptions:
         balance: whether the positives of a classification count as much as its negatives.
         seed: of the split.
         classes: of "multiclass", the labels that the one target column has.
-        metric: that chooses the epoch; None: the kind's usual one.
+        metric: the score; None: the kind's usual one.
         loss: of a regression; None: the one that suits the metric.
         weights: per target, what its labels count in the loss; none: all the same.
         folds: how often the table is divided, so that every row is tested once; 0: it is divided once, by ``sizes``.
@@ -49,6 +49,7 @@ class TableOptions:
         negative_log_molar: a unit of concentrations that are learnt as -log10 of M, or COLUMN=UNIT for some targets.
         test_csv: a table whose rows are the test split; the rows at ``path`` are divided into the other two.
         weight_column: of numbers above 0, how much each row counts.
+        feature_columns: of conditions of the measurements, numbers or words, which models learn from and ask for.
         id_column: of names of rows; None: as ``find_id_column``.
 
     Raises:
@@ -73,7 +74,7 @@ class TableOptions:
     metric: Annotated[
         str | None,
         Option(
-            "That chooses the epoch: mae, rmse or r2; rocauc, prauc, accuracy or logloss; of several classes also "
+            "The score of --csv: mae, rmse or r2; rocauc, prauc, accuracy or logloss; of several classes also "
             "multiclass-accuracy or multiclass-logloss."
         ),
     ] = None
@@ -98,6 +99,9 @@ class TableOptions:
     ] = ()
     test_csv: Annotated[str | None, Option("Table to test on, with the columns of --csv.")] = None
     weight_column: Annotated[str | None, Option("Column of --csv that says how much a row counts.")] = None
+    feature_columns: Annotated[
+        tuple[str, ...], Option("Columns of --csv with conditions of measurements, such as temperature or assay.")
+    ] = ()
     id_column: Annotated[
         str | None, Option("Column of --csv with names of its rows; by default one such as id, name or compound_id.")
     ] = None
@@ -113,6 +117,8 @@ class TableOptions:
         self.check_split()
         self.check_task()
         self.check_scales()
+        if len(set(self.feature_columns) - set(self.targets)) < len(self.feature_columns):
+            raise InputError("--feature-columns names a column twice, or a target column")
 
     def check_split(self) -> None:
         """Raises InputError unless what is said of the splits fits together."""

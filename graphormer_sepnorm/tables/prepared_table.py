@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import TypeAdapter
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
+from graphormer_sepnorm.chem.features import FEATURIZERS, Sample, read_graphs
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.errors import InputError
@@ -31,6 +31,7 @@ TABLE = "table.csv"
 TARGET = "target "
 NAME = "name"
 WEIGHT = "weight"
+CONDITION = "condition "
 
 
 def write_labelled(folder: Path, labelled: LabelledTable, config: Config, options: TableOptions) -> None:
@@ -77,6 +78,8 @@ def table_lines(labelled: LabelledTable, options: TableOptions) -> list[list]:
         header.insert(3, WEIGHT)
         for line, row in zip(lines, labelled.rows, strict=True):
             line.insert(3, repr(row.weight))
+    header += [CONDITION + name for name in options.feature_columns]
+    lines = [[*line, *row.conditions] for line, row in zip(lines, labelled.rows, strict=True)]
     return with_names(header, lines, labelled, 0)
 
 
@@ -111,7 +114,8 @@ def table_dataset(path: Path) -> Dataset:
     """The prepared table of a run, beside a JSON file with the task.
 
     Its columns: ``row`` of the table it was made of (not in older runs), ``name`` of the row, ``smiles``, ``split``,
-    ``weight`` and ``target NAME`` ...; name and weight are there if the table has such.
+    ``weight``, ``target NAME`` ... and ``condition NAME`` ...; those of names, weights and conditions are there if the
+    table has such.
     """
     facts = path.with_suffix(".json")
     known = kept_facts(facts)
@@ -191,8 +195,19 @@ def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list
         raise InputError(damaged(path)) from None
 
 
+def samples_of_split(path: Path, split: str) -> list[Sample]:
+    """The SMILES and the conditions of the rows of a split of a prepared table."""
+    found = []
+    with open(path, newline="") as file:
+        for line in csv.DictReader(file):
+            if line["split"] == split:
+                conditions = tuple(text for name, text in line.items() if name.startswith(CONDITION))
+                found.append(Sample(line["smiles"], conditions))
+    return found
+
+
 def names_of_split(path: Path, split: str) -> list[str]:
-    """What the molecules of a split of a prepared table are called; empty if nothing is known."""
+    """The names of the rows of a split of a prepared table; empty if the table has none."""
     try:
         with open(path, newline="") as file:  # pandas would make numbers of some names, and nothing of others
             return [line[NAME] for line in csv.DictReader(file) if NAME in line and line["split"] == split]

@@ -1,4 +1,4 @@
-"""What a user is told of a table before a model learns from it, in sentences."""
+"""Sentences that tell a user about a table before a model learns from it."""
 
 from collections import Counter
 from collections.abc import Iterator

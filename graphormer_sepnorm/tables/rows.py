@@ -2,12 +2,15 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column
+from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
 from graphormer_sepnorm.tables.label_text import as_float, is_missing, read_bound, read_class, read_number, same_label
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.times import is_time
@@ -33,6 +36,7 @@ class LabelledRow:
         split, time: where a column says them.
         bounds: labels such as "<5.0" that bound a number, by the place of their target.
         weight: how much it counts.
+        conditions: of the measurement, as texts.
         replicates: numbers of the rows that it is the mean of; none for a row of its own.
     """
 
@@ -43,13 +47,14 @@ class LabelledRow:
     time: str = ""
     bounds: dict[int, str] = field(default_factory=dict)
     weight: float = 1.0
+    conditions: tuple[str, ...] = ()
     replicates: tuple[int, ...] = ()
 
 
 def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:
     """A function from a row and its number to its labels; it raises InputError for a row that cannot be used."""
     asked = [options.split_column, options.weight_column]
-    places = places_of(options.path, table, [*options.targets, *filter(None, asked)])
+    places = places_of(options.path, table.columns, [*options.targets, *options.feature_columns, *filter(None, asked)])
 
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
@@ -62,18 +67,19 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
         if options.split_column is not None:
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
         weight = 1.0 if options.weight_column is None else read_weight(row.fields[places[options.weight_column]])
-        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight)
+        conditions = tuple(read_condition(row.fields[places[name]], name) for name in options.feature_columns)
+        return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions)
 
     return read
 
 
-def places_of(path: str, table: WholeTable, names: list[str]) -> dict[str, int]:
+def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]:
     """The place of each column; raises InputError unless each stands in the table once."""
     for name in names:
-        if (count := table.columns.count(name)) != 1:
-            problem = not_one_column(path, table.columns, name, count)
+        if (count := columns.count(name)) != 1:
+            problem = not_one_column(path, columns, name, count)
             raise InputError(f"{problem}: name one that stands there once")
-    return {name: table.columns.index(name) for name in names}
+    return {name: columns.index(name) for name in names}
 
 
 def read_split(said: str, split: str) -> tuple[str, str]:
@@ -98,8 +104,46 @@ def read_weight(text: str) -> float:
     return weight
 
 
+def read_condition(text: str, name: str) -> str:
+    """A condition as ``condition_text``; raises InputError if it is missing."""
+    if is_missing(text):
+        raise InputError(f"its {name} is missing")
+    return condition_text(text)
+
+
+def condition_text(text: str) -> str:
+    """A condition: numbers in one spelling, other texts as they are."""
+    try:
+        return text.strip() if is_missing(text) else repr(read_number(text, "", True))
+    except InputError:
+        return text.strip()
+
+
+def samples_of(columns: list[str], names: Sequence[str], source: str) -> Callable[[list[Row]], Smiles]:
+    """A function from rows of a table to what a model reads of them.
+
+    Args:
+        columns: of the table.
+        names: the columns of conditions that the model reads; none: it reads SMILES only.
+        source: the table, for the message.
+
+    Raises:
+        InputError: a column of conditions is not there once.
+    """
+    if not names:
+        return smiles_of_rows
+    if missing := [name for name in names if name not in columns]:
+        raise InputError(f"the model predicts under conditions, and {source} has no column {', '.join(missing)}")
+    places = places_of(source, columns, list(names))
+    return partial(read_samples, list(places.values()))
+
+
+def read_samples(places: list[int], rows: list[Row]) -> list[Sample]:
+    return [Sample(row.smiles, tuple(condition_text(row.fields[place]) for place in places)) for row in rows]
+
+
 def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
-    """What rows are called, by their numbers from 1 on; empty if there is no column of names, or nothing in it.
+    """The names of rows, by their numbers from 1 on; empty if there is no column of names, or nothing in it.
 
     Raises:
         InputError: the column that is asked for is not there.
@@ -107,14 +151,15 @@ def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
     column = options.id_column or find_id_column(options, table)
     if column is None:
         return {}
-    place = places_of(options.path, table, [column])[column]
+    place = places_of(options.path, table.columns, [column])[column]
     names = {number: row.fields[place].strip() for number, row in enumerate(table.rows, 1) if not row.error}
     return names if any(names.values()) else {}
 
 
 def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
     """The column that has the first of ``ID_COLUMNS`` for a name and no other purpose; None if there is none."""
-    used = {*options.targets, options.split_column, options.weight_column, options.smiles_column}
+    others = (options.split_column, options.weight_column, options.smiles_column)
+    used = {*options.targets, *options.feature_columns, *others}
     plain = {re.sub("[ _.-]", "", name.strip().lower()): name for name in reversed(table.columns) if name not in used}
     found = next((plain[known] for known in ID_COLUMNS if known in plain), None)
     return found if found is not None and table.columns.count(found) == 1 else None

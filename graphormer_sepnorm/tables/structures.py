@@ -17,7 +17,7 @@ from graphormer_sepnorm.system.workers import Smiles
 
 @dataclass(frozen=True)
 class Structure:
-    """What a molecule is grouped by.
+    """The properties by which a molecule is grouped with others.
 
     Attributes:
         smiles: as it is read.
@@ -36,7 +36,7 @@ class Structure:
 
 @dataclass(frozen=True)
 class Structures:
-    """What molecules are grouped by.
+    """The properties by which molecules are grouped, as columns.
 
     Attributes:
         smiles: M SMILES.

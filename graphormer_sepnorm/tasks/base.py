@@ -66,24 +66,26 @@ class Task(ABC):
         """The default loss for a metric; "l1" stands for the only loss of a kind without choice."""
         return "l1"
 
-    def loss(self, output: Tensor, y: Tensor, bounds: Tensor | None = None) -> Tensor:
+    def loss(self, output: Tensor, y: Tensor, bounds: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """Mean loss over the labels, weighted by target.
 
         Args:
             output: [B, tasks] of the model.
             y: [B, tasks], NaN where a label is missing.
             bounds: [B, tasks, 2] bounds of censored labels of a regression; predictions between them have zero loss.
+            weight: [B] weights of the molecules; None: equal weights.
         """
-        counts = self.counts(y, bounds)
+        counts = self.counts(y, bounds, weight)
         total = counts.sum()
         return (self.losses(output, y, bounds) * counts).sum() / total.masked_fill(total == 0, 1)
 
-    def counts(self, y: Tensor, bounds: Tensor | None = None) -> Tensor:
+    def counts(self, y: Tensor, bounds: Tensor | None = None, weight: Tensor | None = None) -> Tensor:
         """Weight of each label in the mean: [B, tasks], 0 or False where there is none."""
         labelled = ~y.isnan()
         if bounds is not None:
             labelled = labelled | bounds.isfinite().any(dim=2)
-        return labelled * self.weights.to(y) if self.config.weights else labelled
+        counts = labelled * self.weights.to(y) if self.config.weights else labelled
+        return counts if weight is None else counts * weight[:, None]
 
     @abstractmethod
     def losses(self, output: Tensor, y: Tensor, bounds: Tensor | None) -> Tensor:

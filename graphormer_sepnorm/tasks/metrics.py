@@ -22,10 +22,12 @@ class Metric:
     Attributes:
         score: maps labels [M] and predictions [M] of one target, none missing, to a number.
         higher_is_better: direction of the metric.
+        title: name for users.
     """
 
     score: Callable[[np.ndarray, np.ndarray], float]
     higher_is_better: bool
+    title: str
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
         """The mean over targets of the score of labelled molecules, without the targets that ``undefined`` returns.
@@ -77,6 +79,7 @@ class ClassesMetric(Metric):
     Attributes:
         score: maps one-hot labels [M, K] and probabilities [M, K] to a number.
         higher_is_better: direction of the metric.
+        title: name for users.
     """
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> float:
@@ -159,14 +162,14 @@ def classes_log_loss(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 METRICS = {
-    "mae": Metric(mean_absolute_error, higher_is_better=False),
-    "rmse": Metric(root_mean_squared_error, higher_is_better=False),
-    "r2": Metric(r_squared, higher_is_better=True),
-    "spearman": Metric(spearman, higher_is_better=True),
-    "rocauc": Metric(roc_auc, higher_is_better=True),
-    "prauc": Metric(pr_auc, higher_is_better=True),
-    "accuracy": Metric(accuracy, higher_is_better=True),
-    "logloss": Metric(log_loss, higher_is_better=False),
-    "multiclass-accuracy": ClassesMetric(classes_accuracy, higher_is_better=True),
-    "multiclass-logloss": ClassesMetric(classes_log_loss, higher_is_better=False),
+    "mae": Metric(mean_absolute_error, higher_is_better=False, title="MAE"),
+    "rmse": Metric(root_mean_squared_error, higher_is_better=False, title="RMSE"),
+    "r2": Metric(r_squared, higher_is_better=True, title="R2"),
+    "spearman": Metric(spearman, higher_is_better=True, title="Spearman"),
+    "rocauc": Metric(roc_auc, higher_is_better=True, title="ROC-AUC"),
+    "prauc": Metric(pr_auc, higher_is_better=True, title="PR-AUC"),
+    "accuracy": Metric(accuracy, higher_is_better=True, title="accuracy"),
+    "logloss": Metric(log_loss, higher_is_better=False, title="log loss"),
+    "multiclass-accuracy": ClassesMetric(classes_accuracy, higher_is_better=True, title="accuracy"),
+    "multiclass-logloss": ClassesMetric(classes_log_loss, higher_is_better=False, title="log loss"),
 }

@@ -66,6 +66,11 @@ def falls(scale: Scale) -> bool:
     return scale.startswith(MOLAR)
 
 
+def measured_name(target: str, scale: Scale) -> str:
+    """The name of predictions of a target that are brought back to what was measured."""
+    return f"{target}_in_{unit_of(scale)}" if falls(scale) else f"{target}_as_measured"
+
+
 def modelled_name(column: str, scale: Scale) -> str:
     """The name of a column on the scale that it is learnt on: IC50_nM is pIC50, Solubility is log10(Solubility)."""
     if not scale:

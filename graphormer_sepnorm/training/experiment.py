@@ -12,7 +12,7 @@ from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.datasets.load import find_dataset, load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import predict_together
-from graphormer_sepnorm.inference.trust import spread_of_models
+from graphormer_sepnorm.inference.intervals import spread_of_models
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions
@@ -50,7 +50,7 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
             f"the model reads {config.featurizer!r} features, {config.dataset} has "
             f"{find_dataset(dataset).featurizer!r} ones"
         )
-    with advising(f"{out} keeps the last completed epoch: go on with the same command and --resume"):
+    with advising(f"{out} keeps the last completed epoch: continue with the same command and --resume"):
         train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
         make_task(config.task).check_scorable(test.y, "test")
         distributed.wait_for_all()

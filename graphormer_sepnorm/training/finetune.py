@@ -24,6 +24,7 @@ from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.tasks.base import Task
 
+FIRST = "head.0.weight"
 FRESH = ("head.2.", "atom_values.")  # what of a model is not taken from a checkpoint
 PENALTIES = np.logspace(-3, 5, 17)
 FEWEST = 8  # labels of a target for its regression
@@ -32,6 +33,8 @@ MOST = 10_000  # molecules that the regression learns from
 
 def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
     """Copies the weights of a checkpoint, except for the last layer's, into a model, and freezes the first blocks.
+
+    Weights of conditions stay as they are: the conditions of the checkpoint are others.
 
     The embeddings and the bias network before frozen blocks are frozen too. BatchNorm statistics are not weights:
     training estimates them on its own molecules, also in frozen blocks.
@@ -49,6 +52,9 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
     tensors, _, _ = load_tensors(path)
     kept = {name: tensor for name, tensor in tensors.items() if not name.startswith(FRESH)}
     fresh = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(FRESH)}
+    if FIRST in kept and kept[FIRST].ndim == 2:
+        width = model.readout.parts * model.config.width
+        kept[FIRST] = torch.cat([kept[FIRST][:, :width], model.state_dict()[FIRST][:, width:].cpu()], dim=1)
     load_into(model, kept | fresh, path)
     if frozen_layers:
         for frozen in (model.embedding, model.encodings, model.bias_network, model.layers[:frozen_layers]):
@@ -142,6 +148,7 @@ def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config
         model=replace(
             found.model,
             num_tasks=config.model.num_tasks,
+            conditions=config.model.conditions,
             dropout=config.model.dropout,
             attention_dropout=config.model.attention_dropout,
         ),

@@ -96,7 +96,7 @@ def pretrain(
     run = RunFolder(out)
     run.check_free(resume)
     find_optimizer(recipe.train.optimizer)
-    with advising("what is computed is kept: go on with the same command and --resume"):
+    with advising("finished work is kept: continue with the same command and --resume"):
         smiles = read_sources(sources, smiles_column)
         corpus = objective.corpus(smiles)
         task = objective.task(corpus.targets)

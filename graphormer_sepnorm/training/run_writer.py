@@ -13,6 +13,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import plot_curves
 from graphormer_sepnorm.system import distributed
+from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training import resume
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
 
@@ -77,7 +78,7 @@ class RunWriter:
             for _ in epochs:
                 pass
         if distributed.rank() == 0:
-            plot_curves(self.run.read_metrics(), self.run.curves, self.trainer.config.task.metric)
+            plot_curves(self.run.read_metrics(), self.run.curves, METRICS[self.trainer.config.task.metric].title)
         distributed.wait_for_all()
         progress = self.trainer.progress
         return {"epoch": progress.best_epoch, "val_metric": progress.best_metric}
@@ -130,9 +131,10 @@ class RunWriter:
 
 def words(epoch: Epoch, config: Config) -> str:
     """One line about an epoch."""
+    metric = METRICS[config.task.metric].title
     return (
         f"epoch {epoch.epoch}/{config.train.epochs}: training loss {epoch.train_loss:.4f}, "
-        f"validation {config.task.metric} {epoch.val_metric:.4f}, {epoch.molecules_per_second:.0f} molecules/s"
+        f"validation {metric} {epoch.val_metric:.4f}, {epoch.molecules_per_second:.0f} molecules/s"
     )
 
 

@@ -13,7 +13,20 @@ def test_molecules_are_suggested_from_the_shell(command, tmp_path):
         save_tiny(tmp_path / "model" / f"model-{seed}", seed=seed)
     sample_table()[:30].to_csv(tmp_path / "library.csv", index=False)
     out = tmp_path / "next.xlsx"
-    arguments = ["-n", 4, "--best", 0.5, "--minimize", "--alerts", "--workers", 1, "-o", out]
+    arguments = [
+        "-n",
+        4,
+        "--by",
+        "expected-improvement",
+        "--best",
+        0.5,
+        "--minimize",
+        "--alerts",
+        "--workers",
+        1,
+        "-o",
+        out,
+    ]
     code, result, _ = command("suggest", tmp_path / "model", tmp_path / "library.csv", *arguments)
     assert code == 0 and (result["suggested"], result["rows"], result["best"]) == (4, 30, 0.5)
     found = pd.read_excel(out)

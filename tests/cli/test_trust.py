@@ -19,7 +19,8 @@ from sklearn.metrics import brier_score_loss
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
-from graphormer_sepnorm.inference.trust import Calibration, load_trust, save_trust
+from graphormer_sepnorm.inference.calibration import Calibration
+from graphormer_sepnorm.inference.trust import load_trust, save_trust
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe
 from tests.cli.test_starting import NOT_FOR_PREDICTING, modules_after
@@ -118,7 +119,7 @@ def test_the_domain_in_columns(regression, predicted):
     training = rows_of(regression, "learnt").smiles.tolist()
     asked = [training[3], "CCO", "C[C", *STRANGE]
     out, messages = predicted(regression, asked, "--domain")
-    assert list(out)[3:] == ["nearest", "similarity", "cls_distance", "warning", "error"]
+    assert {"nearest", "similarity", "cls_distance", "warning", "error"} <= set(out)
     morgan = GetMorganGenerator(radius=2, fpSize=2048)
     bits = [morgan.GetFingerprint(Chem.MolFromSmiles(text)) for text in ["CCO", *training]]
     similarities = BulkTanimotoSimilarity(bits[0], bits[1:])

@@ -61,6 +61,7 @@ REGISTRIES = {
 }
 # Tested as a whole, from the shell or in complete trainings.
 ELSEWHERE = {
+    "chem.zinc": "tests/unit/chem/test_features.py",
     "__main__": "tests/cli/test_starting.py",
     "interfaces.cli": "tests/cli/test_commands.py",
     "interfaces.commands.analyze": "tests/cli/test_analyze.py",

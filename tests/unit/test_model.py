@@ -1,13 +1,15 @@
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from graphormer_sepnorm import GraphBatch, Graphormer, base, best, kernels, slim
-from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
@@ -15,8 +17,9 @@ from graphormer_sepnorm.kernels import make_attention
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
 from graphormer_sepnorm.layers.readouts import READOUTS
-from graphormer_sepnorm.model import Structure
+from graphormer_sepnorm.model import Network, Structure
 from tests.reference import graphormer
+from tests.tiny import tiny_model
 
 IN_BLOCKS = {"messages": True, "degree_scaling": True}
 LOCAL = {"layers": 3, "messages": True, "attention_layers": 2, "atom_values": True}
@@ -439,3 +442,15 @@ def test_graph_batch_moves_with_everything_in_it(config, graphs):
     moved = batch.to("meta")
     tensors = [moved.x, moved.ptr, moved.edge_index, moved.bond, moved.in_degree, moved.y, *moved.arrays.values()]
     assert {tensor.device.type for tensor in tensors} == {"meta"}
+
+
+def test_the_head_reads_conditions():
+    _, config = tiny_model()
+    torch.manual_seed(0)
+    model = Network(replace(config.model, conditions=2)).eval()
+    graphs = read_graphs("ogb", ["CCO", "CCO", "CCO"])
+    values = np.array([[0, 0], [0, 0], [1, 0]], np.float32)
+    with torch.no_grad():
+        known = in_memory(replace(graphs, conditions=values), config.model.encodings)
+        first, same, other = model(known.batch([0, 1, 2])).tolist()
+    assert first == pytest.approx(same) and first != pytest.approx(other)

@@ -59,7 +59,7 @@ class FieldsOf:
 
 
 def as_value(each: Declared, given: Any) -> Any:
-    """What the field is given: what its option reads from a text, a list as a tuple, anything else as it is."""
+    """The value of a field: read from a text if its option reads, a list as a tuple, anything else as given."""
     if each.option.read is not None:
         return each.option.read(given)
     return tuple(given) if isinstance(given, list) else given
@@ -73,7 +73,7 @@ def default_words(each: Declared) -> str:
 
 
 def fields_of(annotation: Any) -> FieldsOf | None:
-    """What a parameter stands for; None for a parameter like others."""
+    """The fields that a parameter stands for; None for an ordinary parameter."""
     parts = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     return next((part for part in parts if isinstance(part, FieldsOf)), None)
 

@@ -1,4 +1,4 @@
-"""What commands make of the options of a table."""
+"""Turns the options of a command into those of a table."""
 
 import sys
 from typing import Any, Literal

@@ -26,7 +26,8 @@ class AnswerOptions:
     strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
     resume: Annotated[bool, Option("Go on where the same command was stopped.")] = False
     interval: Annotated[
-        float | None, Option("Confidence, such as 0.9, of intervals in columns NAME_low and NAME_high.")
+        float | None,
+        Option("Confidence, such as 0.9, of intervals in NAME_low and NAME_high, or of sets of classes in NAME_set."),
     ] = None
     domain: Annotated[bool, Option("Compare each row with the training molecules, in more columns.")] = False
     alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False

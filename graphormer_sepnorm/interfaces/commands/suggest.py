@@ -24,8 +24,8 @@ def suggest(
     by: Annotated[
         Literal["expected-improvement", "confidence-bound", "prediction"],
         typer.Option(help="How molecules are ranked."),
-    ] = "expected-improvement",
-    best: Annotated[float | None, typer.Option(help="Value to improve on; by default the best training label.")] = None,
+    ] = "confidence-bound",
+    best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
     kappa: Annotated[float, typer.Option(help="Of a confidence bound: standard deviations.")] = 1.0,
     distance: Annotated[float, typer.Option(help="Least Tanimoto distance between two molecules; 0: any.")] = 0.3,
     smiles_column: Annotated[str | None, typer.Option(help="Column of the library; by default smiles.")] = None,
@@ -38,7 +38,7 @@ def suggest(
 ) -> None:
     """Choose the molecules of a library to measure next: those that promise most and differ from each other.
 
-    Molecules are ranked by the expected improvement over the best measured value, by a confidence bound, or by their
+    Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, or by their
     predictions. One after another is taken if its Tanimoto distance to all before it exceeds --distance. Molecules
     that were measured are left out. The output has the columns of the library and of predict --domain.
 

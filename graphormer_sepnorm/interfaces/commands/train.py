@@ -18,6 +18,7 @@ from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option, declared
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_model.train import Plan, train_folds, train_table
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import read_whole, table_task
@@ -27,12 +28,10 @@ from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import starting_from
 from graphormer_sepnorm.training.settings import in_precision, with_settings
 
-NETWORKS = 5  # of a table model: one per fold
-
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What is trained, from what, and where it is written."""
+    """The data, the recipe and the run folder."""
 
     dataset: Annotated[str, Option(f"One of {', '.join(DATASETS)}.")] = "sample"
     csv: Annotated[str | None, Option("Your own table, in place of --dataset: CSV, .gz, or SDF.")] = None
@@ -68,16 +67,13 @@ class RunOptions:
 class EnsembleOptions:
     """Which models are trained on a table, and which of them predict together."""
 
-    ensemble: Annotated[
-        int | None,
-        Option(f"Networks to train on --csv, one per fold; by default {NETWORKS}."),
-    ] = None
+    ensemble: Annotated[int, Option("Networks in the model of --csv, one per fold.")] = FOLDS
     baseline: Annotated[bool, Option("Let a random forest take part in the model of --csv.")] = True
     blend: Annotated[bool, Option("Let other members than networks take part in the model of --csv.")] = True
     quick: Annotated[bool, Option("Stop after the kernel machine of a table model: seconds, not minutes.")] = False
 
     def __post_init__(self) -> None:
-        if self.ensemble is not None and self.ensemble < 1:
+        if self.ensemble < 1:
             raise InputError(f"--ensemble {self.ensemble}: there is at least 1 network")
 
 
@@ -103,7 +99,9 @@ def train(
     """Train a Graphormer and score its best checkpoint on the test molecules.
 
     The run folder holds config.json, model.safetensors (the best checkpoint by validation), metrics.jsonl (a line per
-    epoch), curves.png, test.json and predictions.csv (label and prediction of each test molecule).
+    epoch), curves.png, test.json and predictions.csv (label and prediction of each test molecule). With --csv the model
+    is a mean of members: a kernel machine, a forest and networks, which the options of training are for. All rows but
+    those for test are learnt from; report.html says how well each member does.
 
     Example: graphormer-sepnorm train --dataset zinc-subset --epochs 50 --set train.warmup=0.05 --out runs/zinc
     """
@@ -168,7 +166,7 @@ def train_on_table(
     options = replace(options, seed=config.train.seed)
     if config.train.patience:
         raise InputError("--patience is for --dataset: networks on a table train to their last epoch")
-    plan = Plan(asked.ensemble or NETWORKS, asked.baseline, asked.blend, asked.quick, run.resume)
+    plan = Plan(asked.ensemble, asked.baseline, asked.blend, asked.quick, run.resume)
     return (train_folds if options.folds else train_table)(options, config, run.folder(config), plan, content)
 
 

@@ -22,7 +22,7 @@ class ModelFacts(BaseModel):
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
     models: int = Field(description="how many models are averaged; a spread is given for more than one")
-    confidence: float | None = Field(description="of the intervals; null where the model has none")
+    confidence: float | None = Field(description="of intervals, or of sets of classes; null where there are none")
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
     columns: list[ColumnFacts] = Field(description="what is said of a molecule, in the order of the CSV")
     about: dict[str, str] = Field(description="architecture, training data and scores")
@@ -32,9 +32,11 @@ class TargetPrediction(BaseModel):
     """A target of a molecule."""
 
     value: float = Field(description="on the target's own scale, or a probability")
+    measured: float | None = Field(default=None, description="the value in the unit of the labels, of a logarithm")
     spread: float | None = Field(default=None, description="standard deviation over the models")
     low: float | None = Field(default=None, description="lower end of the interval")
     high: float | None = Field(default=None, description="upper end of the interval")
+    set: str | None = Field(default=None, description="the classes, 0 or 1 or both, at the confidence of the sets")
     percentile: float | None = Field(default=None, description="how many of 100 measured values are lower")
     nearest: float | None = Field(default=None, description="what was measured of the nearest training molecule")
 
@@ -44,6 +46,7 @@ class MoleculePrediction(BaseModel):
 
     error: str = Field(default="", description="why there is no prediction; empty where there is one")
     predictions: dict[str, TargetPrediction] = Field(default={}, description="by target")
+    class_set: str = Field(default="", description="of several classes, those that it may be of at the confidence")
     nearest: str = Field(default="", description="SMILES of the nearest training molecule; empty if it was not kept")
     nearest_id: str = Field(default="", description="what that molecule is called; empty if that is not known")
     similarity: float | None = Field(default=None, description="Tanimoto, to that training molecule")

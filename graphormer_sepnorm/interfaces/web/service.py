@@ -28,11 +28,12 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRows,
 )
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
-from graphormer_sepnorm.runs.info import describe_model, words
+from graphormer_sepnorm.runs.info import words
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.table_model.explain import explain_rows
+from graphormer_sepnorm.table_model.info import describe_any
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.writers import Cells
@@ -43,6 +44,7 @@ MOST_ATOMS_DRAWN = 200
 LOOK = {"clearBackground": False, "fixedBondLength": 26}
 SHOWN_OF_MODEL = (
     "architecture",
+    "weights",
     "parameters",
     "training_data",
     "metric",
@@ -83,8 +85,9 @@ class PredictionService:
 
     @property
     def known_confidence(self) -> float | None:
-        """The confidence of the intervals; None where the models have none."""
-        return self.confidence if self.trust and self.trust.intervals else None
+        """The confidence of intervals or of sets of classes; None where the models have none."""
+        known = self.trust and (self.trust.intervals or self.trust.class_sets)
+        return self.confidence if known else None
 
     def facts(self) -> ModelFacts:
         return ModelFacts(
@@ -194,11 +197,6 @@ def read_small(smiles: str) -> Chem.Mol:
     return mol
 
 
-def has_weights(path: Path) -> bool:
-    """Whether a path is that of a network."""
-    return path.is_file() or RunFolder(path).weights.exists()
-
-
 def load_service(
     names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
 ) -> PredictionService:
@@ -213,10 +211,10 @@ def load_service(
         InputError: as ``load_predicting_model`` and ``choose``, or a confidence that cannot be had.
     """
     compute = choose(device, precision)
-    first = member_paths(resolve_model(names[0]))[0]
+    place = resolve_model(names[0])
     with computing(compute):
         predictor = load_predicting_model(names)
-    described = describe_model(first) if has_weights(first) else {"architecture": "kernel machine"}
+    described = describe_any(place if RunFolder(place).stack.exists() else member_paths(place)[0])
     about = {
         name.replace("_", " "): words(name, described[name])
         for name in SHOWN_OF_MODEL

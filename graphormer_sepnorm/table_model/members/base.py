@@ -13,6 +13,7 @@ import numpy as np
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.inference.predict import Output
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 
@@ -78,6 +79,7 @@ class Setting:
         folder: where what takes long is kept as it comes; None: nowhere.
         resume: go on with what is there.
         verbose: show progress.
+        conditions: of the measurements.
         members: those that were fitted before, by name.
     """
 
@@ -85,6 +87,7 @@ class Setting:
     folder: Path | None = None
     resume: bool = False
     verbose: bool = False
+    conditions: Conditions = field(default_factory=Conditions)
     members: "dict[str, Member]" = field(default_factory=dict)
 
 

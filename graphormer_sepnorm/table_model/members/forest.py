@@ -6,7 +6,7 @@ Axis letters: M molecules, T targets.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.inference.predict import Output
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.folder import FOREST
+from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, counts, descriptors
 from graphormer_sepnorm.table_model.forest import Forest, forest_arrays, load_forest, save_forest
 from graphormer_sepnorm.table_model.growing import TREES, fit_forest
@@ -23,12 +24,14 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 
 FEATURES = SIZE + WIDTH
+MOST_CONDITIONS = 10_000  # values of conditions behind the features
 
 
 def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
-    """Morgan counts, then ``fast_descriptors``, 0 where one has no finite value: float32 [M, FEATURES]."""
+    """Morgan counts, ``fast_descriptors``, 0 where one is not finite, and conditions: float32 [M, FEATURES + C]."""
     morgan = molecules.of(counts)[:, :SIZE].toarray()
-    return np.concatenate([morgan, np.nan_to_num(molecules.of(descriptors))], axis=1, dtype=np.float32)
+    parts = [morgan, np.nan_to_num(molecules.of(descriptors)), molecules.of(condition_values)]
+    return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ class ForestMember:
         save_forest(folder / FOREST, self.forest)
 
     @classmethod
-    def load(cls, folder: Path, members: dict[str, Member]) -> "ForestMember":
-        return cls(load_forest(folder / FOREST, FEATURES))
+    def load(cls, folder: Path, members: dict[str, Member]) -> Self:
+        return cls(load_forest(folder / FOREST, FEATURES + MOST_CONDITIONS))
 
 
 def grow(features: np.ndarray, labels: Labels, targets: np.ndarray, setting: Setting) -> Forest:

@@ -27,6 +27,7 @@ from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import Compute, autocast, computing, current
 from graphormer_sepnorm.system.workers import in_processes
+from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
@@ -66,11 +67,9 @@ class NetworksMember:
         On the CPU each trains in a process of its own, as many at once as there are cores.
 
         Raises:
-            CannotLearn: as ``Trainer``, or weights of molecules, which networks cannot learn by.
+            CannotLearn: as ``Trainer``.
             InputError: training fails, or what is in the run folder is that of other networks.
         """
-        if labels.weight is not None:
-            raise CannotLearn("networks learn from all molecules alike: they know no weights of molecules")
         data = prepared(molecules, labels, setting.config)
         out_of_fold = np.full_like(labels.y, np.nan)
         with tempfile.TemporaryDirectory() as elsewhere:
@@ -117,7 +116,9 @@ class NetworksMember:
 
     def answers(self, molecules: MoleculeFeatures) -> list[np.ndarray]:
         """The ``outputs`` for molecules: float32 [M, D + T] each."""
-        return computed(read_molecules(self.networks[0][1].featurizer, molecules.molecules), self.outputs)
+        read = read_molecules(self.networks[0][1].featurizer, molecules.molecules)
+        graphs = replace(read.graphs, conditions=molecules.of(condition_values)[read.rows])
+        return computed(replace(read, graphs=graphs), self.outputs)
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return molecules.of(self.by_network).mean(axis=1, dtype=np.float64)
@@ -177,6 +178,8 @@ def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Gra
     """The molecules with their labels and the arrays of the network's encodings."""
     graphs = molecules.of(GraphsOf.named(config.featurizer))
     bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
+    weight = None if labels.weight is None else labels.weight.astype(np.float32)
+    graphs = replace(graphs, weight=weight, conditions=molecules.of(condition_values))
     return prepare(graphs.with_targets(labels.y.astype(np.float32), bounds), config.model.encodings)
 
 

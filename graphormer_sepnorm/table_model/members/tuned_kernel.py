@@ -15,8 +15,8 @@ from scipy.special import expit
 
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
 from graphormer_sepnorm.inference.predict import Output
-from graphormer_sepnorm.inference.trust import Calibration, fit_calibration
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
@@ -91,7 +91,7 @@ class TunedKernelMember:
         for number, (learnt, predicted) in enumerate(folds.parts()):
             embeddings = molecules.of(networks.embeddings)[:, number]
             spaces.append(Space.of(embeddings[numbers]))
-            similarities[:, EMBEDDINGS] = spaces[-1].similarities(embeddings)
+            similarities[:, EMBEDDINGS] = seen_by(kernel, molecules, spaces[-1], embeddings)
             machines.append(fit_machines(Compared(similarities, numbers), labels, learnt))
             decisions[predicted] = machines[-1](similarities[predicted])
         calibration, rows = None, folds.predicted
@@ -105,7 +105,7 @@ class TunedKernelMember:
         embeddings = molecules.of(self.networks.embeddings)
         total = np.zeros((len(molecules), len(self.machines[0].intercept)))
         for number, (space, machines) in enumerate(zip(self.spaces, self.machines, strict=True)):
-            similarities[:, EMBEDDINGS] = space.similarities(embeddings[:, number])
+            similarities[:, EMBEDDINGS] = seen_by(self.kernel, molecules, space, embeddings[:, number])
             total += machines(similarities)
         return self.finished(total / len(self.machines))
 
@@ -188,6 +188,12 @@ class TunedKernelMember:
             and all(machines.intercept.shape == (targets,) for machines in self.machines)
             and (self.calibration is None or self.calibration.slope.shape == (targets,))
         )
+
+
+def seen_by(kernel: KernelMember, molecules: MoleculeFeatures, space: Space, embeddings: np.ndarray) -> np.ndarray:
+    """Similarities to the training molecules in a space, under conditions if there are any: float32 [M, N]."""
+    found = space.similarities(embeddings)
+    return kernel.reference.under_conditions(molecules, found[:, None])[:, 0]
 
 
 def beside(members: dict[str, Member]) -> tuple[KernelMember, NetworksMember]:

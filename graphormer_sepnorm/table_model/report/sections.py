@@ -8,15 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
+from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.explain import Explanation, integrated_gradients
+from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.pictures import draw, draw_plain
-from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, panels_of_targets
 from graphormer_sepnorm.table_model.evaluate import StackScores
+from graphormer_sepnorm.table_model.explain import explain_rows
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, matched_changes, parts_of
 from graphormer_sepnorm.table_model.reliability import ComparedMolecules, error_words
 from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
@@ -26,6 +29,9 @@ from graphormer_sepnorm.tasks import METRICS, TASKS
 
 WORST = 8
 EXPLAINED = 4
+CHANGES = 10
+CLIFFS = 4
+MOST_PAIRED = 2_000  # molecules that are compared with each other
 UNDEFINED = "not defined"
 NAMES = {STACK: "prediction", MEAN: "mean of the training labels"}
 
@@ -36,12 +42,14 @@ class Reported:
 
     Attributes:
         run: the run folder, with its pictures.
+        model: the table model.
         options: how its table was read.
         test: the scores of what ``predict`` predicts; their ``result`` is that of ``report_table``.
         looked: the test molecules beside the training molecules.
     """
 
     run: RunFolder
+    model: TableModel
     options: TableOptions
     test: StackScores
     looked: ComparedMolecules
@@ -277,23 +285,64 @@ def plain_picture(smiles: str) -> Picture | None:
 
 def contributions_section(page: Reported) -> Section | None:
     """Of the molecules with the lowest and the highest predictions of the first target."""
-    if not page.networks:
+    if page.model.conditions.columns:
         return None
-    model = Graphormer.from_pretrained(page.networks[0].path)
     order = np.argsort(page.test.prediction[:, 0], kind="stable")
     rows = dict.fromkeys([*order[: EXPLAINED // 2].tolist(), *order[-EXPLAINED // 2 :].tolist()])
-    explanations: list[Explanation] = []
-    for row in rows:
-        try:
-            explanations.append(integrated_gradients(model, page.looked.smiles[row]))
-        except InputError:
-            continue
-    pictures = tuple(Picture("svg", draw([explanation], ".svg"), explanation.caption) for explanation in explanations)
+    found = explain_rows(page.model, [page.looked.smiles[row] for row in rows]).values()
+    pictures = tuple(
+        Picture("svg", draw([each], ".svg"), each.caption) for each in found if not isinstance(each, InputError)
+    )
     words = (
-        "What each atom adds to the prediction of the first network, by integrated gradients: for the test molecules "
-        f"with the lowest and the highest predictions of {page.task.targets[0]}.",
+        "The contribution of each atom to the prediction of the table model, for the test molecules with the lowest "
+        f"and the highest predictions of {page.task.targets[0]}.",
     )
     return Section("Contributions of atoms", words, pictures=pictures)
+
+
+def pairs_section(page: Reported) -> Section | None:
+    """The changes that move a number most, and the steepest activity cliffs of the first target."""
+    if TASKS[page.task.kind].predicts_probabilities:
+        return None
+    smiles, y = learnt_rows(page)
+    mols = [read_smiles(text) for text in smiles]
+    parts = [parts_of(mol) for mol in mols]
+    grids = []
+    for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
+        if changes := matched_changes(parts, labels)[:CHANGES]:
+            grids.append(changes_grid(target, changes))
+    cliffs = activity_cliffs(mols, y[:, 0])[:CLIFFS]
+    words = (
+        "Of pairs of molecules that were learnt from and are equal but for one part: the changes that move the number "
+        "most. Below: pairs of similar molecules whose numbers differ most, which are hard to predict.",
+    )
+    molecules = [
+        cliff_molecule(page.task.targets[0], smiles[place], y[place, 0], cliff)
+        for cliff in cliffs
+        for place in (cliff.lower, cliff.higher)
+    ]
+    return Section("Pairs that teach", words, tuple(grids), molecules=tuple(molecules)) if grids or cliffs else None
+
+
+def learnt_rows(page: Reported) -> tuple[list[str], np.ndarray]:
+    """The molecules that were learnt from and their labels [M, T], of many some at equal distances."""
+    parts = [read_rows(page.run.path / TABLE, page.task, split) for split in ("train", "val")]
+    smiles, y = [text for texts, _ in parts for text in texts], np.concatenate([labels for _, labels in parts])
+    kept = evenly(len(smiles), MOST_PAIRED)
+    return [smiles[place] for place in kept], y[kept]
+
+
+def changes_grid(target: str, changes: list[Change]) -> Grid:
+    rows = tuple(
+        (change.before, change.after, f"{change.mean:+.3g}", f"{change.deviation:.2g}", str(len(change.pairs)))
+        for change in changes
+    )
+    return Grid(("from", "to", "mean change", "deviation", "pairs"), rows, target)
+
+
+def cliff_molecule(target: str, smiles: str, label: float, cliff: Cliff) -> Molecule:
+    facts = ((target, f"{label:.4g}"), ("similarity of the pair", f"{cliff.similarity:.2f}"))
+    return Molecule(smiles, plain_picture(smiles), facts)
 
 
 def training_section(page: Reported) -> Section | None:
@@ -333,6 +382,7 @@ SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     distance_section,
     worst_section,
     contributions_section,
+    pairs_section,
     training_section,
     use_section,
 )

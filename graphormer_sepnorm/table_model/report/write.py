@@ -67,7 +67,7 @@ def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Fol
     final = replace(scored.final, result=result)
     final.write(run)
     draw(run, model.trust, scored, looked)
-    page = Reported(run, kept_options(run), final, looked)
+    page = Reported(run, model, kept_options(run), final, looked)
     sections = tuple(section for write in SECTIONS if (section := write(page)))
     title = f"{run.path.name}: {', '.join(model.task.targets)}"
     write_atomically(run.report, render(ReportPage(title, summary(page), sections, __version__)))

@@ -40,11 +40,11 @@ class LabelObjective:
 
     def loss(self, network: Network, batch: GraphBatch) -> Tensor:
         """As ``Task.loss``."""
-        return self.here.loss(network(batch).float(), labels(batch), batch.bounds)
+        return self.here.loss(network(batch).float(), labels(batch), batch.bounds, batch.weight)
 
     def counts(self, molecules: np.ndarray) -> Tensor:
         """As ``Task.counts``: [B, T]."""
-        return self.on_host.counts(*self.train.labels(molecules))
+        return self.on_host.counts(*self.train.labels(molecules), self.train.of_molecules("weight", molecules))
 
     def score(self, network: Network) -> float:
         """The metric on the validation split."""

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,16 @@ def test_a_batch_has_the_molecules_in_the_order_asked_for(molecules):
     assert len(batch.x) == batch.ptr[-1] and len(batch.arrays["degree"]) == batch.ptr[-1]
     assert len(batch.arrays["spd"]) == sum(size**2 for size in sizes)
     np.testing.assert_array_equal(batch.y.numpy(), dataset.y[[7, 2, 7]])
+
+
+def test_a_batch_has_the_weights_and_conditions_of_its_molecules(molecules):
+    weight, conditions = np.arange(20, dtype=np.float32), np.arange(40, dtype=np.float32).reshape(20, 2)
+    known = in_memory(replace(molecules, weight=weight, conditions=conditions), ENCODINGS)
+    batch = known.batch([7, 2])
+    assert batch.weight.tolist() == [7, 2] and batch.conditions.tolist() == [[14, 15], [4, 5]]
+    assert known.shards[0].take(np.array([3])).conditions.tolist() == [[6, 7]]
+    plain = in_memory(molecules, ENCODINGS).batch([7])
+    assert plain.weight is None and plain.conditions is None
 
 
 def test_a_store_is_written_once_and_equals_molecules_in_memory(molecules, tmp_path, monkeypatch):

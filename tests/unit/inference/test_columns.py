@@ -1,13 +1,18 @@
 """The columns that predictions add, of two tiny models."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.domain import fit_domain
+from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from tests.tiny import tiny_model
 
@@ -35,6 +40,15 @@ def test_what_belongs_to_a_target_stands_together_then_the_domain_then_the_error
     assert names(whole) == [*of_targets, "nearest", "similarity", "warning", "error"]
 
 
+def test_a_prediction_of_a_logarithm_is_also_given_in_the_unit_that_was_measured():
+    model, config = tiny_model(targets=("pIC50", "b"))
+    task = replace(config.task, scales=("-log10 nM", ""))
+    columns = PredictionColumns(Predictor([(model, replace(config, task=task))]))
+    assert names(columns) == ["pIC50", "pIC50_in_nM", "b", "error"]
+    value, in_nm, *_ = columns.cells(columns.reader.compute(read_molecules("ogb", ["OCC"])), [""])
+    assert in_nm[0] == pytest.approx(10 ** (9 - value[0]), rel=1e-5)
+
+
 def test_cells_are_those_of_their_columns(trusting):
     columns = PredictionColumns(trusting, 0.9, True)
     found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
@@ -58,7 +72,23 @@ def test_every_column_has_a_place_of_its_own(trusting):
 def test_what_the_model_cannot_give_is_refused():
     with pytest.raises(InputError, match="--interval: nothing is known of the molecules"):
         PredictionColumns(Predictor([tiny_model()]), 0.9)
-    with pytest.raises(InputError, match="is for models of numbers"):
+    with pytest.raises(InputError, match="--interval: nothing is known of the molecules"):
         PredictionColumns(Predictor([tiny_model(kind="classification")]), 0.9)
     with pytest.raises(InputError, match="--domain: nothing is known of the molecules"):
         PredictionColumns(Predictor([tiny_model()]), domain=True).columns()
+
+
+def test_of_classes_there_are_sets_in_place_of_intervals():
+    y, probability = np.tile([[1.0], [0.0]], (20, 2)), np.tile([[0.9], [0.1]], (20, 2))
+    trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=fit_class_sets(y, probability, exclude_each_other=False))
+    model = EarlierModel([tiny_model(targets=("a", "b"), kind="classification")], trust=trust)
+    columns = PredictionColumns(model, 0.8)
+    assert names(columns) == ["a", "a_set", "b", "b_set", "error"]
+    found = replace(columns.reader.compute(read_molecules("ogb", ["OCC", "C", "C[C"])), errors=["", "", "no"])
+    found.values[:2] = [[0.95, 0.05], [0.05, 0.99]]
+    cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
+    assert cells["a_set"] == ["1", "0", ""] and cells["b_set"] == ["0", "1", ""]
+    with pytest.raises(InputError, match="choose one between 0 and 1"):
+        PredictionColumns(model, 1.0)
+    with pytest.raises(InputError, match="kept no sets of classes"):
+        PredictionColumns(EarlierModel(model.models, trust=replace(trust, class_sets=None)), 0.9)

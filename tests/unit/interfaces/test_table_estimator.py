@@ -12,7 +12,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands.train import NETWORKS
-from graphormer_sepnorm.table_model.members import forest
+from graphormer_sepnorm.table_model.members import MEMBERS, forest
 from graphormer_sepnorm.tables.options import TableOptions
 
 QUICK = {"quick": True}
@@ -64,8 +64,8 @@ def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, 
         assert np.isfinite(estimator.predict(smiles[40:50])).all() and estimator.out_of_fold_.shape == (40, 1)
         return list(estimator.model_.members)
 
-    assert members() == ["kernel", "forest", "networks"]
-    assert members(forest=False) == ["kernel", "networks"]
+    assert members() == list(MEMBERS)
+    assert members(forest=False) == [name for name in MEMBERS if name != "forest"]
     assert members(blend=False) == ["networks"]
     assert members(quick=True) == ["kernel"]
 

@@ -384,7 +384,7 @@ def test_the_report_names_every_norm_once():
     assert str(model.separated_norms).splitlines() == [
         "0.norm1: replaced",
         "0.norm2: replaced",
-        "1: left alone, not known to act on token sequences in Sequential: say so with also",
+        "1: left alone, not known to act on token sequences in Sequential: include it with also",
     ]
 
 
@@ -418,12 +418,12 @@ class CustomLayer(nn.TransformerEncoderLayer):
 
 
 def test_a_layer_with_a_forward_of_its_own_is_left_alone():
-    assert "CustomLayer has a forward of its own" in refusal(CustomLayer(WIDTH, 2))
+    assert "CustomLayer overrides forward" in refusal(CustomLayer(WIDTH, 2))
 
 
 def test_an_encoder_of_other_layers_is_left_alone():
     model = nn.TransformerEncoder(nn.Identity(), 1, nn.LayerNorm(WIDTH), enable_nested_tensor=False)
-    assert "do not say whether they are batch first" in refusal(model)
+    assert "has layers without batch_first" in refusal(model)
 
 
 def test_norms_over_other_axes_are_left_alone_even_if_the_caller_names_them():
@@ -500,7 +500,7 @@ def test_timm_blocks_with_unknown_cls_are_left_alone_without_positions():
     assert "has one cls_token" in refusal(nn.Sequential(Block(WIDTH, 2)))
     assert "has one cls_token" in refusal(two_tokens())
     own = OwnTokens(img_size=32, embed_dim=WIDTH, depth=1, num_heads=2, num_classes=3)
-    assert "puts its tokens together itself" in refusal(own)
+    assert "assembles its tokens itself" in refusal(own)
     assert separate_norms(two_tokens(), cls_positions=(0, 1))[0].norm1.positions == (0, 1)
 
 

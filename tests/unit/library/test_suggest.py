@@ -8,9 +8,10 @@ import pytest
 
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.inference.training_rows import TrainingRows
-from graphormer_sepnorm.inference.trust import Trust, fit_domain
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import suggest as module
 from graphormer_sepnorm.library.suggest import Wish, acquisition_of, suggest
 from graphormer_sepnorm.table_model.earlier import EarlierModel
@@ -83,9 +84,10 @@ def test_molecules_are_known_however_they_are_written(predictor):
 
 
 def test_the_best_value_so_far_is_the_best_label(predictor):
-    assert acquisition_of(predictor, Wish(1)).best == 2
-    assert acquisition_of(predictor, Wish(1, minimize=True)).best == 1
-    assert acquisition_of(predictor, Wish(1, best=7.5)).best == 7.5
+    wish = Wish(1, "expected-improvement")
+    assert acquisition_of(predictor, wish).best == 2
+    assert acquisition_of(predictor, replace(wish, minimize=True)).best == 1
+    assert acquisition_of(predictor, replace(wish, best=7.5)).best == 7.5
     assert acquisition_of(predictor, Wish(1, by="prediction")).by == "prediction"
 
 
@@ -95,7 +97,7 @@ def test_what_cannot_be_ranked_is_refused(predictor, tmp_path):
     for model, wish, message in (
         (two, Wish(1), "predicts a, b: say with --target"),
         (two, Wish(1, target="c"), "--target c is no target of the model, which predicts a, b"),
-        (two, Wish(1, target="a"), "name the best value so far with --best"),
+        (two, Wish(1, "expected-improvement", "a"), "name the best value so far with --best"),
         (Predictor([tiny_model()]), Wish(1), "needs a model that knows its errors"),
         (classes, Wish(1), "rank probabilities with --by prediction"),
     ):

@@ -52,10 +52,10 @@ def test_the_models_of_an_ensemble_are_those_of_its_record(tmp_path):
 @pytest.mark.parametrize(
     ("held", "asked", "sentence"),
     [
-        (Parts("model", 3), Parts("model", 2), "holds 3 networks: go on with --ensemble 3, or choose"),
-        (Parts("model", 2), Parts("model", 3), "holds 2 networks: go on with --ensemble 2, or choose"),
-        (Parts("model", 2), Parts("fold", 2), "holds 2 networks: go on with --ensemble 2, or choose"),
-        (Parts("fold", 5), Parts("fold", 3), "holds 5 folds: go on with --folds 5, or choose another --out"),
+        (Parts("model", 3), Parts("model", 2), "holds 3 networks: continue with --ensemble 3, or choose"),
+        (Parts("model", 2), Parts("model", 3), "holds 2 networks: continue with --ensemble 2, or choose"),
+        (Parts("model", 2), Parts("fold", 2), "holds 2 networks: continue with --ensemble 2, or choose"),
+        (Parts("fold", 5), Parts("fold", 3), "holds 5 folds: continue with --folds 5, or choose another --out"),
     ],
 )
 def test_only_the_same_parts_can_be_continued(tmp_path, held, asked, sentence):

@@ -22,6 +22,7 @@ from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.table_model.explain import explain_rows, explain_stack, rescaled, shares, stack_of
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.tiny import save_tiny
 from tests.unit.table_model.conftest import Trained
@@ -49,7 +50,7 @@ def model(trained: Trained) -> TableModel:
 
 
 def test_what_is_predicted_is_explained(model):
-    assert (model.weights > 0).all(), "all three members take part"
+    assert (model.weights > 0).all(), "all members take part"
     values, found = model.predict(ASKED).values[:, 0], explained(model)
     np.testing.assert_allclose([each.prediction for each in found], values, rtol=1e-5)
     check_sums(found, values)
@@ -62,12 +63,14 @@ def test_members_count_as_they_are_weighed(model):
         weights = np.array([[float(name in names)] for name in model.members])
         return explained(replace(model, weights=weights / weights.sum()), [ASPIRIN])[0]
 
-    parts = [only(name) for name in model.members]
+    parts = {name: only(name) for name in model.members}
     whole = explained(model, [ASPIRIN])[0]
-    masked = only("kernel", "forest")
-    assert [part.start for part in parts] == ["masked atoms", "masked atoms", "average atoms"]
-    np.testing.assert_allclose(masked.contributions, (parts[0].contributions + parts[1].contributions) / 2, rtol=1e-6)
-    expected = sum(weight * part.contributions for weight, part in zip(model.weights[:, 0], parts, strict=True))
+    starts = {name: part.start for name, part in parts.items()}
+    assert starts == {name: "average atoms" if name == "networks" else "masked atoms" for name in MEMBERS}
+    masked = (parts["kernel"].contributions + parts["forest"].contributions) / 2
+    np.testing.assert_allclose(only("kernel", "forest").contributions, masked, rtol=1e-6)
+    weights = dict(zip(model.members, model.weights[:, 0], strict=True))
+    expected = sum(weights[name] * part.contributions for name, part in parts.items())
     np.testing.assert_allclose(whole.contributions, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -115,7 +118,7 @@ def test_of_several_classes_too(molecules, logp, folds, setting):
 @pytest.mark.parametrize("kind", ["regression", "classification"])
 def test_of_one_network_the_gradients_are_all(tmp_path, kind):
     folder = save_tiny(tmp_path / "run", featurizer="mol", kind=kind)
-    (found,), expected = explained(load_predictor([str(folder)]), [ASPIRIN]), None
+    (found,) = explained(load_predictor([str(folder)]), [ASPIRIN])
     expected = integrated_gradients(Graphormer.from_pretrained(folder), ASPIRIN)
     np.testing.assert_allclose(found.contributions, expected.contributions, rtol=1e-4)
     assert found.baseline == pytest.approx(expected.baseline, rel=1e-4) and found.start == "average atoms"

@@ -40,6 +40,10 @@ def test_probabilities_are_calibrated_by_what_was_predicted_out_of_fold(molecule
     found = fit_table(molecules, classes, folds, setting, members=["kernel"])
     trust = found.model.trust
     assert trust.intervals is None and trust.calibration is not None and found.model.difficulty is None
+    assert trust.class_sets is not None and trust.class_sets.fits(2)
+    held = trust.class_sets.holds(trust.calibration(found.out_of_fold.values), 0.8)
+    known = ~np.isnan(classes.y[:, 1])
+    assert held[known, 1, classes.y[known, 1].astype(int)].mean() >= 0.8
     calibrated = trust.calibration(found.out_of_fold.values)
     shares = np.nanmean(classes.y, axis=0)
     np.testing.assert_allclose([column.mean() for column in calibrated.T], shares, atol=0.03)

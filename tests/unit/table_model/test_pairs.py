@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.table_model.pairs import activity_cliffs, matched_changes, parts_of
+from graphormer_sepnorm.table_model.pairs import Change, activity_cliffs, matched_changes, parts_of
 
 RESTS = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}", "c1ccccc1C(=O)NCC{}"]
 
 
 def read(*smiles: str) -> list[Chem.Mol]:
     return [Chem.MolFromSmiles(text) for text in smiles]
+
+
+def of_chlorine(changes: list[Change]) -> list[Change]:
+    """The changes between hydroxyl and chlorine."""
+    return [each for each in changes if {each.before, each.after} == {"O[*:1]", "Cl[*:1]"}]
 
 
 def test_the_steepest_cliff_comes_first():
@@ -33,7 +38,11 @@ def test_a_change_that_raises_the_label_is_found_with_its_pairs():
     """Chlorine in place of hydroxyl adds 1 and 2 and 3; the fourth pair has no label."""
     mols = read(*(rest.format(part) for part in ("O", "Cl") for rest in RESTS))
     y = np.array([1.0, 2, 3, 4, 2, 4, 6, np.nan])
-    (change,) = [each for each in matched_changes(mols, y) if {each.before, each.after} == {"O[*:1]", "Cl[*:1]"}]
+    (change,) = [
+        each
+        for each in matched_changes(list(map(parts_of, mols)), y)
+        if {each.before, each.after} == {"O[*:1]", "Cl[*:1]"}
+    ]
     assert (change.before, change.after) == ("O[*:1]", "Cl[*:1]") and change.pairs == ((0, 4), (1, 5), (2, 6))
     assert (change.mean, change.deviation) == (2, 1)
 
@@ -41,9 +50,13 @@ def test_a_change_that_raises_the_label_is_found_with_its_pairs():
 def test_a_change_that_lowers_the_label_is_told_the_other_way_round():
     mols = read(*(rest.format(part) for part in ("O", "Cl") for rest in RESTS))
     y = np.array([5.0, 5, 5, 5, 3, 3, 3, 3])
-    (change,) = [each for each in matched_changes(mols, y) if {each.before, each.after} == {"O[*:1]", "Cl[*:1]"}]
+    (change,) = [
+        each
+        for each in matched_changes(list(map(parts_of, mols)), y)
+        if {each.before, each.after} == {"O[*:1]", "Cl[*:1]"}
+    ]
     assert (change.before, change.after, change.mean, change.deviation) == ("Cl[*:1]", "O[*:1]", 2, 0)
-    assert change.pairs[0] == (4, 0) and change.certainty == 2
+    assert change.pairs[0] == (4, 0) and change.weight == 4
 
 
 def test_the_part_is_small_and_behind_one_bond():

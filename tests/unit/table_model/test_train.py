@@ -15,6 +15,7 @@ from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model import reference, train
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.load import load_predicting_model
+from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.train import (
     Plan,
@@ -37,10 +38,10 @@ FILES = {
 
 def test_a_run_folder_has_all_of_a_table_model(trained: Trained):
     run, result = trained.run, trained.result
-    networks = {"forest.safetensors", "parts.json", "model-0", "model-1"}
+    networks = {"forest.safetensors", "tuned_kernel.safetensors", "parts.json", "model-0", "model-1"}
     assert {path.name for path in run.path.iterdir()} - {"run.lock"} == FILES | networks
-    assert list(result["members"]) == list(result["weights"]) == ["kernel", "forest", "networks"]
-    assert list(result["out_of_fold"]) == ["kernel", "forest", "networks", "stack"]
+    assert list(result["members"]) == list(result["weights"]) == list(MEMBERS)
+    assert list(result["out_of_fold"]) == [*MEMBERS, "stack"]
     assert sum(weights["a"] for weights in result["weights"].values()) == pytest.approx(1, abs=1e-3)
     assert result["baseline"]["random_forest"] == result["members"]["forest"]
     assert json.loads(run.test.read_text()) == json.loads(json.dumps(result))
@@ -102,9 +103,9 @@ def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path
     RunFolder(tmp_path / "a").begin_parts(Parts("fold", 3))
     RunFolder(tmp_path / "b").begin_parts(Parts("model", 2))
     for train_any, name, message in (
-        (train_table, "a", "holds 3 folds: go on with --folds 3"),
-        (train_folds, "a", "holds 3 folds: go on with --folds 3"),
-        (train_folds, "b", "holds 2 networks: go on with --ensemble 2"),
+        (train_table, "a", "holds 3 folds: continue with --folds 3"),
+        (train_folds, "a", "holds 3 folds: continue with --folds 3"),
+        (train_folds, "b", "holds 2 networks: continue with --ensemble 2"),
     ):
         with pytest.raises(InputError, match=message):
             train_any(options, trained.config, tmp_path / name, plan)
@@ -113,7 +114,7 @@ def test_folds_and_one_division_do_not_share_a_folder(trained: Trained, tmp_path
 def test_another_number_of_networks_is_refused_before_anything_is_written(trained: Trained, tmp_path):
     run = RunFolder(tmp_path)
     run.begin_parts(Parts("model", 3))
-    with pytest.raises(InputError, match="holds 3 networks: go on with --ensemble 3"):
+    with pytest.raises(InputError, match="holds 3 networks: continue with --ensemble 3"):
         fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
     assert [path.name for path in tmp_path.iterdir()] == ["parts.json"]
 
@@ -192,8 +193,8 @@ def test_the_kernel_predicts_while_the_networks_are_trained(trained: Trained, tm
 
 def test_which_members_are_fitted():
     assert Plan(quick=True).steps == [["kernel"]]
-    assert Plan().steps == [["kernel"], ["forest", "networks"]]
-    assert Plan(forest=False).steps == [["kernel"], ["networks"]]
+    assert Plan().steps == [["kernel"], ["forest", "networks", "tuned kernel"]]
+    assert Plan(forest=False).steps == [["kernel"], ["networks", "tuned kernel"]]
     assert Plan(blend=False).steps == [["networks"]]
 
 

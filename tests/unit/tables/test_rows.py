@@ -1,8 +1,11 @@
 import pytest
 
+from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.labels import read_usable
+from graphormer_sepnorm.tables.formats import Row
+from graphormer_sepnorm.tables.labels import read_labelled, read_usable
 from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.rows import samples_of
 
 
 def table(path, *lines) -> str:
@@ -38,3 +41,26 @@ def test_rows_count_as_much_as_a_column_says(tmp_path):
     assert [reason for _, _, reason in found.skipped] == [
         f"its weight is {text!r}, not a number above 0 and up to 1,000,000" for text in ("0", "-1", "x")
     ]
+
+
+def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
+    rows = [*(f"{line},25,A" for line in chains(20)), 'C,3,"25,0",A', "C,4,37,A", "CC,1,,A", "CC,1,25,na"]
+    path = table(tmp_path / "a.csv", "smiles,y,T,assay", *rows)
+    found = read_labelled(TableOptions(path, ("y",), split="random", feature_columns=("T", "assay")), "mol")
+    assert [(row.conditions, row.labels) for row in found.rows if row.smiles == "C"] == [
+        (("25.0", "A"), [2.0]),
+        (("37.0", "A"), [4.0]),
+    ]
+    assert [reason for _, _, reason in found.skipped] == ["its T is missing", "its assay is missing"]
+
+
+def test_what_a_model_reads_of_rows():
+    rows = [Row(["C", "25", "A"], "C"), Row(["CC", " 3e1", ""], "CC")]
+    columns = ["smiles", "T", "assay"]
+    assert samples_of(columns, (), "t.csv")(rows) == ["C", "CC"]
+    assert samples_of(columns, ("assay", "T"), "t.csv")(rows) == [
+        Sample("C", ("A", "25.0")),
+        Sample("CC", ("", "30.0")),
+    ]
+    with pytest.raises(InputError, match=r"the model predicts under conditions, and t\.csv has no column pH"):
+        samples_of(columns, ("T", "pH"), "t.csv")

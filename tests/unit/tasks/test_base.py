@@ -46,6 +46,14 @@ def test_weights_by_hand():
     assert make_task(small).loss(output, torch.full((2, 2), NAN)).item() == 0
 
 
+def test_weights_of_molecules_by_hand():
+    known = make_task(TaskConfig("regression", "mae", ("a", "b"), mean=(0.0, 0.0), std=(1.0, 1.0), weights=(3.0, 1.0)))
+    output, y = torch.tensor([[1.0, 2.0], [1.0, 2.0]]), torch.tensor([[0.0, 0.0], [NAN, 0.0]])
+    weight = torch.tensor([1.0, 0.5])
+    assert known.counts(y, None, weight).tolist() == [[3.0, 1.0], [0.0, 0.5]]
+    assert known.loss(output, y, None, weight).item() == pytest.approx((3 * 1 + 2 + 0.5 * 2) / 4.5)
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

@@ -40,6 +40,19 @@ def test_all_weights_but_the_heads_come_from_the_checkpoint(tmp_path):
     assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == learning > head.keys()
 
 
+@pytest.mark.parametrize("earlier", [0, 3])
+def test_weights_of_conditions_stay_fresh(tmp_path, earlier):
+    _, config = tiny_model()
+    saved = Network(replace(config.model, conditions=earlier))
+    save_model(tmp_path / WEIGHTS, saved, replace(config, model=saved.config), {})
+    assert starting_from(config, str(tmp_path)).model.conditions == 0
+    model = Network(replace(config.model, conditions=2))
+    fresh = model.head[0].weight[:, 16:].clone()
+    start_from(model, tmp_path)
+    assert torch.equal(model.head[0].weight[:, :16], saved.head[0].weight[:, :16])
+    assert torch.equal(model.head[0].weight[:, 16:], fresh)
+
+
 def test_frozen_layers_and_embeddings_keep_their_weights(tmp_path):
     save_tiny(tmp_path)
     model, _ = tiny_model(seed=1)

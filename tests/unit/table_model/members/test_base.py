@@ -105,14 +105,12 @@ def test_a_target_without_labels_outside_a_fold_costs_that_fold_or_is_refused(fi
     assert np.isfinite(found.out_of_fold[:, 0]).all()
 
 
-def test_molecules_of_little_weight_count_little_or_weights_are_refused(fitted, molecules, labels, others, setting):
+def test_molecules_of_little_weight_count_little(fitted, molecules, labels, others, setting):
     doubled = MoleculeFeatures([*molecules.molecules, *molecules.molecules])
     y = np.concatenate([labels.y, labels.y + 50])
     weight = np.repeat([1.0, 1e-6], LEARNT)
     folds = Folds(np.tile(np.arange(LEARNT) % 3, 2))
-    if type(fitted.member) is NetworksMember:
-        with pytest.raises(InputError, match="no weights"):
-            NetworksMember.fit(doubled, replace(labels, y=y, weight=weight), folds, setting)
+    if type(fitted.member) is NetworksMember:  # trained too short to tell; the weights of their loss have a test
         return
     found = type(fitted.member).fit(doubled, replace(labels, y=y, weight=weight), folds, setting)
     deviation = np.nanstd(labels.y, axis=0)

@@ -10,6 +10,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.report.sections import (
     Reported,
     comparison_words,
+    pairs_section,
     rows_of,
     scores_grid,
     shown,
@@ -26,7 +27,7 @@ from graphormer_sepnorm.tasks import TASKS
 def page(result: dict, kind: str = "regression", folder: Path = Path("run"), metric: str | None = None) -> Reported:
     """A report of which nothing is there but the result."""
     task = TaskConfig(kind, TASKS[kind].find_metric(metric), ("a", "b"))
-    return Reported(RunFolder(folder), None, SimpleNamespace(task=task, result=result), None)
+    return Reported(RunFolder(folder), None, None, SimpleNamespace(task=task, result=result), None)
 
 
 def test_numbers_are_shown_with_four_digits():
@@ -95,6 +96,26 @@ def test_what_is_not_calibrated_is_said_for_its_own_reason():
 
     assert words("multiclass") == "Those of several classes are not calibrated, and have no intervals."
     assert words("regression") == "There are none: a target has no labels among the validation molecules."
+
+
+def test_pairs_of_the_rows_that_were_learnt_from(tmp_path):
+    """Chlorine in place of hydroxyl adds 1; ethanol is written twice, with unlike numbers."""
+    rests = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}"]
+    smiles = [rest.format(part) for part in ("O", "Cl") for rest in rests] + ["CCO", "OCC"]
+    labels = [1, 2, 3, 2, 3, 4, 7, 9]
+    lines = [
+        f"{row},{text},{'train' if row % 2 else 'val'},{label},0"
+        for row, (text, label) in enumerate(zip(smiles, labels, strict=True))
+    ]
+    (tmp_path / "table.csv").write_text(
+        "\n".join(["row,smiles,split,target a,target b", *lines, "9,C,test,99,0"]) + "\n"
+    )
+    found = pairs_section(page({}, folder=tmp_path))
+    (grid,) = (grid for grid in found.grids if grid.words == "a")
+    assert ("O[*:1]", "Cl[*:1]", "+1", "0", "3") in grid.rows
+    assert [molecule.smiles for molecule in found.molecules[:2]] == ["CCO", "OCC"]
+    assert found.molecules[0].facts == (("a", "7"), ("similarity of the pair", "1.00"))
+    assert pairs_section(page({}, "classification", tmp_path)) is None
 
 
 def test_rows_are_counted_without_header_and_across_lines(tmp_path):

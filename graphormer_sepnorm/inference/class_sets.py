@@ -1,0 +1,100 @@
+"""Conformal sets of classes: which classes a molecule may be of, at a confidence.
+
+Axis letters: M molecules, N molecules of calibration, T targets, G groups of C classes that exclude each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import checked_array
+
+SEPARATOR = "; "
+
+
+@dataclass(frozen=True)
+class ClassSets:
+    """Class-conditional (Mondrian) conformal prediction sets.
+
+    A set at confidence c holds the class of a new molecule with probability c or more, for molecules of each class, if
+    the molecule is drawn as those of calibration were. A class of few molecules of calibration stands in every set. No
+    set is empty: instead it has the class whose own molecules the molecule is most like.
+
+    Source: Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005, section 4.5.
+
+    Attributes:
+        scores: float64 [N, G, C], the probabilities that molecules of a class got for it without having been learnt
+            from, in rising order; NaN at the end, for molecules of other classes.
+    """
+
+    scores: np.ndarray
+
+    def holds(self, probability: np.ndarray, confidence: float) -> np.ndarray:
+        """Which classes are in the sets: bool [M, G, C]; none for a molecule without a prediction.
+
+        Args:
+            probability: [M, T] of the targets, NaN for a molecule without a prediction.
+            confidence: of the sets.
+
+        Raises:
+            InputError: a confidence that is not between 0 and 1.
+        """
+        if not 0 < confidence < 1:
+            raise InputError(f"the confidence of a set is {confidence:g}: choose one between 0 and 1, such as 0.9")
+        asked = by_class(probability, self.scores.shape[1])
+        conformity = np.empty_like(asked)
+        for group, place in np.ndindex(asked.shape[1:]):
+            known = self.scores[~np.isnan(self.scores[:, group, place]), group, place]
+            at_most = np.searchsorted(known, asked[:, group, place], "right")
+            conformity[:, group, place] = (1 + at_most) / (1 + len(known))
+        most = conformity.argmax(axis=2)[:, :, None] == np.arange(asked.shape[2])
+        held = conformity > round(1 - confidence, 9)
+        return np.where(held.any(axis=2, keepdims=True), held, most) & ~np.isnan(asked)
+
+    def texts(self, probability: np.ndarray, confidence: float, names: Sequence[str]) -> list[list[str]]:
+        """For each group the sets of M molecules, the ``names`` of their classes joined; "" without a prediction."""
+        held = self.holds(probability, confidence)
+        return [
+            [SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside) for row in group.tolist()]
+            for group in held.transpose(1, 0, 2)
+        ]
+
+    def fits(self, targets: int) -> bool:
+        """Whether they can be those of so many targets."""
+        return self.scores.shape[1:] in ((targets, 2), (1, targets))
+
+
+def by_class(values: np.ndarray, groups: int) -> np.ndarray:
+    """Labels or probabilities [M, T] for each class: float64 [M, G, C].
+
+    Where there is a group for each target, its classes are 0 and 1; otherwise the targets are the classes of one group.
+    """
+    values = np.asarray(values, np.float64)
+    return np.stack([1 - values, values], axis=2) if groups == values.shape[1] else values[:, None]
+
+
+def fit_class_sets(y: np.ndarray, probability: np.ndarray, exclude_each_other: bool) -> ClassSets:
+    """Calibrates sets.
+
+    Args:
+        y: [N, T] labels 0 and 1 of molecules that were not learnt from, NaN where missing.
+        probability: [N, T] for them, as it will be predicted for others.
+        exclude_each_other: whether the targets are the classes of one column.
+    """
+    groups = 1 if exclude_each_other else y.shape[1]
+    own = by_class(y, groups) == 1
+    return ClassSets(np.sort(np.where(own, by_class(probability, groups), np.nan), axis=0))
+
+
+def read_class_sets(arrays: dict[str, np.ndarray], path: Path) -> ClassSets | None:
+    """The sets among the arrays of a file; None in one that has none, as of a regression or of an earlier version.
+
+    Raises:
+        InputError: the arrays are none of such sets.
+    """
+    if "class_sets.scores" not in arrays:
+        return None
+    return ClassSets(checked_array(arrays, "class_sets.scores", np.float64, 3, path))

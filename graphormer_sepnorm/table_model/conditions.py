@@ -1,0 +1,109 @@
+"""Conditions under which molecules are measured, such as a temperature or an assay, as numbers.
+
+Axis letters: M molecules, C values: one for each column of numbers, one for each word of the other columns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.tables.label_text import as_float
+
+MOST_WORDS = 100  # of a column
+
+
+@dataclass(frozen=True)
+class ConditionColumn:
+    """A column of conditions.
+
+    Attributes:
+        name: of the column.
+        words: its different words in alphabetical order; empty for a column of numbers.
+        mean, scale: of its numbers.
+    """
+
+    name: str
+    words: tuple[str, ...] = ()
+    mean: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def width(self) -> int:
+        return len(self.words) or 1
+
+    def encode(self, text: str) -> list[float]:
+        """The values of a condition; raises InputError for one that the model has not learnt."""
+        if self.words:
+            if text not in self.words:
+                raise InputError(f"its {self.name} is {text!r}: the model knows {', '.join(self.words)}")
+            return [float(text == word) for word in self.words]
+        if not is_number(text):
+            raise InputError(f"its {self.name} is {text!r}, not a number")
+        return [(as_float(text) - self.mean) / self.scale]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The columns of conditions of a table; there may be none."""
+
+    columns: tuple[ConditionColumn, ...] = ()
+
+    @classmethod
+    def of(cls, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Conditions":
+        """The columns of the rows that are learnt from; raises InputError for too many words in one of them."""
+        return cls(tuple(column_of(name, [row[place] for row in rows]) for place, name in enumerate(names)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def width(self) -> int:
+        """The number C of values."""
+        return sum(column.width for column in self.columns)
+
+    def encode(self, row: tuple[str, ...]) -> list[float]:
+        """The values [C] of the conditions of a molecule; raises InputError for one that the model has not learnt."""
+        return [value for column, text in zip(self.columns, row, strict=True) for value in column.encode(text)]
+
+    def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
+        """The values float32 [M, C] of M molecules, 0 where there is an error, and the errors, "" where there is none.
+
+        Raises:
+            InputError: nothing is said of the conditions.
+        """
+        if self.columns and not rows:
+            raise InputError(f"the model needs the conditions {', '.join(self.names)}: give a table that has them")
+        values, errors = np.zeros((len(rows), self.width), np.float32), [""] * len(rows)
+        for place, row in enumerate(rows):
+            try:
+                values[place] = self.encode(row)
+            except InputError as error:
+                errors[place] = str(error)
+        return values, errors
+
+
+def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
+    """A column: of numbers if all of them are, otherwise of words."""
+    if all(map(is_number, texts)):
+        numbers = np.array([as_float(text) for text in texts])
+        return ConditionColumn(name, (), float(numbers.mean()), float(numbers.std()) or 1.0)
+    words = tuple(sorted(set(texts)))
+    if len(words) > MOST_WORDS:
+        raise InputError(f"--feature-columns {name} has {len(words)} different words: at most {MOST_WORDS} are read")
+    return ConditionColumn(name, words)
+
+
+def is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(as_float(text)))
+    except ValueError:
+        return False
+
+
+def condition_values(molecules: MoleculeFeatures) -> np.ndarray:
+    """The conditions of molecules, float32 [M, C], where they are known; otherwise [M, 0]."""
+    return np.zeros((len(molecules), 0), np.float32)

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.table_model.conditions import (
+    MOST_WORDS,
+    ConditionColumn,
+    Conditions,
+    column_of,
+    condition_values,
+)
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.reference import with_conditions
+
+CONDITIONS = Conditions.of(("temperature", "assay"), [("20.0", "b"), ("40.0", "a"), ("30.0", "b")])
+
+
+def test_numbers_are_scaled_and_words_are_one_hot():
+    temperature, assay = CONDITIONS.columns
+    assert (temperature.words, temperature.mean, temperature.scale) == ((), 30.0, pytest.approx((200 / 3) ** 0.5))
+    assert assay == ConditionColumn("assay", ("a", "b")) and CONDITIONS.width == 3
+    assert CONDITIONS.encode(("20.0", "b")) == pytest.approx([-(1.5**0.5), 0, 1])
+
+
+def test_a_condition_that_was_not_learnt_is_an_error_of_its_row():
+    values, errors = CONDITIONS.encode_all([("30.0", "a"), ("30.0", "c"), ("", "a")])
+    np.testing.assert_array_equal(values, np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], np.float32))
+    assert errors == ["", "its assay is 'c': the model knows a, b", "its temperature is '', not a number"]
+
+
+def test_a_model_asks_for_its_conditions():
+    with pytest.raises(InputError, match="the model needs the conditions temperature, assay"):
+        CONDITIONS.encode_all([])
+    assert Conditions().encode_all([])[0].shape == (0, 0) and Conditions().width == 0
+
+
+def test_a_column_with_one_word_that_is_no_number_has_words():
+    assert column_of("assay", ["1.0", "2.0", "x"]).words == ("1.0", "2.0", "x")
+    assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0)
+    with pytest.raises(InputError, match=f"--feature-columns lab has {MOST_WORDS + 1} different words"):
+        column_of("lab", [f"lab {number}" for number in range(MOST_WORDS + 1)])
+
+
+def test_molecules_have_no_conditions_unless_they_are_known():
+    assert MoleculeFeatures(["C", "CC"]).of(condition_values).shape == (2, 0)
+
+
+def test_similarities_under_conditions_by_hand():
+    found = with_conditions(np.array([[[1.0, 0.5]]]), np.array([[0.5, 1.0]]))
+    np.testing.assert_allclose(found, [[[2 * 1.5 / 4, 1.5 * 2 / 4]]])
