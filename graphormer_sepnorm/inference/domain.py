@@ -84,7 +84,7 @@ class Domain:
         return compared[best], best
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
-        """What no training molecule has, as M texts; "" where there is nothing to warn of, or nothing can be read."""
+        """M texts that name what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""
         found = []
         for molecule in molecules:
             try:
@@ -94,7 +94,7 @@ class Domain:
         return found
 
     def strange(self, mol: Chem.Mol) -> list[str]:
-        """What no training molecule has: several parts, an element, an element with such a charge, or such a size."""
+        """Names what no training molecule has: several parts, an element, an element with a charge, or a size."""
         kinds, known = atom_kinds(mol), {(int(number), int(charge)) for number, charge in self.kinds}
         found = [f"{chemical_symbol(number)} was never seen" for number in sorted(elements(kinds) - elements(known))]
         found += [

@@ -62,7 +62,7 @@ def spread_of_models(by_model: np.ndarray) -> np.ndarray:
 
 
 def unit(spread: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    """What errors are measured in [M, T]: the spread plus the offset; 1 (NaN for NaN) for a target without offset."""
+    """The unit of errors [M, T]: the spread plus the offset; 1 (NaN for NaN) for a target without offset."""
     return np.where(offset > 0, spread + offset, 1 + 0 * spread)
 
 

@@ -77,7 +77,9 @@ def as_table(smiles: list[str]) -> bytes:
 def kind_of_text(text: str) -> str:
     """What a pasted text is: a CSV if its first line has a column of molecules and others, else SMILES and names."""
     first = text.lstrip("\ufeff").split("\n", 1)[0].strip().lower()
-    is_table = any(places_of_column(first.split(mark), None) for mark in DELIMITERS if mark in first)
+    is_table = any(
+        places_of_column(next(csv.reader([first], delimiter=mark)), None) for mark in DELIMITERS if mark in first
+    )
     return ".csv" if is_table else ".smi"
 
 
