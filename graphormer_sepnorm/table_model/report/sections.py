@@ -314,8 +314,8 @@ def pairs_section(page: Reported) -> Section | None:
     cliffs = activity_cliffs(mols, y[:, 0])[:CLIFFS]
     words = (
         "The tables show which replacements of one part of a molecule change the number most, over all pairs of "
-        "training molecules that differ in this part only. Activity cliffs are pairs of similar molecules with very different "
-        f"numbers, which are hard to predict: the steepest ones of {page.task.targets[0]} are drawn.",
+        "training molecules that differ in this part only. Activity cliffs are pairs of similar molecules with very "
+        f"different numbers, which are hard to predict: the steepest ones of {page.task.targets[0]} are drawn.",
     )
     molecules = [
         cliff_molecule(page.task.targets[0], smiles[place], y[place, 0], cliff)
