@@ -61,7 +61,7 @@ def explain_rows(
         by row, counted from 0: the explanation, or why the row cannot be read.
 
     Raises:
-        InputError: unknown method or target, or attention of more than one network.
+        InputError: unknown method or target, attention of more than one network, or a model that reads conditions.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
@@ -69,6 +69,9 @@ def explain_rows(
         names = ", ".join(model.condition_columns)
         raise InputError(f"a prediction that depends on {names} cannot be explained by the atoms of a molecule")
     stack = stack_of(model)
+    if stack.conditions.columns:
+        names = ", ".join(stack.conditions.names)
+        raise InputError(f"the model reads conditions ({names}): predictions under conditions are not explained yet")
     view = ExplainedTarget(stack.task, model.device, target)
     if method == "gradients":
         return explained_rows(partial(explain_stack, model, stack, view), model.featurizer, smiles)
