@@ -86,7 +86,7 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert code == 0 and again["value"] == pytest.approx(result["value"], rel=1e-5)
     code, predicted, _ = command("predict", tmp_path / "moved", tmp_path / "mols.csv", "-o", tmp_path / "out.csv")
     assert code == 0 and predicted["unreadable"] == 1
-    added = ["a_predicted", "b_predicted", "a_std", "b_std", "error"]
+    added = ["a_predicted", "a_std", "b_predicted", "b_std", "error"]
     assert list(pd.read_csv(tmp_path / "out.csv"))[-5:] == added
 
 
