@@ -13,7 +13,7 @@ from rdkit import Chem
 from rdkit.Chem import rdMMPA
 from rdkit.DataStructs import BulkTanimotoSimilarity
 
-from graphormer_sepnorm.chem.fingerprints import morgan_bits
+from graphormer_sepnorm.chem.fingerprints import MORGAN
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.errors import InputError
 
@@ -29,7 +29,7 @@ class Cliff:
 
     Attributes:
         lower, higher: their numbers, that with the lower label first.
-        similarity: Tanimoto.
+        similarity: Tanimoto, of Morgan counts.
         difference: of the labels, above 0.
     """
 
@@ -81,10 +81,10 @@ def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
         InputError: RDKit fails on a molecule.
     """
     labelled = np.flatnonzero(~np.isnan(y)).tolist()
-    bits = [morgan_bits(mols[place]) for place in labelled]
+    counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
     found = []
     for number, place in enumerate(labelled):
-        similarities = np.array(BulkTanimotoSimilarity(bits[number], bits[:number]))
+        similarities = np.array(BulkTanimotoSimilarity(counts[number], counts[:number]))
         for other in np.flatnonzero(similarities >= LEAST_SIMILARITY).tolist():
             lower, higher = sorted((place, labelled[other]), key=lambda each: y[each])
             if y[higher] > y[lower]:
