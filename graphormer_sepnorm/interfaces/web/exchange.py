@@ -73,7 +73,8 @@ def as_table(smiles: list[str]) -> bytes:
 def kind_of_text(text: str, smiles_column: str = "") -> str:
     """What a pasted text is: a CSV if its first line has a column of molecules and others, else SMILES and names."""
     first = text.lstrip("\ufeff").split("\n", 1)[0].strip()
-    is_table = any(places_of_column(first.split(mark), smiles_column or None) for mark in DELIMITERS if mark in first)
+    headers = ([name.strip('"') for name in first.split(mark)] for mark in DELIMITERS if mark in first)
+    is_table = any(places_of_column(names, smiles_column or None) for names in headers)
     return ".csv" if is_table else ".smi"
 
 
@@ -89,7 +90,7 @@ async def answer_to(future: Future) -> object:
 
 async def options_of(
     request: Request,
-    interval: Annotated[float | None, Form(gt=0, lt=1, description="confidence of intervals; empty: none")] = None,
+    interval: Annotated[float | None, Form(description="confidence of intervals; empty: none")] = None,
     domain: Annotated[bool, Form(description="compare molecules with the training molecules")] = False,
     alerts: Annotated[bool, Form(description="name structural alerts")] = False,
     properties: Annotated[bool, Form(description="add molecular weight, logP, TPSA and others")] = False,

@@ -106,7 +106,7 @@ class Options(BaseModel):
     """What is said of molecules, as by the options of the command ``predict``."""
 
     interval: float | None = Field(
-        default=None, gt=0, lt=1, description="confidence, such as 0.9, of intervals or of sets of classes; null: none"
+        default=None, description="confidence, such as 0.9, of intervals or of sets of classes; null: none"
     )
     domain: bool = Field(default=False, description="compare molecules with the training molecules")
     alerts: bool = Field(default=False, description="name structural alerts (PAINS, Brenk)")

@@ -85,14 +85,14 @@ class PredictionService:
 
     def columns(self, options: Options) -> PredictionColumns:
         """What is said of each molecule; raises InputError for what the models do not know."""
+        return PredictionColumns(self.predictor, options.interval, options.domain, options.alerts, options.properties)
+
+    def added(self, options: Options) -> list[ColumnFacts]:
+        """The columns of predictions; raises InputError for what the models do not know."""
         try:
-            found = PredictionColumns(
-                self.predictor, options.interval, options.domain, options.alerts, options.properties
-            )
-            found.all  # noqa: B018: a domain that is not known is found here
+            return [ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns(options).all]
         except InputError as error:
             raise InputError(str(error).removeprefix("--interval: ").removeprefix("--domain: ")) from None
-        return found
 
     @property
     def known_confidence(self) -> float | None:
@@ -117,7 +117,7 @@ class PredictionService:
         """How many decimals the labels of each target have, where they are known; two of probabilities."""
         if TASKS[self.predictor.kind].predicts_probabilities:
             return dict.fromkeys(self.predictor.targets, 2)
-        rows = self.trust and self.trust.rows
+        rows = self.trust.rows if self.trust else None
         return {} if rows is None else dict(zip(self.predictor.targets, rows.decimals, strict=True))
 
     def conditions(self) -> list[ConditionFacts]:
@@ -138,7 +138,7 @@ class PredictionService:
             InputError: an unusable table, one without rows or with more than ``most_rows``, missing conditions, or
                 options that the models do not have.
         """
-        added = [ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns(options).all]
+        added = self.added(options)
         try:
             found = read_rows(path, smiles_column or None, most_rows + 1)
         except NoColumn as error:
@@ -218,9 +218,7 @@ def read_without_molecules(path: Path, columns: list[str], most: int) -> TableRo
     return replace(found, rows=[replace(row, smiles="") for row in found.rows], smiles_column="")
 
 
-def under_conditions(
-    table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str
-) -> list[TableRow]:
+def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str) -> list[TableRow]:
     """The rows with the conditions of their measurement.
 
     Args:
@@ -298,5 +296,12 @@ def load_service(
     }
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
     models = PredictionService(predictor, confidence, compute, name, about)
-    models.predict([TableRow(["C"], "C", "")], Options())  # what is compiled at the first molecule is not to count against a user's time
+    warm_up(models)
     return models
+
+
+def warm_up(models: PredictionService) -> None:
+    """Predicts a molecule with all options, so that compiling does not count against a user's time."""
+    conditions = tuple(each.words[0] if each.words else str(each.usual) for each in models.conditions())
+    usual = Options(interval=models.known_confidence, domain=models.trust is not None, alerts=True, properties=True)
+    models.predict([TableRow(["C"], "C", "", conditions)], usual)

@@ -1,7 +1,7 @@
 """Which rows of a table the page shows, and in which order."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field
@@ -11,6 +11,7 @@ from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
 from graphormer_sepnorm.interfaces.web.schemas import MoleculePrediction, TableRow
 
 ROWS_PER_PAGE = 50
+NOTHING = (None, "")
 # Rows that can be asked for, by the name of the choice.
 KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
     "all": lambda answer: True,
@@ -50,12 +51,10 @@ def shown_rows(job: Job, view: View) -> list[int]:
     place = next((column.place for column in job.added if column.name == view.sort), None)
     if place is None:
         return rows
-    cells = {row: cell_at(answers[row], place) for row in rows}
-    known = [row for row in rows if cells[row] not in (None, "")]
-    return [
-        *sorted(known, key=lambda row: cells[row], reverse=view.order == "falling"),
-        *(row for row in rows if cells[row] in (None, "")),
-    ]
+    cells: dict[int, Any] = {row: cell_at(answers[row], place) for row in rows}
+    known = [row for row in rows if cells[row] not in NOTHING]
+    rest = [row for row in rows if cells[row] in NOTHING]
+    return sorted(known, key=cells.__getitem__, reverse=view.order == "falling") + rest
 
 
 def has_text(row: TableRow, text: str) -> bool:
