@@ -127,8 +127,10 @@ def tiny_service(folder: Path) -> object:
     import torch
 
     from graphormer_sepnorm.datasets.benchmarks import sample_table
+    from graphormer_sepnorm.inference.domain import fit_domain
+    from graphormer_sepnorm.inference.intervals import fit_intervals
     from graphormer_sepnorm.inference.predict import load_predictor
-    from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
+    from graphormer_sepnorm.inference.trust import Trust
     from graphormer_sepnorm.interfaces.web.service import PredictionService
     from graphormer_sepnorm.system.device import Compute
     from graphormer_sepnorm.table_model.earlier import EarlierModel

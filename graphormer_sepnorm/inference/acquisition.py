@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
-from scipy.special import ndtr
 
 from graphormer_sepnorm.config import STRICT
 
@@ -64,6 +63,8 @@ class Acquisition:
 
 def expected_improvement(gain: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """The mean of what is above 0 of a normal variable with these means and standard deviations: float64 [M]."""
+    from scipy.special import ndtr  # its import takes a while, which other predictions need not spend
+
     gain = np.asarray(gain, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = gain / deviation

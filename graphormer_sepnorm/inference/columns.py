@@ -18,6 +18,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.describing import Describer
+from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.inference.predict import (
     NO_TRUST,
     Comparer,
@@ -25,7 +26,6 @@ from graphormer_sepnorm.inference.predict import (
     PredictingModel,
     Predictions,
 )
-from graphormer_sepnorm.inference.trust import Intervals
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import measured, measured_name

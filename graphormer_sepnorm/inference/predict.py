@@ -19,7 +19,8 @@ from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.forward import embed_and_predict_dataset, embed_dataset, predict_dataset
-from graphormer_sepnorm.inference.trust import Trust, spread_of_models
+from graphormer_sepnorm.inference.intervals import spread_of_models
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import member_paths

@@ -11,7 +11,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import write_table
-from graphormer_sepnorm.runs.zoo import shipped_models
+from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
 from graphormer_sepnorm.tables.formats import STANDARD_INPUT, is_table_name
 from graphormer_sepnorm.tables.writers import Cells
 
@@ -96,4 +96,4 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
 
 def is_model(name: str) -> bool:
     """Whether a name means a model without a doubt."""
-    return Path(name).exists() or name in shipped_models()
+    return Path(name).exists() or name in shipped_models() | shipped_tables()

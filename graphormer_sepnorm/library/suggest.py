@@ -22,8 +22,8 @@ from graphormer_sepnorm.chem.fingerprints import morgan_bits
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.acquisition import Acquisition, Promise
+from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
-from graphormer_sepnorm.inference.trust import Domain
 from graphormer_sepnorm.library.part_writer import Options, Selection
 from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.tables.formats import Row, find_column

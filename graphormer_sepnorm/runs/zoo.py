@@ -1,16 +1,22 @@
-"""Names of models: shipped weights and paths."""
+"""Names of models: shipped weights, shipped table models and paths."""
 
+import hashlib
 import os
+import tarfile
+import tempfile
 from importlib import resources
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.cache import mark_used
+from graphormer_sepnorm.system.files import cache_root
 
 RESOURCES = "graphormer_sepnorm.resources"
+ARCHIVE = ".tar.xz"
 
 
 def resolve_model(name: str | os.PathLike) -> Path:
-    """The run folder or weights file for a path or the name of shipped weights.
+    """The run folder or weights file for a path or the name of a shipped model.
 
     Raises:
         InputError: there is no such path and no such name.
@@ -18,15 +24,43 @@ def resolve_model(name: str | os.PathLike) -> Path:
     path = Path(name)
     if path.exists():
         return path
-    shipped = shipped_models()
+    shipped, tables = shipped_models(), shipped_tables()
+    if str(name) in tables:
+        return unpacked(tables[str(name)])
     if str(name) not in shipped:
-        raise InputError(
-            f"{name} is neither a run folder, nor a weights file, nor a shipped model ({', '.join(sorted(shipped))})"
-        )
+        known = ", ".join(sorted(shipped | tables))
+        raise InputError(f"{name} is neither a run folder, nor a weights file, nor a shipped model ({known})")
     return shipped[str(name)]
 
 
 def shipped_models() -> dict[str, Path]:
     """The weights that come with the package, by name."""
-    files = (Path(str(entry)) for entry in resources.files(RESOURCES).iterdir())
-    return {file.stem: file for file in files if file.suffix == ".safetensors"}
+    return {file.stem: file for file in resource_files() if file.suffix == ".safetensors"}
+
+
+def shipped_tables() -> dict[str, Path]:
+    """The table models that come with the package, by name: archives of their folders."""
+    return {file.name.removesuffix(ARCHIVE): file for file in resource_files() if file.name.endswith(ARCHIVE)}
+
+
+def resource_files() -> list[Path]:
+    return [Path(str(entry)) for entry in resources.files(RESOURCES).iterdir()]
+
+
+def unpacked(archive: Path) -> Path:
+    """The folder of a shipped table model, unpacked into the cache by the first process that needs it."""
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+    folder = cache_root() / f"{archive.name.removesuffix(ARCHIVE)}-{digest}"
+    if not folder.is_dir():
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder.parent) as elsewhere:
+                whole = Path(elsewhere) / "model"
+                with tarfile.open(archive) as content:
+                    content.extractall(whole, filter="data")
+                whole.rename(folder)
+        except OSError as error:
+            if not folder.is_dir():  # another process was not faster
+                raise InputError(f"cannot unpack {archive.name} into {folder}: {error.strerror or error}") from None
+    mark_used(folder)
+    return folder

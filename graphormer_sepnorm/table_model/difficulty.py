@@ -109,7 +109,8 @@ def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) 
     if similarity.shape[1]:
         found[1] = np.log((1 - similarity.max(axis=1)).clip(min=0) + LEAST_DISTANCE)[:, None]
         near = similarity**SHARPNESS
-        found[2] = (near @ np.nan_to_num(errors) + BACKGROUND * mean) / (near @ known + BACKGROUND)
+        sizes = np.nan_to_num(errors).astype(similarity.dtype)
+        found[2] = (near @ sizes + BACKGROUND * mean) / (near @ known + BACKGROUND)
         found[2] = np.log(found[2] + least)
     return found
 

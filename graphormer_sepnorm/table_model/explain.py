@@ -17,6 +17,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecu
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.calibration import limited_logit
 from graphormer_sepnorm.inference.explain import (
     METHODS,
     Attributions,
@@ -28,7 +29,6 @@ from graphormer_sepnorm.inference.explain import (
 )
 from graphormer_sepnorm.inference.predict import PredictingModel, calibrated, computed
 from graphormer_sepnorm.inference.pretrained import Graphormer
-from graphormer_sepnorm.inference.trust import limited_logit
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
@@ -61,7 +61,7 @@ def explain_rows(
         by row, counted from 0: the explanation, or why the row cannot be read.
 
     Raises:
-        InputError: unknown method or target, or attention of more than one network.
+        InputError: unknown method or target, attention of more than one network, or a model that reads conditions.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")

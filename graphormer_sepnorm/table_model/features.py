@@ -16,7 +16,7 @@ from graphormer_sepnorm.chem.fast_descriptors import fast_descriptors
 from graphormer_sepnorm.chem.features import FEATURIZERS, MoleculeGraph, as_written
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.trust import Look, look_at
+from graphormer_sepnorm.inference.domain import Look, look_at
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
 CHUNK = 200  # molecules that a process reads at once: half a second

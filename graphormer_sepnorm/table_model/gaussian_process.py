@@ -14,7 +14,6 @@ from scipy.linalg import lapack
 
 DEVIATION = 0.3  # of the logarithms of weights and noise around their prior
 STEPS = 10  # of the optimizer
-JITTER = 1e-9  # of the mean diagonal, added to it
 FAILED = 1e10  # in place of the likelihood of a covariance that is none
 
 
@@ -68,21 +67,37 @@ def solve_process(covariance: np.ndarray, y: np.ndarray) -> np.ndarray:
     return cho_solve(cho_factor(covariance, lower=True), y)
 
 
+def unexplained(prior: np.ndarray, blocks: Iterable[tuple[slice, np.ndarray]], variance: float) -> np.ndarray:
+    """The part of the variance of molecules that landmarks do not explain: float64 [R].
+
+    It counts as noise, or else a process on many landmarks would follow every label.
+    Source: Snelson and Ghahramani, "Sparse Gaussian processes using pseudo-inputs", NeurIPS 2005.
+
+    Args:
+        prior: float64 [N, N], the covariance of the landmarks.
+        blocks: places among R molecules, and their covariances with the landmarks [places, N].
+        variance: of a molecule.
+    """
+    from scipy.linalg import cholesky, solve_triangular  # their import takes a while
+
+    factor = cholesky(prior, lower=True)
+    explained = [(solve_triangular(factor, block.T, lower=True) ** 2).sum(axis=0) for _, block in blocks]
+    return (variance - np.concatenate(explained)).clip(min=0)
+
+
 def factor_landmarks(
     prior: np.ndarray, blocks: Iterable[tuple[slice, np.ndarray]], precision: np.ndarray
 ) -> tuple[np.ndarray, bool]:
     """The Cholesky factor of the equations for coefficients [N] of a process on landmarks, as ``cho_factor`` has it.
 
-    Source: the subset of regressors, Rasmussen and Williams, section 8.3.1.
-
     Args:
-        prior: float64 [N, N], the noise times the covariance of the landmarks; it is written over.
-        blocks: places among R molecules, and their covariances with the landmarks [places, N].
-        precision: [R], by which the noise of each molecule is divided.
+        prior: float64 [N, N], the covariance of the landmarks.
+        blocks: as in ``unexplained``.
+        precision: [R], one over the variance of the noise of each molecule.
     """
     from scipy.linalg import cho_factor  # its import takes a while
 
+    total = prior.copy()
     for part, block in blocks:
-        prior += block.T @ (block * precision[part, None])
-    prior[np.diag_indices_from(prior)] *= 1 + JITTER
-    return cho_factor(prior, lower=True, overwrite_a=True)
+        total += block.T @ (block * precision[part, None])
+    return cho_factor(total, lower=True, overwrite_a=True)

@@ -21,7 +21,8 @@ def describe_any(path: Path) -> dict:
 
 def describe_table_model(run: RunFolder) -> dict:
     """As ``describe_any``, of a table model."""
-    model, options = TableModel.load(run.path), kept_options(run)
+    model, table = TableModel.load(run.path), run.path / TABLE
+    with_table = table.exists() or table.with_suffix(".json").exists()  # which no shipped model has
     networks = run.members() if "networks" in model.members else []
     shapes = [describe_model(network.path) for network in networks[:1]]
     return {
@@ -33,8 +34,8 @@ def describe_table_model(run: RunFolder) -> dict:
         "parameters": sum(parameter.numel() for network, _ in model.models for parameter in network.parameters()),
         "task": model.kind,
         "targets": list(model.targets),
-        "training_data": options.path,
-        "molecules": sum(len(read_rows(run.path / TABLE, model.task, split)[0]) for split in ("train", "val")),
+        "training_data": kept_options(run).path if with_table else None,
+        "molecules": molecules_learnt(table, model) if with_table else None,
         "metric": model.task.metric,
         "test": run.saved_score(),
         "intervals": model.trust is not None and model.trust.intervals is not None,
@@ -42,6 +43,10 @@ def describe_table_model(run: RunFolder) -> dict:
         "vocabulary": vocabulary_words(model.featurizer),
         "licence": "not stated in the folder: that of its training data applies",
     }
+
+
+def molecules_learnt(table: Path, model: TableModel) -> int:
+    return sum(len(read_rows(table, model.task, split)[0]) for split in ("train", "val"))
 
 
 def member_weights(model: TableModel) -> list[str]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from graphormer_sepnorm.inference.trust import evenly
-from graphormer_sepnorm.table_model.gaussian_process import Likelihood, factor_landmarks, solve_process
+from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.table_model.gaussian_process import Likelihood, factor_landmarks, solve_process, unexplained
 from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
 
@@ -25,6 +25,7 @@ LEAST_ROWS = 10
 LEAST_WEIGHT = 1e-6  # of a molecule, over their mean
 ROUNDS = 3  # in which labels of which only bounds are known follow the prediction
 ROWS_AT_ONCE = 1_000
+JITTER = 1e-4  # of the variance, added to that of landmarks: similarities are float32, and landmarks may be alike
 
 
 @dataclass(frozen=True)
@@ -199,9 +200,10 @@ def solve_landmarks(compared: Compared, rows: np.ndarray, target: Target, labels
     if labels.is_classification:
         target = as_numbers(target, labels.task.balance)
     weights, noise = learn_weights(compared, rows, target)
-    precision = 1 / spread(target.weight)
-    blocks = Blocks(compared, rows, weights)
-    factor = factor_landmarks(noise * compared.mixed_among(compared.numbers, weights), blocks, precision)
+    blocks, prior = Blocks(compared, rows, weights), compared.mixed_among(compared.numbers, weights)
+    prior[np.diag_indices_from(prior)] += JITTER * weights.sum()
+    precision = 1 / (noise * spread(target.weight) + unexplained(prior, blocks, weights.sum()))
+    factor = factor_landmarks(prior, blocks, precision)
     prediction: np.ndarray | float = mean_label(target)
     for _ in range(rounds(target)):
         y, mean, deviation = standardized(target.filled(prediction), target.weight)

@@ -17,8 +17,8 @@ from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
+from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.predict import Embedder, computed, load_embedder
-from graphormer_sepnorm.inference.trust import evenly
 from graphormer_sepnorm.runs.arrays import checked_array
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import map_chunks
@@ -71,8 +71,9 @@ def embeddings(embedder: Embedder, compute: Compute, graphs: Graphs) -> np.ndarr
 
 
 @cache
-def shipped_body() -> Body:
-    return Body(load_embedder(BODY))
+def body_named(name: str) -> Body:
+    """The network of a run folder, a weights file or shipped weights."""
+    return Body(load_embedder(name))
 
 
 def damped(found: csr_array) -> csr_array:
@@ -113,9 +114,8 @@ class Reference:
     conditions: np.ndarray
 
     @classmethod
-    def of(cls, molecules: MoleculeFeatures) -> "Reference":
-        """The training molecules as the shipped body sees them."""
-        body = shipped_body()
+    def of(cls, molecules: MoleculeFeatures, body: Body) -> "Reference":
+        """The training molecules as a body sees them."""
         raw = molecules.of(body)
         mean, scale = raw.mean(axis=0), raw.std(axis=0) + np.float32(1e-6)
         scaled = (raw - mean) / scale

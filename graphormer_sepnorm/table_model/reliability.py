@@ -11,15 +11,11 @@ import numpy as np
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.calibration import brier_score, calibration_error
+from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.inference.intervals import Intervals, coverage
 from graphormer_sepnorm.inference.predict import Nearness
-from graphormer_sepnorm.inference.trust import (
-    Intervals,
-    Trust,
-    brier_score,
-    calibration_error,
-    coverage,
-    evenly,
-)
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Body

@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestRegressor
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
-from graphormer_sepnorm.table_model.forest import forest_features
-from graphormer_sepnorm.table_model.members import forest
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
+from graphormer_sepnorm.table_model.growing import fit_forest
+from graphormer_sepnorm.table_model.load import load_model as load_any_model
+from graphormer_sepnorm.table_model.members import MEMBERS, forest
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes
 from tests.molecules import structures_of
@@ -85,7 +86,7 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert code == 0 and again["value"] == pytest.approx(result["value"], rel=1e-5)
     code, predicted, _ = command("predict", tmp_path / "moved", tmp_path / "mols.csv", "-o", tmp_path / "out.csv")
     assert code == 0 and predicted["unreadable"] == 1
-    added = ["a_predicted", "b_predicted", "a_std", "b_std", "error"]
+    added = ["a_predicted", "a_std", "b_predicted", "b_std", "error"]
     assert list(pd.read_csv(tmp_path / "out.csv"))[-5:] == added
 
 
@@ -203,14 +204,13 @@ def test_training_goes_on_with_resume_and_refuses_another_table(train, molecules
 @pytest.fixture
 def few_trees(monkeypatch):
     monkeypatch.setattr(forest, "TREES", 20)
-    monkeypatch.setattr(forest, "TREES_PER_FOLD", 10)
 
 
 @pytest.mark.slow
 def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
     train, molecules, tmp_path, few_trees, monkeypatch, capsys
 ):
-    """The forest beside it is scikit-learn's, fitted here to the rows that were learnt from."""
+    """The forest is fitted here again to the rows that were learnt from."""
     options = ["--target-columns", "a", "b", "--seed", 3, "--epochs", 1, "--ensemble", 2]
     code, first, messages = train(molecules, *options)
     assert code == 0 and list(first["members"]) == ["networks"] and "baseline" not in first, messages
@@ -220,16 +220,16 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
         cli.main()
     line, last = capsys.readouterr().out.splitlines()[-2:]
     result = json.loads(last)
-    assert not end.value.code and list(result["members"]) == ["kernel", "forest", "networks"]
+    assert not end.value.code and list(result["members"]) == list(MEMBERS)
     assert result["members"]["networks"] == pytest.approx(first["members"]["networks"])
     rows = pd.read_csv(tmp_path / "run" / "table.csv")
     test, errors = rows[rows.split == "test"], []
     for target in ("target a", "target b"):
         known = rows[(rows.split != "test") & rows[target].notna()]
-        fitted = RandomForestRegressor(20, max_features=1 / 3, random_state=3, max_samples=len(known))
-        fitted.fit(forest_features(known.smiles.tolist()), known[target])
+        features = forest.forest_features(MoleculeFeatures(known.smiles.tolist()))
+        fitted = fit_forest(features, known[[target]].to_numpy(), "regression", 3, 20)
         asked = test[test[target].notna()]
-        predicted = fitted.predict(forest_features(asked.smiles.tolist()))
+        predicted = fitted.predict(forest.forest_features(MoleculeFeatures(asked.smiles.tolist())))[:, 0]
         errors.append(np.abs(predicted - asked[target]).mean())
     scores = result["baseline"]["random_forest"]
     assert scores["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
@@ -511,28 +511,19 @@ def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command,
     code, counts, messages = command("predict", tmp_path / "run", tmp_path / "mols.csv", *options)
     assert code == 0 and counts["rows"] == 60, messages
     found = pd.read_csv(tmp_path / "out.csv").set_index("smiles")
-    added = ["a_predicted", "a_low", "a_high", "a_std", "nearest", "similarity", "cls_distance", "warning", "error"]
+    added = ["a_predicted", "a_low", "a_high", "a_std", "a_percentile", "nearest", "nearest_id", "nearest_a"]
+    added += ["similarity", "cls_distance", "warning", "error"]
     assert list(found)[-len(added) :] == added
     assert ((found.a_low < found.a_predicted) & (found.a_predicted < found.a_high)).all()
     kept = pd.read_csv(tmp_path / "run" / "predictions.csv").set_index("smiles")
     np.testing.assert_allclose(found.loc[kept.index, "a_predicted"], kept.a_predicted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--patience", 3], "networks on a table train to their last epoch"),
-        (
-            ["--quick", "--from", "zinc"],
-            "the body of the kernel reads 'mol' features, the networks read 'zinc' features",
-        ),
-    ],
-)
-def test_what_a_table_model_does_not_have_is_refused(command, molecules, tmp_path, arguments, message):
+def test_patience_is_refused(command, molecules, tmp_path):
     molecules.to_csv(tmp_path / "mols.csv", index=False)
     table = ["--csv", tmp_path / "mols.csv", "--target-columns", "a", "--out", tmp_path / "run"]
-    code, _, messages = command("train", *table, *arguments)
-    assert code == 2 and message in messages and not (tmp_path / "run" / "stack.safetensors").exists()
+    code, _, messages = command("train", *table, "--patience", 3)
+    assert code == 2 and "networks on a table train to their last epoch" in messages and not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
@@ -540,7 +531,7 @@ def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, mol
     molecules.head(60).to_csv(tmp_path / "mols.csv", index=False)
     arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--out", tmp_path / "run"]
     code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *arguments)
-    assert code == 0 and list(result["members"]) == ["kernel", "forest", "networks"], messages
+    assert code == 0 and list(result["members"]) == list(MEMBERS), messages
     for member in range(5):
         _, config, _ = load_model(tmp_path / "run" / f"model-{member}")
         assert (config.train.start_from, config.train.frozen_epochs, config.train.seed) == ("foundation", 0, member)
@@ -548,3 +539,43 @@ def test_a_table_starts_from_the_foundation_if_nothing_else_is_said(command, mol
     assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-6)
     code, _, messages = command("train", "--recipe", "foundation", "--out", tmp_path / "sample")
     assert code == 2 and "reads 'mol' features" in messages
+
+
+@pytest.mark.slow
+def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
+    """With names, salts, replicates, concentrations in nM and temperatures, which predictions ask for."""
+    table = molecules[["smiles"]].rename(columns={"smiles": "Canonical_SMILES"})
+    table.insert(0, "compound_id", [f"C{row:03}" for row in range(len(table))])
+    table["T"] = np.where(table.index % 2, 25, 60)
+    table["IC50_nM"] = 10 ** (2 + molecules.a / 10 + table["T"] / 30)
+    table = pd.concat([table, table.tail(3).assign(IC50_nM=table.IC50_nM.tail(3) * 1.2)])
+    table.iloc[0, table.columns.get_loc("Canonical_SMILES")] += ".[Na+]"
+    table.to_csv(tmp_path / "mols.csv", index=False)
+    arguments = ["--target-columns", "IC50_nM", "--negative-log-molar", "nM", "--feature-columns", "T", "--quick"]
+    options = [*arguments, "--split", "random", "--out", tmp_path / "run"]
+    code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *options)
+    assert code == 0, messages
+    assert "3 molecules stand in several rows" in messages and "1 molecules are salts or mixtures" in messages
+    assert result["repeatability"] == {"pIC50": pytest.approx(math.log10(1.2) / 2**0.5, rel=1e-4)}
+    assert result["value"] < 0.5 * result["targets"]["pIC50"]["scores"]["mean"]["mae"]
+    assert pd.read_csv(tmp_path / "run" / "predictions.csv").name.str.fullmatch(r"C\d\d\d").all()
+
+    code, _, messages = command("predict", tmp_path / "run", tmp_path / "mols.csv", "-o", tmp_path / "out.csv")
+    assert code == 0, messages
+    found = pd.read_csv(tmp_path / "out.csv")
+    np.testing.assert_allclose(found.pIC50_in_nM, 10 ** (9 - found.pIC50), rtol=1e-4)
+    assert found.pIC50[found["T"] == 25].mean() > found.pIC50[found["T"] == 60].mean() + 0.5
+    in_python = load_any_model(tmp_path / "run").predict(table.drop(columns="IC50_nM"))
+    np.testing.assert_allclose(in_python.pIC50, found.pIC50, rtol=1e-5)
+    code, _, messages = command("predict", tmp_path / "run", "CCO")
+    assert code == 2 and "the model predicts under conditions, and the table has no column T" in messages
+
+    code, _, messages = command(
+        "train", "--csv", tmp_path / "mols.csv", *options[:-1], tmp_path / "parents", "--standardize", "parent"
+    )
+    assert code == 0 and "salts" not in messages, messages
+    code, _, messages = command("predict", tmp_path / "parents", tmp_path / "mols.csv", "-o", tmp_path / "again.csv")
+    assert code == 0, messages
+    salt, *_ = pd.read_csv(tmp_path / "again.csv").pIC50
+    free = table.iloc[[0]].assign(Canonical_SMILES=lambda rows: rows.Canonical_SMILES.str.removesuffix(".[Na+]"))
+    np.testing.assert_allclose(load_any_model(tmp_path / "parents").predict(free).pIC50, [salt], rtol=1e-5)

@@ -58,7 +58,7 @@ def test_a_trapezoid_whose_sides_overlap_is_refused():
         (
             ("train", "frozen_layers"),
             1,
-            "here: train: weights can be frozen only when training starts from a checkpoint",
+            "here: train: weights and statistics can be frozen only when training starts from a checkpoint",
         ),
         (("task", "std"), [0.0], "here: task.std.0: Input should be greater than 0"),
         (("format_version",), FORMAT_VERSION + 1, "install a newer graphormer_sepnorm"),

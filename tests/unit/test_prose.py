@@ -38,7 +38,6 @@ LATER = {
         "resumable_writer",
         "teachers",
         "training_rows",
-        "trust",
     },
 }
 PAGES = [

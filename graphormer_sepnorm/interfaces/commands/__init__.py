@@ -21,7 +21,7 @@ COMMANDS = {
     "compare": "Compare runs that were tested on the same rows, by a paired bootstrap of their test scores.",
     "sweep": "Train every dataset with every norm and seed, as far as it is unfinished, and sum the scores up.",
     "tune": "Search for a recipe that suits your table, and say whether it is better than the one it started from.",
-    "explain": "Draw which atoms a prediction rests on.",
+    "explain": "Draw which atoms and fragments a prediction rests on.",
     "predict": "Predict the targets of a model for every row of a table.",
     "suggest": "Choose the molecules of a library to measure next: those that promise most and differ from each other.",
     "embed": "Write the embedding of the CLS token for every row of a table, with its number, SMILES and error.",

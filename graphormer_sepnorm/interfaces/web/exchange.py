@@ -15,6 +15,7 @@ from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.schemas import JobStatus, Options, RowPrediction
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats import DELIMITERS
+from graphormer_sepnorm.tables.formats.csv_text import split
 from graphormer_sepnorm.tables.formats.table import places_of_column
 
 MOST_SHOWN_OF_NAME = 100
@@ -73,7 +74,7 @@ def as_table(smiles: list[str]) -> bytes:
 def kind_of_text(text: str, smiles_column: str = "") -> str:
     """What a pasted text is: a CSV if its first line has a column of molecules and others, else SMILES and names."""
     first = text.lstrip("\ufeff").split("\n", 1)[0].strip()
-    headers = ([name.strip('"') for name in first.split(mark)] for mark in DELIMITERS if mark in first)
+    headers = (split(first, mark) for mark in DELIMITERS if mark in first)
     is_table = any(places_of_column(names, smiles_column or None) for names in headers)
     return ".csv" if is_table else ".smi"
 

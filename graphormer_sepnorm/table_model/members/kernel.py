@@ -14,19 +14,18 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from graphormer_sepnorm.chem.features import without_salts
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
 from graphormer_sepnorm.inference.predict import Output, load_embedder
-from graphormer_sepnorm.inference.trust import Calibration, fit_calibration
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
+from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
-from graphormer_sepnorm.table_model.reference import SHARES, Body, Reference, landmarks, shipped_body
+from graphormer_sepnorm.table_model.reference import BODY, SHARES, Body, Reference, body_named, landmarks
 
 KERNEL = "kernel.safetensors"
 BODY_FILE = "body.safetensors"
@@ -51,12 +50,10 @@ class KernelMember:
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``, with networks that read what the body reads; of many molecules compares some with all."""
-        own, theirs = shipped_body().embedder.featurizer, setting.config.featurizer
-        if without_salts(own) != without_salts(theirs):
-            raise CannotLearn(f"the body of the kernel reads {own!r} features, the networks read {theirs!r} features")
+        """As ``Member.fit``; of many molecules compares some with all. Its body is what the networks start from."""
+        body = body_named(setting.config.train.start_from or BODY)
         numbers = landmarks(len(molecules))
-        reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules)
+        reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules, body)
         compared = Compared(molecules.of(reference.similarities), numbers)
         decisions = np.full_like(labels.y, np.nan)
         for learnt, predicted in folds.parts():

@@ -15,8 +15,8 @@ from scipy.special import expit
 
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
 from graphormer_sepnorm.inference.predict import Output
-from graphormer_sepnorm.inference.trust import Calibration, fit_calibration
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
 from graphormer_sepnorm.table_model.features import MoleculeFeatures

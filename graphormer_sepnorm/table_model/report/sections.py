@@ -12,8 +12,8 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.pictures import draw, draw_plain
-from graphormer_sepnorm.inference.trust import evenly
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, panels_of_targets
 from graphormer_sepnorm.table_model.evaluate import StackScores
@@ -294,8 +294,8 @@ def contributions_section(page: Reported) -> Section | None:
         Picture("svg", draw([each], ".svg"), each.caption) for each in found if not isinstance(each, InputError)
     )
     words = (
-        "What each atom adds to the prediction: for the test molecules with the lowest and the highest predictions of "
-        f"{page.task.targets[0]}.",
+        "The contribution of each atom to the prediction of the table model, for the test molecules with the lowest "
+        f"and the highest predictions of {page.task.targets[0]}.",
     )
     return Section("Contributions of atoms", words, pictures=pictures)
 
@@ -313,15 +313,20 @@ def pairs_section(page: Reported) -> Section | None:
             grids.append(changes_grid(target, changes))
     cliffs = activity_cliffs(mols, y[:, 0])[:CLIFFS]
     words = (
-        "Of pairs of molecules that were learnt from and are equal but for one part: the changes that move the number "
-        "most. Below: pairs of similar molecules whose numbers differ most, which are hard to predict.",
+        "The tables show which replacements of one part of a molecule change the number most, over all pairs of "
+        "training molecules that differ in this part only. Activity cliffs are pairs of similar molecules with very "
+        f"different numbers, which are hard to predict: the steepest ones of {page.task.targets[0]} are drawn.",
     )
     molecules = [
         cliff_molecule(page.task.targets[0], smiles[place], y[place, 0], cliff)
         for cliff in cliffs
         for place in (cliff.lower, cliff.higher)
     ]
-    return Section("Pairs that teach", words, tuple(grids), molecules=tuple(molecules)) if grids or cliffs else None
+    return (
+        Section("Matched pairs and activity cliffs", words, tuple(grids), molecules=tuple(molecules))
+        if grids or cliffs
+        else None
+    )
 
 
 def learnt_rows(page: Reported) -> tuple[list[str], np.ndarray]:

@@ -9,8 +9,10 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.domain import fit_domain
+from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.trust import Trust, fit_domain, fit_intervals
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from tests.tiny import tiny_model
 

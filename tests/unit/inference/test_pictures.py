@@ -30,7 +30,7 @@ def test_long_texts_are_shortened_to_what_fits():
 @pytest.mark.parametrize(
     ("out", "panels", "sentence"),
     [
-        ("out.gif", 1, "must end in .svg or .png, or be a folder"),
+        ("out.gif", 1, "must end in .svg, .png or .csv, or be a folder"),
         ("out.svg", MOST_PANELS + 1, "too many for one picture"),
         ("folder", MOST_PICTURES + 1, "too many to draw"),
     ],

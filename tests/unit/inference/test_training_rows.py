@@ -38,5 +38,5 @@ def test_rows_come_back_from_arrays():
     assert read_training_rows({}, Path("x")) is None
     found = read_training_rows(arrays, Path("x"))
     assert found is not None and found.names == list("abcde")
-    with pytest.raises(InputError, match="x is not what it should be"):
+    with pytest.raises(InputError, match=r"x is damaged: it has no uint8 array rows\.text"):
         read_training_rows({"rows.labels": LABELS}, Path("x"))

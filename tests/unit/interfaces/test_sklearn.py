@@ -60,7 +60,6 @@ WEIGHTS = dict.fromkeys(
     "of a molecule that stands in the table twice both are in one fold, so folds are others than with its weight 2",
 )
 FLOAT32 = {"check_regressor_multioutput": "predictions are float32, as the model computes them"}
-ROUNDING = {"check_methods_subset_invariance": "float32 rounds by which molecules are computed together"}
 
 
 @parametrize_with_checks([NumericRegressor(**TINY)], expected_failed_checks=lambda estimator: WEIGHTS | FLOAT32)
@@ -75,9 +74,7 @@ def test_scikit_learns_checks_of_the_classifier(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [NumericEmbedder(pretrained="foundation-mini")], expected_failed_checks=lambda estimator: ROUNDING
-)
+@parametrize_with_checks([NumericEmbedder(pretrained="foundation-mini")])
 def test_scikit_learns_checks_of_the_embedder(estimator, check):
     check(estimator)
 

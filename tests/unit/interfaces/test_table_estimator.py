@@ -11,7 +11,7 @@ from graphormer_sepnorm import GraphormerClassifier, GraphormerRegressor, load_m
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
-from graphormer_sepnorm.interfaces.commands.train import NETWORKS
+from graphormer_sepnorm.interfaces.commands.train import EnsembleOptions
 from graphormer_sepnorm.table_model.members import MEMBERS, forest
 from graphormer_sepnorm.tables.options import TableOptions
 
@@ -99,13 +99,9 @@ def test_salts_are_stripped_where_that_is_asked_for():
 
 
 def test_parameters_have_the_defaults_of_the_command():
-    parameters = GraphormerRegressor().get_params()
-    assert {name: parameters[name] for name in ("networks", "quick", "forest", "blend")} == {
-        "networks": NETWORKS,
-        "quick": False,
-        "forest": True,
-        "blend": True,
-    }
+    parameters, command = GraphormerRegressor().get_params(), EnsembleOptions()
+    found = [parameters[name] for name in ("networks", "forest", "blend", "quick")]
+    assert found == [command.ensemble, command.baseline, command.blend, command.quick]
     options = TableOptions("a", ("a",))
     for name in ("split", "metric", "loss", "weights", "balance", "strip_salts"):
         assert parameters[name] == getattr(options, name), name

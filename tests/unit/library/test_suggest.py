@@ -8,9 +8,10 @@ import pytest
 
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.inference.training_rows import TrainingRows
-from graphormer_sepnorm.inference.trust import Trust, fit_domain
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import suggest as module
 from graphormer_sepnorm.library.suggest import Wish, acquisition_of, suggest
 from graphormer_sepnorm.table_model.earlier import EarlierModel

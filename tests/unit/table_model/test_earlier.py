@@ -14,9 +14,11 @@ from scipy.special import expit, logit
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
+from graphormer_sepnorm.inference.calibration import Calibration
+from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.predict import Comparer, Embedder, Predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
-from graphormer_sepnorm.inference.trust import Calibration, Trust, fit_domain
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.earlier import EarlierModel, load_earlier
 from graphormer_sepnorm.table_model.evaluate import evaluate_earlier
@@ -48,8 +50,9 @@ def test_what_was_kept_predicts_and_scores_as_it_did(tmp_path, name, interval):
             assert found[column].tolist() == written[column].tolist() == python[column].tolist()
         else:
             expected = pd.to_numeric(written[column])
-            np.testing.assert_allclose(pd.to_numeric(found[column]), expected, rtol=1e-4, atol=1e-5)
-            np.testing.assert_allclose(python[column], expected, rtol=1e-4, atol=1e-5)
+            atol = 1e-3 if column == "cls_distance" else 1e-5  # the distance to itself is the rounding of embeddings
+            np.testing.assert_allclose(pd.to_numeric(found[column]), expected, rtol=1e-4, atol=atol)
+            np.testing.assert_allclose(python[column], expected, rtol=1e-4, atol=atol)
     expected = json.loads((KEPT / f"{name}.json").read_text())
     found = evaluate_earlier(RunFolder(KEPT / name), "test")
     assert found["value"] == pytest.approx(expected["value"], rel=1e-5)

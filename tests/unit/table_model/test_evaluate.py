@@ -15,6 +15,7 @@ from graphormer_sepnorm.table_model.evaluate import (
     score_rows,
 )
 from graphormer_sepnorm.table_model.load import load_predicting_model
+from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.unit.table_model.conftest import Trained
 
@@ -29,7 +30,7 @@ def test_scores_are_those_of_the_predictions(trained: Trained):
     assert scored.result["n"] == len(table) and scored.result["value"] == pytest.approx(
         mean_absolute_error(table["target a"], found.values[:, 0]), rel=1e-5
     )
-    assert list(evaluate_table(trained.run)["members"]) == ["kernel", "forest", "networks"]
+    assert list(evaluate_table(trained.run)["members"]) == list(MEMBERS)
 
 
 def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path):

@@ -19,6 +19,7 @@ from graphormer_sepnorm.inference.explain import (
 from graphormer_sepnorm.inference.predict import load_predictor
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.table_model.conditions import ConditionColumn, Conditions
 from graphormer_sepnorm.table_model.explain import explain_rows, explain_stack, rescaled, shares, stack_of
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.labels import Labels
@@ -148,6 +149,12 @@ def test_what_is_not_there_is_named(model):
         explain_rows(model, ["C"], "x")
     found = explain_rows(model, ["CCO", "C(C"])
     assert isinstance(found[0], Explanation) and "not a valid SMILES" in str(found[1])
+
+
+def test_a_model_that_reads_conditions_is_refused(model):
+    read = replace(model, conditions=Conditions((ConditionColumn("pH"),)))
+    with pytest.raises(InputError, match="depends on pH cannot be explained"):
+        explain_rows(read, ["C"])
 
 
 def test_a_member_without_a_prediction_leaves_its_weight_to_the_others():

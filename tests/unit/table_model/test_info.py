@@ -9,6 +9,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.info import as_text, describe_model
 from graphormer_sepnorm.table_model.info import describe_any
+from graphormer_sepnorm.table_model.members import MEMBERS
 from tests.tiny import save_tiny
 from tests.unit.table_model.conftest import Trained
 
@@ -16,12 +17,12 @@ from tests.unit.table_model.conftest import Trained
 def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Trained, tmp_path):
     facts = describe_any(trained.run.path)
     assert json.loads(json.dumps(facts)) == facts
-    assert facts["architecture"] == "table model: kernel, forest, networks"
+    assert facts["architecture"] == f"table model: {', '.join(MEMBERS)}"
     assert (facts["test"], facts["metric"]) == (trained.result["value"], "mae")
     assert facts["molecules"] == len(trained.labelled.rows) - trained.result["n"] and facts["intervals"] is True
     assert facts["networks"] == [f"2 of {describe_model(trained.run.member(0).path)['architecture']}"]
     assert facts["training_data"] == trained.options.path and facts["targets"] == ["a"]
-    assert sum(float(text.split()[1]) for text in facts["weights"]) == pytest.approx(1, abs=0.02)
+    assert sum(float(text.split()[-1]) for text in facts["weights"]) == pytest.approx(1, abs=0.02)
     assert re.search("weights +kernel 0", as_text(facts))
     shutil.copytree(trained.run.path, tmp_path / "run")
     (tmp_path / "run" / "table.json").unlink()

@@ -7,19 +7,20 @@ from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.reference import (
+    BODY,
     SHARES,
     Reference,
+    body_named,
     damped,
     descriptors,
     median_distance,
     mixed,
-    shipped_body,
 )
 
 
 @pytest.fixture(scope="module")
 def reference(molecules) -> Reference:
-    return Reference.of(molecules)
+    return Reference.of(molecules, body_named(BODY))
 
 
 def test_a_training_molecule_is_like_itself_and_less_like_others(reference, molecules):
@@ -61,7 +62,7 @@ def test_counts_become_logarithms_but_for_the_reduced_graph():
 def test_molecules_that_are_all_the_same_can_be_compared():
     """No descriptor varies, and no distance gives a width."""
     same = MoleculeFeatures(["NCC(=O)Nc1ccc(O)cc1"] * 3)
-    reference = Reference.of(same)
+    reference = Reference.of(same, body_named(BODY))
     assert reference.described.shape == (3, 0)
     np.testing.assert_allclose(reference.similarities(same), 1, atol=1e-5)
     assert np.isfinite(reference.similarities(MoleculeFeatures(["c1ccccc1"]))).all()
@@ -70,7 +71,7 @@ def test_molecules_that_are_all_the_same_can_be_compared():
 def test_features_are_computed_once(reference, molecules):
     asked = MoleculeFeatures(["CCO"])
     asked.of(reference.similarities)
-    assert descriptors in asked.computed and shipped_body() in asked.computed
+    assert descriptors in asked.computed and body_named(BODY) in asked.computed
 
 
 def test_the_median_distance_by_hand():

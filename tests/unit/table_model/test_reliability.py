@@ -3,8 +3,11 @@
 import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.inference.calibration import fit_calibration
+from graphormer_sepnorm.inference.domain import fit_domain
+from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Nearness
-from graphormer_sepnorm.inference.trust import Trust, fit_calibration, fit_domain, fit_intervals
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.table_model.reliability import (
     ComparedMolecules,
     error_words,

@@ -9,11 +9,13 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.interfaces.commands.train import left_out_lines
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
-from graphormer_sepnorm.table_model import train
+from graphormer_sepnorm.table_model import reference, train
 from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.load import load_predicting_model
+from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.train import (
     Plan,
@@ -36,10 +38,10 @@ FILES = {
 
 def test_a_run_folder_has_all_of_a_table_model(trained: Trained):
     run, result = trained.run, trained.result
-    networks = {"forest.safetensors", "parts.json", "model-0", "model-1"}
+    networks = {"forest.safetensors", "tuned_kernel.safetensors", "parts.json", "model-0", "model-1"}
     assert {path.name for path in run.path.iterdir()} - {"run.lock"} == FILES | networks
-    assert list(result["members"]) == list(result["weights"]) == ["kernel", "forest", "networks"]
-    assert list(result["out_of_fold"]) == ["kernel", "forest", "networks", "stack"]
+    assert list(result["members"]) == list(result["weights"]) == list(MEMBERS)
+    assert list(result["out_of_fold"]) == [*MEMBERS, "stack"]
     assert sum(weights["a"] for weights in result["weights"].values()) == pytest.approx(1, abs=1e-3)
     assert result["baseline"]["random_forest"] == result["members"]["forest"]
     assert json.loads(run.test.read_text()) == json.loads(json.dumps(result))
@@ -165,6 +167,17 @@ def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(train
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
 
 
+def test_a_kernel_on_landmarks_is_said(trained: Trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(reference, "MOST_ROWS", 40)
+    monkeypatch.setattr(reference, "LANDMARKS", 30)
+    run = RunFolder(tmp_path / "run")
+    result = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True))
+    remark = f"the kernel compares molecules with 30 of the {60 - result['n']} that it learnt from"
+    assert result["remarks"] == json.loads(run.test.read_text())["remarks"] == {"kernel": remark}
+    assert f"T{remark[1:]}." in run.report.read_text() and remark in list(left_out_lines(result))
+    assert evaluate_table(run)["value"] == pytest.approx(result["value"], rel=1e-6)
+
+
 def test_the_kernel_predicts_while_the_networks_are_trained(trained: Trained, tmp_path, monkeypatch):
     seen = []
     fit = train.fit_members
@@ -180,8 +193,8 @@ def test_the_kernel_predicts_while_the_networks_are_trained(trained: Trained, tm
 
 def test_which_members_are_fitted():
     assert Plan(quick=True).steps == [["kernel"]]
-    assert Plan().steps == [["kernel"], ["forest", "networks"]]
-    assert Plan(forest=False).steps == [["kernel"], ["networks"]]
+    assert Plan().steps == [["kernel"], ["forest", "networks", "tuned kernel"]]
+    assert Plan(forest=False).steps == [["kernel"], ["networks", "tuned kernel"]]
     assert Plan(blend=False).steps == [["networks"]]
 
 

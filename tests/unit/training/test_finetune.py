@@ -1,14 +1,27 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import RidgeCV
 
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import WEIGHTS
-from graphormer_sepnorm.training.finetune import check_frozen_layers, start_from, starting_from
+from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.training.finetune import (
+    PENALTIES,
+    check_frozen_layers,
+    ridge,
+    start_from,
+    start_head,
+    starting_from,
+)
 from tests.tiny import save_tiny, tiny_model
 
 
@@ -27,17 +40,42 @@ def test_a_run_that_strips_salts_keeps_doing_so_with_a_checkpoint(tmp_path):
     assert starting_from(config, str(tmp_path)).featurizer == "ogb-without-salts"
 
 
-def test_all_weights_but_the_heads_come_from_the_checkpoint(tmp_path):
+def test_all_weights_but_those_of_the_last_layer_come_from_the_checkpoint(tmp_path):
     save_tiny(tmp_path, seed=0)
     saved, _ = tiny_model(seed=0)
     model, _ = tiny_model(seed=1)
-    head = {name: tensor.clone() for name, tensor in model.state_dict().items() if name.startswith("head.")}
+    last = {name: tensor.clone() for name, tensor in model.state_dict().items() if name.startswith("head.2.")}
     start_from(model, tmp_path)
-    assert head
+    assert last
     for name, tensor in model.state_dict().items():
-        assert torch.equal(tensor, head.get(name, saved.state_dict()[name])), name
+        assert torch.equal(tensor, last.get(name, saved.state_dict()[name])), name
     learning = {name for name, parameter in saved.named_parameters() if parameter.requires_grad}
-    assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == learning > head.keys()
+    assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == learning > last.keys()
+
+
+def test_ridge_regression_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 6)) * [1, 10, 0.1, 1, 1, 1] + 3
+    y = x @ [1, 0.1, 5, 0, 0, -1] + 0.5 * rng.normal(size=40)
+    scaled = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-6)
+    known = RidgeCV(PENALTIES).fit(scaled, y)
+    weight, bias = ridge(x, y)
+    np.testing.assert_allclose(x @ weight + bias, known.predict(scaled), rtol=1e-5)
+
+
+def test_the_head_starts_as_a_regression_of_the_labels(smiles):
+    """The number of atoms, which a model with random weights knows; a target with few labels keeps its weights."""
+    model, config = tiny_model("mol", ("atoms", "few"))
+    graphs = FEATURIZERS["mol"].pack([FEATURIZERS["mol"].graph(text) for text in smiles[:60]])
+    y = np.stack([graphs.num_atoms, np.full(60, np.nan)], axis=1).astype(np.float32)
+    y[:3, 1] = [1, 2, 3]
+    data = in_memory(graphs.with_targets(y), config.model.encodings)
+    task = make_task(make_task(replace(config.task, kind="regression", metric="mae")).fitted(y))
+    few = model.head[2].weight[1].clone()
+    start_head(model, data, task)
+    found = predict_dataset(model, data, task)[:, 0]
+    assert np.corrcoef(found, y[:, 0])[0, 1] > 0.7 and abs(found.mean() - y[:, 0].mean()) < 1
+    assert torch.equal(model.head[2].weight[1], few)
 
 
 @pytest.mark.parametrize("earlier", [0, 3])

@@ -62,7 +62,7 @@ def test_many_molecules_are_compared_with_landmarks(
     )
     assert (error < 0.8 * mean).all()
     found.member.save(tmp_path)
-    np.testing.assert_array_equal(KernelMember.load(tmp_path).predict(others), found.member.predict(others))
+    np.testing.assert_array_equal(KernelMember.load(tmp_path, {}).predict(others), found.member.predict(others))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_arrays_that_do_not_fit_together_are_refused(member, tmp_path, name, cha
     arrays, facts = load_arrays(tmp_path / KERNEL)
     save_arrays(tmp_path / KERNEL, {**arrays, name: change(arrays[name])}, facts)
     with pytest.raises(InputError, match=r"damaged|not what it should be"):
-        KernelMember.load(tmp_path)
+        KernelMember.load(tmp_path, {})
 
 
 def test_another_format_is_refused(member, tmp_path):
@@ -96,7 +96,7 @@ def test_another_format_is_refused(member, tmp_path):
     arrays, facts = load_arrays(tmp_path / KERNEL)
     save_arrays(tmp_path / KERNEL, arrays, {**facts, "format": 9})
     with pytest.raises(InputError, match="format 9"):
-        KernelMember.load(tmp_path)
+        KernelMember.load(tmp_path, {})
 
 
 def test_predictions_need_no_shipped_body(member, tmp_path, monkeypatch):
@@ -105,7 +105,9 @@ def test_predictions_need_no_shipped_body(member, tmp_path, monkeypatch):
     molecules = MoleculeFeatures(["CCO", "c1ccccc1O"])
     expected = member.predict(molecules)
     monkeypatch.setattr(reference, "BODY", "nothing of this name")
-    np.testing.assert_array_equal(KernelMember.load(tmp_path).predict(MoleculeFeatures(["CCO", "c1ccccc1O"])), expected)
+    np.testing.assert_array_equal(
+        KernelMember.load(tmp_path, {}).predict(MoleculeFeatures(["CCO", "c1ccccc1O"])), expected
+    )
 
 
 def test_similar_molecules_decide(molecules, setting):

@@ -46,4 +46,4 @@ def test_a_folder_that_holds_networks_is_not_written_over(molecules, labels, fol
 
 def test_a_folder_without_networks_is_refused(tmp_path):
     with pytest.raises(InputError, match="has no networks"):
-        NetworksMember.load(tmp_path)
+        NetworksMember.load(tmp_path, {})

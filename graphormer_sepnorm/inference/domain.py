@@ -1,0 +1,194 @@
+"""The training molecules of a model, and how other molecules compare with them.
+
+Axis letters: M molecules, N training molecules, D width.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from rdkit import Chem
+from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
+
+from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
+from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, read_smiles
+from graphormer_sepnorm.errors import InputError
+
+MAX_REFERENCES = 100_000
+ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The training molecules, as others are compared with them.
+
+    Attributes:
+        bits: uint8 [N, SIZE / 8], their Morgan fingerprints; of more than ``MAX_REFERENCES``, of so many at equal
+            distances.
+        kinds: int64 [P, 2], atomic number and charge of the kinds of atoms in them.
+        atoms: int64 [2], the least and the largest number of heavy atoms.
+        charges: int64 [2], the lowest and the highest charge of a molecule.
+        embeddings: float32 [N, D] of the same molecules as ``bits``; [0, 0] where distances are not wanted.
+        text: uint8, the SMILES of the same molecules, one per line; empty in files written before there was any.
+    """
+
+    bits: np.ndarray
+    kinds: np.ndarray
+    atoms: np.ndarray
+    charges: np.ndarray
+    embeddings: np.ndarray
+    text: np.ndarray
+
+    @cached_property
+    def smiles(self) -> list[str]:
+        """The training molecules of ``bits``; N times "" where they were not kept."""
+        return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.bits)
+
+    @cached_property
+    def knows_mixtures(self) -> bool:
+        """Whether a training molecule has several parts, as a salt has; True where the molecules were not kept."""
+        return not len(self.text) or ord(".") in self.text
+
+    @cached_property
+    def references(self) -> list[ExplicitBitVect]:
+        """The fingerprints of the training molecules."""
+        return [unpacked(row) for row in self.bits]
+
+    def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
+        """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.
+
+        NaN and "" for what cannot be read; of equally similar ones the first.
+        """
+        similarity, rows = self.nearest_rows(molecules)
+        return similarity, self.smiles_of(rows)
+
+    def smiles_of(self, rows: np.ndarray) -> list[str]:
+        """The training molecules with these numbers in ``bits`` [M]; "" for -1."""
+        return ["" if row < 0 else self.smiles[row] for row in rows.tolist()]
+
+    def nearest_rows(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, np.ndarray]:
+        """As ``nearest``, with the number of the training molecule in ``bits``: int64 [M], -1 for none."""
+        found = [self.nearest_row(molecule) for molecule in molecules]
+        return np.array([similarity for similarity, _ in found]), np.array([row for _, row in found], np.int64)
+
+    def nearest_row(self, molecule: Molecule) -> tuple[float, int]:
+        """As ``nearest_rows``, of one molecule."""
+        try:
+            compared = BulkTanimotoSimilarity(morgan_bits(molecule_of(molecule)), self.references)
+        except InputError:
+            return np.nan, -1
+        best = int(np.argmax(compared))
+        return compared[best], best
+
+    def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
+        """M texts that name what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""
+        found = []
+        for molecule in molecules:
+            try:
+                found.append("; ".join(self.strange(molecule_of(molecule))))
+            except InputError:
+                found.append("")
+        return found
+
+    def strange(self, mol: Chem.Mol) -> list[str]:
+        """Names what no training molecule has: several parts, an element, an element with a charge, or a size."""
+        kinds, known = atom_kinds(mol), {(int(number), int(charge)) for number, charge in self.kinds}
+        found = [f"{chemical_symbol(number)} was never seen" for number in sorted(elements(kinds) - elements(known))]
+        found += [
+            f"{chemical_symbol(number)} of charge {charge:+d} was never seen"
+            for number, charge in sorted(kinds - known)
+            if number in elements(known)
+        ]
+        if not self.knows_mixtures and len(parts := Chem.MolToSmiles(mol).split(".")) > 1:
+            found.insert(0, f"parts that are not bonded: {' and '.join(dict.fromkeys(parts))}")
+        for value, (least, most), what in (
+            (mol.GetNumHeavyAtoms(), self.atoms, "heavy atoms: {}, seen {} to {}"),
+            (Chem.GetFormalCharge(mol), self.charges, "charge: {:+d}, seen {:+d} to {:+d}"),
+        ):
+            if not least <= value <= most:
+                found.append(what.format(value, least, most))
+        return found
+
+    def distance(self, embeddings: np.ndarray) -> np.ndarray:
+        """Euclidean distance of embeddings [M, D] to the nearest training molecule's: float64 [M]; NaN for rows of NaN.
+
+        Raises:
+            InputError: the embeddings of the training molecules were not kept.
+        """
+        if not len(self.embeddings):
+            raise InputError("this model has no embeddings of its training molecules, so it has no distances to them")
+        distances = np.full(len(embeddings), np.nan)
+        readable = ~np.isnan(embeddings).any(axis=1)
+        rows, known = (torch.from_numpy(np.asarray(x, np.float64)) for x in (embeddings[readable], self.embeddings))
+        nearest = [torch.cdist(some, known).amin(dim=1) for some in rows.split(ROWS_AT_ONCE)]
+        distances[readable] = torch.cat(nearest).numpy()
+        return distances
+
+
+def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
+    """Atomic number and charge of the atoms."""
+    return {(atom.GetAtomicNum(), atom.GetFormalCharge()) for atom in mol.GetAtoms()}
+
+
+def elements(kinds: set[tuple[int, int]]) -> set[int]:
+    return {number for number, _ in kinds}
+
+
+def chemical_symbol(number: int) -> str:
+    return Chem.GetPeriodicTable().GetElementSymbol(number)
+
+
+def evenly(count: int, most: int) -> np.ndarray:
+    """Row numbers at equal distances, the first and the last among them: all ``count`` of them, or ``most``."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
+class Look(NamedTuple):
+    """A molecule that is learnt from, as it is remembered: packed fingerprint, ``atom_kinds``, heavy atoms, charge."""
+
+    bits: np.ndarray
+    kinds: frozenset[tuple[int, int]]
+    atoms: int
+    charge: int
+
+
+def look_at(mol: Chem.Mol) -> Look:
+    """Looks at a molecule; raises InputError if RDKit fails on it."""
+    with one_molecule():
+        bits = packed(morgan_bits(mol))
+        return Look(bits, frozenset(atom_kinds(mol)), mol.GetNumHeavyAtoms(), Chem.GetFormalCharge(mol))
+
+
+def fit_domain(
+    smiles: list[str], embeddings: np.ndarray | None = None, looks: Sequence[Look] | np.ndarray | None = None
+) -> Domain:
+    """Looks at the training molecules.
+
+    Args:
+        smiles: N of them, all readable.
+        embeddings: [N, D] of them, for distances.
+        looks: N of them, if they are known.
+
+    Raises:
+        InputError: no molecules, or one that cannot be read.
+    """
+    if not smiles:
+        raise InputError("there are no training molecules to compare others with")
+    if looks is None:
+        looks = [look_at(read_smiles(text)) for text in smiles]
+    kept = evenly(len(smiles), MAX_REFERENCES)
+    kinds = frozenset[tuple[int, int]]().union(*(look.kinds for look in looks))
+    atoms, charges = [look.atoms for look in looks], [look.charge for look in looks]
+    return Domain(
+        np.stack([looks[row].bits for row in kept]),
+        np.array(sorted(kinds), np.int64),
+        np.array([min(atoms), max(atoms)], np.int64),
+        np.array([min(charges), max(charges)], np.int64),
+        np.empty((0, 0), np.float32) if embeddings is None else np.asarray(embeddings[kept], np.float32),
+        np.frombuffer(
+            "\n".join(" ".join(smiles[row].split()) for row in kept).encode(errors="surrogateescape"), np.uint8
+        ),
+    )

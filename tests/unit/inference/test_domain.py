@@ -1,0 +1,87 @@
+"""Similarity, distances and warnings by hand."""
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference import domain as domains
+from graphormer_sepnorm.inference.domain import Domain, fit_domain
+
+SMILES = ["CCO", "CCN", "c1ccccc1C(=O)[O-]", "CC(=O)Oc1ccccc1C(=O)O"]
+
+
+@pytest.fixture(scope="module")
+def domain() -> Domain:
+    return fit_domain(SMILES, np.array([[0.0, 0], [3, 4], [6, 8], [0, 1]]))
+
+
+def test_similarity_by_hand(domain):
+    """Of CCO, with 6 environments, CCCO has 4 of its 9: see the overlap of the two sets of bits."""
+    ours, theirs = (set(morgan_bits(read_smiles(text)).GetOnBits()) for text in ("CCCO", "CCO"))
+    smiles = ["CCCO", "OCC", "C[C", None, "OC(=O)c1ccccc1OC(C)=O"]
+    found, nearest = domain.nearest(smiles)
+    assert found[0] == pytest.approx(len(ours & theirs) / len(ours | theirs))
+    assert found[1] == found[4] == 1
+    assert np.isnan(found[2:4]).all()
+    assert nearest[:4] == ["CCO", "CCO", "", ""] and nearest[4] in SMILES
+    assert domain.warnings(smiles) == ["", "", "", "", ""]
+
+
+def test_fingerprints_as_bytes_come_back():
+    for text in SMILES:
+        bits = morgan_bits(read_smiles(text))
+        assert unpacked(packed(bits)) == bits
+
+
+@pytest.mark.parametrize(
+    ("smiles", "warning"),
+    [
+        ("[Na+]", "Na was never seen; heavy atoms: 1, seen 3 to 13; charge: +1, seen -1 to +0"),
+        ("CC[Pt](Cl)Cl", "Cl was never seen; Pt was never seen"),
+        ("C" * 335, "heavy atoms: 335, seen 3 to 13"),
+        ("CCC[NH3+]", "N of charge +1 was never seen; charge: +1, seen -1 to +0"),
+        ("[O-]C(=O)CC(=O)[O-]", "charge: -2, seen -1 to +0"),
+        ("CCCO", ""),
+        ("CCO.OCC.OC(=O)C", "parts that are not bonded: CC(=O)O and CCO"),
+    ],
+)
+def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
+    assert domain.warnings([smiles]) == [warning]
+
+
+def test_a_model_that_learnt_from_salts_does_not_warn_of_parts():
+    domain = fit_domain(["CCO", "CC(=O)[O-].[Na+]", "CCCCCC"])
+    assert domain.warnings(["CCO.CCO"]) == [""]
+
+
+def test_no_training_molecule_is_strange():
+    smiles = sample_table().smiles.tolist()[:100]
+    found = fit_domain(smiles)
+    assert set(found.warnings(smiles)) == {""} and (found.nearest(smiles)[0] == 1).all()
+
+
+def test_distances_by_hand(domain):
+    found = domain.distance(np.array([[3.0, 0], [6, 8], [np.nan, 1], [1, -1]]))
+    np.testing.assert_allclose(found, [3, 0, np.nan, 2**0.5], atol=1e-6)
+    with pytest.raises(InputError, match="no embeddings"):
+        fit_domain(SMILES).distance(np.zeros((1, 2)))
+
+
+def test_of_many_training_molecules_some_are_kept_and_all_are_looked_at(monkeypatch):
+    monkeypatch.setattr(domains, "MAX_REFERENCES", 2)
+    found = fit_domain(["CCO", "CCBr", "CCCC"], np.arange(3.0)[:, None])
+    assert found.bits.shape == (2, 256) and found.embeddings.tolist() == [[0], [2]]
+    assert found.warnings(["CBr", "CC(Br)C"]) == ["heavy atoms: 2, seen 3 to 4", ""]
+
+
+def test_training_molecules_must_be_there():
+    with pytest.raises(InputError, match="no training molecules"):
+        fit_domain([])
+
+
+def test_a_name_behind_a_training_molecule_may_have_any_bytes():
+    domain = fit_domain(["CCO caf\udce9", "CC"])
+    assert domain.nearest(["CCO"])[0].tolist() == [1.0]
