@@ -12,6 +12,9 @@ import numpy as np
 
 from graphormer_sepnorm.runs.arrays import checked_array
 
+MOST_DECIMALS = 3
+USUAL_DECIMALS = 2  # of computed numbers, such as logarithms
+
 
 @dataclass(frozen=True)
 class TrainingRows:
@@ -45,6 +48,11 @@ class TrainingRows:
         """The labels of each target that are known, in rising order."""
         return [np.sort(column[~np.isnan(column)]) for column in self.labels.T]
 
+    @property
+    def decimals(self) -> list[int]:
+        """How many decimals nine of ten labels of each target need, at most ``MOST_DECIMALS``."""
+        return [decimals_of(known) for known in self.sorted_labels]
+
     def percentiles(self, values: np.ndarray) -> np.ndarray:
         """How many of 100 labels are below values [M, T], equal ones counted as half: float64 [M, T].
 
@@ -61,6 +69,17 @@ class TrainingRows:
     def fits(self, molecules: int) -> bool:
         """Whether they can be the rows of so many molecules."""
         return len(self.labels) == len(self.names) == molecules
+
+
+def decimals_of(labels: np.ndarray) -> int:
+    """How many decimals nine of ten labels [N] need.
+
+    ``USUAL_DECIMALS`` if they need more than ``MOST_DECIMALS``, or there are no labels.
+    """
+    for decimals in range(MOST_DECIMALS + 1 if len(labels) else 0):
+        if np.isclose(labels, labels.round(decimals), rtol=0, atol=1e-9).mean() >= 0.9:
+            return decimals
+    return USUAL_DECIMALS
 
 
 def read_training_rows(arrays: dict[str, np.ndarray], path: Path) -> TrainingRows | None:
