@@ -1,0 +1,23 @@
+# Serves the page in the browser: docs/questions.md, "Docker".
+FROM python:3.12-slim
+
+# RDKit draws molecules with these libraries.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends libexpat1 libxext6 libxrender1 \
+    && rm -rf /var/lib/apt/lists/*
+
+# The CPU build of PyTorch: the default one for Linux includes CUDA.
+RUN pip install --no-cache-dir "torch>=2.9,<2.14" --index-url https://download.pytorch.org/whl/cpu
+
+COPY pyproject.toml setup.cfg README.md LICENSE /source/
+COPY graphormer_sepnorm /source/graphormer_sepnorm
+RUN pip install --no-cache-dir "/source[web,excel,parquet]" && rm -r /source
+
+# The cache of an unprivileged user, which a volume can keep.
+RUN useradd --create-home user && install --directory --owner=user --group=user /home/user/.cache /data
+USER user
+WORKDIR /data
+
+EXPOSE 8000
+ENTRYPOINT ["graphormer-sepnorm"]
+CMD ["serve", "adme", "--host", "0.0.0.0"]
