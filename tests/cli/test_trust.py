@@ -183,8 +183,8 @@ def test_probabilities_are_stretched_and_shifted_as_the_file_says(classification
         ("classification", ["--interval", 0.9], "--interval is for models of numbers; the probabilities"),
         ("regression", ["--interval", 0.999], "needs more labelled molecules than the 30"),
         ("regression", ["--interval", 90], "between 0 and 1"),
-        ("zinc-subset", ["--interval", 0.9], "--interval: nothing is known of the molecules"),
-        ("zinc-subset", ["--domain"], "--domain: nothing is known of the molecules"),
+        ("zinc-subset", ["--interval", 0.9], "--interval: the model has no information on its training molecules"),
+        ("zinc-subset", ["--domain"], "--domain: the model has no information on its training molecules"),
     ],
 )
 def test_what_cannot_be_given_is_one_sentence(request, command, tmp_path, model, options, message):

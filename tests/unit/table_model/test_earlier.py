@@ -167,5 +167,5 @@ def test_nearness_is_measured_from_the_first_model(tiny):
     assert found.nearness.similarity[0] == 1 and np.isnan(found.nearness.similarity[1])
     assert found.nearness.molecule == ["CCO", "", "CCO"]
     np.testing.assert_array_equal(found.values, trusting.predict(asked).values)
-    with pytest.raises(InputError, match="nothing is known of the molecules"):
+    with pytest.raises(InputError, match="the model has no information on its training molecules"):
         Comparer(Predictor([tiny]))
