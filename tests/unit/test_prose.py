@@ -22,6 +22,7 @@ FOLDERS = [
     "graphormer_sepnorm/table_model",
     "graphormer_sepnorm/table_model/members",
     "graphormer_sepnorm/table_model/report",
+    "graphormer_sepnorm/tables",
     "graphormer_sepnorm/tasks",
     "graphormer_sepnorm/training",
     "graphormer_sepnorm/training/objectives",
