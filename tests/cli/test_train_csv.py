@@ -389,7 +389,7 @@ def test_bounds_are_learnt_from_and_left_out_of_the_scores(train, command, molec
     found = pd.read_csv(tmp_path / "run" / "predictions.csv", dtype=str)
     censored = found.a.str.startswith("<")
     assert result["censored"] == {"a": censored.sum()} and 0 < censored.sum() < len(found) == result["n"]
-    assert f"{censored.sum()} test labels of a such as <5 say no number: they are left out" in messages
+    assert f"{censored.sum()} censored test labels of a (such as <5) are not scored" in messages
     exact = found[~censored].astype({"a": float, "a_predicted": float})
     assert (exact.a - exact.a_predicted).abs().mean() == pytest.approx(result["value"], rel=1e-4)
     assert command("evaluate", tmp_path / "run")[1]["censored"] == result["censored"]

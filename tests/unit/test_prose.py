@@ -13,6 +13,8 @@ FOLDERS = [
     "graphormer_sepnorm/datasets",
     "graphormer_sepnorm/encodings",
     "graphormer_sepnorm/inference",
+    "graphormer_sepnorm/interfaces",
+    "graphormer_sepnorm/interfaces/commands",
     "graphormer_sepnorm/kernels",
     "graphormer_sepnorm/layers",
     "graphormer_sepnorm/library",

@@ -39,7 +39,10 @@ def test_salts_are_found_unless_they_are_taken_away(tmp_path):
 @pytest.mark.parametrize(("last", "said"), [("20000", True), ("900", False), ("-1", False)])
 def test_labels_over_three_decades_are_pointed_at(tmp_path, last, said):
     found = remarks(*read(tmp_path, [*chains(), "CCO,0.5" if said else "CCO,1", f"CCN,{last}"]))
-    assert any("y: labels from 0.5 to 2e+04 span more than three decades: consider --log10 'y'" in text for text in found) == said
+    assert (
+        any("y: labels from 0.5 to 2e+04 span more than three decades: consider --log10 'y'" in text for text in found)
+        == said
+    )
 
 
 def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
