@@ -236,7 +236,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
     by_target = [result["targets"][name]["scores"]["forest"]["mae"] for name in ("a", "b")]
     assert by_target == pytest.approx(errors, rel=1e-5)
     assert json.loads((tmp_path / "run" / "test.json").read_text())["targets"] == result["targets"]
-    assert f"test mae {result['value']:.4f} (a random forest: {scores['mae']:.4f}), " in line
+    assert f"test MAE {result['value']:.4f} (a random forest: {scores['mae']:.4f}), " in line
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_a_target_of_one_class_in_test_is_named_and_does_not_end_the_run(train, 
     arguments = ["--target-columns", "long", "steady", "--split", "column", "--split-column", "part", "--epochs", 1]
     code, result, messages = train(table, *arguments)
     assert code == 0, messages
-    assert "steady is left out of the test rocauc: ROC-AUC needs both classes" in messages
+    assert "steady is left out of the test ROC-AUC: ROC-AUC needs both classes" in messages
     kept = json.loads((tmp_path / "run" / "test.json").read_text())
     assert list(kept["left_out"]) == ["steady"] and kept["value"] == result["value"]
     found = pd.read_csv(tmp_path / "run" / "predictions.csv")

@@ -24,6 +24,7 @@ from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import starting_from
 from graphormer_sepnorm.training.settings import in_precision, with_settings
@@ -130,7 +131,7 @@ def train(
             result = train_on_table(config, run, options, ensemble, content)
     for line in left_out_lines(result):
         print(line, file=sys.stderr)
-    score = f"{result['metric']} {result['value']:.4f}{beside(result)}"
+    score = f"{METRICS[result['metric']].title} {result['value']:.4f}{beside(result)}"
     print(f"{run.folder(config)}: test {score}, {time.perf_counter() - started:.0f} s")
     print(json.dumps(result))
 
@@ -179,7 +180,7 @@ def left_out_lines(result: dict) -> Iterator[str]:
         if "warning" in facts:
             yield f"{target}: {facts['warning']}"
     for target, reason in result.get("left_out", {}).items():
-        yield f"{target} is left out of the test {result['metric']}: {reason}"
+        yield f"{target} is left out of the test {METRICS[result['metric']].title}: {reason}"
     censored = {target: count for target, count in result.get("censored", {}).items() if count}
     for target, count in censored.items():
         yield f"{count} censored test labels of {target} (such as <5) are not scored"
