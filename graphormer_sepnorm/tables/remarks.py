@@ -44,12 +44,12 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
 
 def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, float]:
     """The pooled standard deviation of repeated measurements, by the targets that have any."""
+    if not labelled.measured:
+        return {}
     keys: list = list(range(len(labelled.measured)))
     for duplicate in labelled.duplicates:
         for row in duplicate.rows:
             keys[row] = duplicate.key
-    if not labelled.measured:
-        return {}
     found = pooled_deviation(np.array([row.labels for row in labelled.measured]), keys)
     return {name: value for name, value in zip(options.names, found.tolist(), strict=True) if value == value}
 

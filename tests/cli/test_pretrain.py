@@ -56,9 +56,17 @@ def test_a_body_learns_descriptors_and_a_table_starts_from_it(start, command, tm
     _, config, _ = load_model(tmp_path / "body")
     assert (config.featurizer, config.task.loss, len(config.task.targets)) == ("mol", "mse", result["targets"])
     sample_table()[:60].to_csv(tmp_path / "table.csv", index=False)
-    table = ["--csv", tmp_path / "table.csv", "--split", "random", "--no-baseline", "penalized_logp"]
+    table = [
+        "--csv",
+        tmp_path / "table.csv",
+        "--split",
+        "random",
+        "--no-baseline",
+        "--target-columns",
+        "penalized_logp",
+    ]
     run = tmp_path / "run"
-    options = ["--epochs", 1, "--ensemble", 1, "--out", run]
+    options = ["--no-baseline", "--epochs", 1, "--ensemble", 1, "--out", run]
     code, result, _ = command("train", *table, "--from", tmp_path / "body", *options)
     assert code == 0 and np.isfinite(result["value"])
     assert load_model(run / "model-0")[1].featurizer == "mol" and "kernel" in result["members"]

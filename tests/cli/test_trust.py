@@ -180,7 +180,6 @@ def test_probabilities_are_stretched_and_shifted_as_the_file_says(classification
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        ("classification", ["--interval", 0.9], "--interval is for models of numbers; the probabilities"),
         ("regression", ["--interval", 0.999], "needs more labelled molecules than the 30"),
         ("regression", ["--interval", 90], "between 0 and 1"),
         ("zinc-subset", ["--interval", 0.9], "--interval: the model has no information on its training molecules"),

@@ -158,7 +158,7 @@ def assert_same_run(two: Path, one: Path, together: dict, alone: dict) -> None:
 
 @pytest.mark.slow
 def test_two_processes_fine_tune_a_table_by_the_default_recipe(tmp_path):
-    """Of two epochs the first trains only the head: parameters without a gradient must not be waited for."""
+    """The networks keep the statistics of BatchNorm and start at a regression, in both processes alike."""
     sample_table()[:60].to_csv(tmp_path / "mols.csv", index=False)
     train = ["train.py", "--csv", tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--split", "random"]
     train += ["--ensemble", 1, "--epochs", 2, "--no-baseline", "--out", tmp_path / "run"]
@@ -166,7 +166,7 @@ def test_two_processes_fine_tune_a_table_by_the_default_recipe(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "report.html").exists() and (tmp_path / "run" / "stack.safetensors").exists()
     tensors, config, _ = checkpoint.load_tensors(tmp_path / "run" / "model-0" / STATE)
-    assert (config.train.start_from, config.train.epochs, config.train.frozen_epochs) == ("foundation", 2, 1)
+    assert (config.train.start_from, config.train.epochs, config.train.frozen_statistics) == ("foundation", 2, True)
     before, _, _ = checkpoint.load_tensors(resolve_model("foundation"))
     assert all(not tensors[f"model.{name}"].equal(before[name]) for name in ("cls", "blocks.2.ffn.up.weight"))
 

@@ -276,7 +276,7 @@ def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(nam
     card = resolve_model(name).with_suffix(".md").read_text()
     assert model.facts["licence"] and f"{model.facts['val_metric']:.4f}" in card
     targets = len(model.run_config.task.targets)
-    assert f"{targets} descriptors" in card or f"{targets} numbers" in card
+    assert f"{targets} numbers of the MiniMol embedding" in card or "[foundation](foundation.md)" in card
     assert f"{sum(p.numel() for p in model.parameters()):,} parameters" in card
     spellings = ["C[C@H](N)C(=O)O", "N[C@@H](C)C(=O)O", "OC(=O)[C@@H](N)C"]
     embeddings = model.embed(spellings)
