@@ -40,10 +40,14 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 napoleon_use_rtype = False
 nitpick_ignore_regex = [
-    ("py:.*", r"(collections|contextlib|numpy|os|pathlib|torch)\..*"),
-    ("py:.*", "Batch|InputError"),
+    ("py:.*", r"(collections|contextlib|np|numpy|os|pathlib|torch)\..*"),
+    ("py:.*", r"Batch|Chem\.Mol|DataFrame|InputError"),
     ("py:class", r"graphormer_sepnorm\.(graphs\.Padding|layers\.separate\.Model)"),
-    ("py:class", r"graphormer_sepnorm\.inference\.(forest\.Forest|predict\.(Embedder|Output)|trust\.Trust)"),
+    (
+        "py:class",
+        r"graphormer_sepnorm\.inference\.(forest\.Forest|predict\.(Embedder|Output|PredictingModel)|trust\.Trust)",
+    ),
+    ("py:class", r"graphormer_sepnorm\.system\.device\.Compute"),
 ]
 
 html_theme = "furo"
