@@ -19,6 +19,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     ColumnFacts,
     ModelFacts,
     MoleculePrediction,
+    Options,
     TableRow,
     TableRows,
     TargetPrediction,
@@ -35,6 +36,7 @@ COLUMNS = {
     "warning": "warning",
     "error": "error",
 }
+ADDED = [ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()]
 
 
 class PretendedService:
@@ -51,18 +53,23 @@ class PretendedService:
             models=1,
             confidence=0.9,
             knows_domain=True,
-            columns=[ColumnFacts(name=name, place=place.split()) for name, place in COLUMNS.items()],
+            decimals={"length": 1},
             about={"architecture": "none"},
         )
 
-    def read(self, path: Path, shown: str, most_rows: int) -> TableRows:
-        lines = path.read_text().splitlines()[1:]
+    def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
+        header, *lines = path.read_text().splitlines()
         if len(lines) > most_rows:
             raise InputError(f"{shown} has more than {most_rows} molecules")
-        return TableRows(["smiles"], [TableRow([line], line.strip('"'), "") for line in lines])
+        columns = header.strip('"').split(",")
+        column = smiles_column or ("smiles" if "smiles" in columns else "")
+        rows = [line.strip('"').split(",") if len(columns) > 1 else [line.strip('"')] for line in lines]
+        smiles = [row[columns.index(column)] if column else "" for row in rows]
+        found = [TableRow(fields, text, "") for fields, text in zip(rows, smiles, strict=True)]
+        return TableRows(columns, found, column, ADDED, "" if column else f"choose the column of {shown}")
 
-    def predict(self, smiles: list[str]) -> list[MoleculePrediction]:
-        return [self.predict_one(text) for text in smiles]
+    def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
+        return [self.predict_one(row.smiles) for row in rows]
 
     def predict_one(self, text: str) -> MoleculePrediction:
         if text == "SLEEP":

@@ -1,4 +1,4 @@
-"""What a measurement of a molecule promises, from its prediction and the expected error of it.
+"""Acquisition functions: the expected value of measuring a molecule, from its prediction and expected error.
 
 Axis letters: M molecules.
 """
@@ -16,15 +16,15 @@ Promise = Literal["expected-improvement", "confidence-bound", "prediction"]
 
 @dataclass(frozen=True, config=STRICT)
 class Acquisition:
-    """How molecules are ranked.
+    """A ranking criterion for molecules.
 
     Attributes:
-        by: by how much a molecule is expected to exceed ``best``; how good it may be, ``kappa`` standard deviations
-            beyond its prediction; or its prediction.
-        target: that is to be as high as possible, or as low as possible.
-        minimize: whether it is to be low.
-        best: value so far, for the expected improvement.
-        kappa: of the confidence bound.
+        by: expected improvement over ``best``; confidence bound, ``kappa`` standard deviations beyond the prediction;
+            or the prediction itself.
+        target: target to maximize or minimize.
+        minimize: whether to minimize it.
+        best: best value so far, for the expected improvement.
+        kappa: number of standard deviations of the confidence bound.
 
     Sources: Jones et al., "Efficient global optimization of expensive black-box functions", J. Global Optim. 1998;
     Srinivas et al., "Gaussian process optimization in the bandit setting", ICML 2010.
@@ -38,16 +38,16 @@ class Acquisition:
 
     @property
     def column(self) -> str:
-        """The name of the column of what is ranked."""
+        """The name of the column that molecules are ranked by."""
         return self.target if self.by == "prediction" else self.by.replace("-", "_")
 
     @property
     def lowest_first(self) -> bool:
-        """Whether the lowest number of that column is the best."""
+        """Whether the lowest value of that column is the best."""
         return self.minimize and self.by != "expected-improvement"
 
     def __call__(self, value: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-        """The column of molecules: float64 [M], NaN where the prediction is.
+        """The values of the column: float64 [M], NaN where the prediction is NaN.
 
         Args:
             value: [M], predictions.
@@ -62,7 +62,7 @@ class Acquisition:
 
 
 def expected_improvement(gain: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """The mean of what is above 0 of a normal variable with these means and standard deviations: float64 [M]."""
+    """The mean of the positive part of normal variables with these means and standard deviations: float64 [M]."""
     from scipy.special import ndtr  # its import takes a while, which other predictions need not spend
 
     gain = np.asarray(gain, np.float64)

@@ -1,7 +1,7 @@
 """The columns of predictions, declared once: for files, libraries, the page and Python.
 
-Per target its value, its interval and its spread; then how a molecule compares with the training molecules; then the
-error. A new column is a ``PredictedColumn`` in one of the functions below.
+The order is: for each target its value, interval and spread; the comparison with the training molecules; the error. A
+new column is a ``PredictedColumn`` in one of the functions below.
 
 Axis letters: M molecules.
 """
@@ -40,8 +40,8 @@ class PredictedColumn(AddedColumn):
     """A column of predictions.
 
     Attributes:
-        cells: its numbers [M] or its M texts.
-        place: names that lead to its cell in what the page's JSON says of a molecule.
+        cells: its numbers [M] or M texts.
+        place: path of keys to its cell in the page's JSON of a molecule.
     """
 
     cells: Callable[[Predictions], Cells] = lambda found: found.errors
@@ -50,18 +50,18 @@ class PredictedColumn(AddedColumn):
 
 @dataclass(frozen=True)
 class PredictionColumns:
-    """Which columns there are.
+    """The columns of a table of predictions.
 
     Attributes:
-        model: that predicts.
-        interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``, of classes of the sets in ``NAME_set``;
-            None: none.
-        domain: whether molecules are compared with the training molecules.
-        alerts, properties: whether their structural alerts and basic properties are named.
-        acquisition: how they are ranked, in a column of its own; None: they are not.
+        model: model that predicts.
+        interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``, or of the class sets in
+            ``NAME_set``; None: no intervals.
+        domain: whether to compare molecules with the training molecules.
+        alerts, properties: whether to add structural alerts and basic properties.
+        acquisition: ranking criterion, which gets its own column; None: no ranking.
 
     Raises:
-        InputError: intervals or a comparison that the model cannot give.
+        InputError: the model does not support intervals or the comparison.
     """
 
     model: PredictingModel
@@ -84,7 +84,7 @@ class PredictionColumns:
 
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
-        """Computes what the columns are made of."""
+        """A reader that computes the contents of the columns."""
         reader = Comparer(self.model) if self.domain else self.model
         return Describer(reader, self.alerts, self.properties) if self.alerts or self.properties else reader
 
@@ -144,7 +144,7 @@ class PredictionColumns:
 
 
 def acquisition_column(acquisition: Acquisition, number: int) -> PredictedColumn:
-    """What a measurement of the ``number``-th target promises."""
+    """The acquisition value of the ``number``-th target."""
 
     def cells(found: Predictions) -> np.ndarray:
         return acquisition(found.values[:, number], found.spread[:, number])
@@ -153,13 +153,13 @@ def acquisition_column(acquisition: Acquisition, number: int) -> PredictedColumn
 
 
 def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
-    """How a molecule compares with the training molecules of a model.
+    """The columns that compare a molecule with the training molecules of a model.
 
-    The SMILES of the nearest one, what it is called and what was measured of it, its Tanimoto similarity, the smallest
-    distance in the model's own space, and a warning; those that are known.
+    They are, as far as known: the SMILES, name and labels of the nearest one, its Tanimoto similarity, the smallest
+    distance between embeddings, and a warning.
 
     Raises:
-        InputError: nothing is known of the training molecules.
+        InputError: the model has no information on its training molecules.
     """
     if model.trust is None:
         raise InputError(f"--domain: {NO_TRUST}")
@@ -184,7 +184,7 @@ def property_column(number: int, name: str) -> PredictedColumn:
 
 
 def name_of_nearest(names: list[str]) -> PredictedColumn:
-    """What the nearest training molecule is called, of N ``names``."""
+    """The name of the nearest training molecule, from N ``names``."""
 
     def cells(found: Predictions) -> list[str]:
         return ["" if row < 0 else names[row] for row in given(given(found.nearness).row).tolist()]
@@ -193,7 +193,7 @@ def name_of_nearest(names: list[str]) -> PredictedColumn:
 
 
 def label_of_nearest(target: str, labels: np.ndarray) -> PredictedColumn:
-    """What was measured of the nearest training molecule, of labels [N]."""
+    """The label of the nearest training molecule, from labels [N]."""
 
     def cells(found: Predictions) -> np.ndarray:
         rows = given(given(found.nearness).row)
@@ -203,7 +203,7 @@ def label_of_nearest(target: str, labels: np.ndarray) -> PredictedColumn:
 
 
 def given(found: Found | None) -> Found:
-    """What the ``reader`` of the columns computed because it was asked for."""
+    """A result that the ``reader`` of the columns was asked to compute."""
     assert found is not None
     return found
 
@@ -211,7 +211,7 @@ def given(found: Found | None) -> Found:
 def known_intervals(model: PredictingModel) -> Intervals:
     """The intervals of a model; raises InputError if it has none."""
     if TASKS[model.kind].predicts_probabilities:
-        raise InputError("--interval: intervals are of numbers; this model predicts classes, of which there are sets")
+        raise InputError("--interval: this model predicts classes, which have prediction sets in place of intervals")
     if model.trust is None:
         raise InputError(f"--interval: {NO_TRUST}")
     if model.trust.intervals is None:
@@ -222,9 +222,9 @@ def known_intervals(model: PredictingModel) -> Intervals:
 
 
 def known_sets(model: PredictingModel) -> ClassSets:
-    """The sets of a model of classes; raises InputError if it has none."""
+    """The prediction sets of a classification; raises InputError if it has none."""
     if model.trust is None:
         raise InputError(f"--interval: {NO_TRUST}")
     if model.trust.class_sets is None:
-        raise InputError("--interval: the model was made by a version that kept no sets of classes: train it again")
+        raise InputError("--interval: the model is of an earlier version without prediction sets: train it again")
     return model.trust.class_sets

@@ -11,7 +11,7 @@ HEADER = ["row", "smiles", "prediction", "meaning", "baseline", "part", "structu
 
 
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:
-    """Writes a CSV with a line per atom and per fragment; rows are counted from 1, atoms from 1 in their SMILES.
+    """Writes a CSV with one line per atom and per fragment; rows and atoms (in SMILES order) are counted from 1.
 
     Raises:
         InputError: the file cannot be written.

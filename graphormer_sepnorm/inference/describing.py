@@ -1,4 +1,4 @@
-"""What can be said of molecules without a model, beside predictions: structural alerts and basic properties.
+"""Descriptions of molecules that need no model: structural alerts and basic properties.
 
 Axis letters: M molecules, P properties.
 """
@@ -20,11 +20,11 @@ Found = TypeVar("Found")
 
 
 class Describer:
-    """A reader that also describes the molecules.
+    """A reader that adds descriptions of the molecules to its predictions.
 
     Args:
-        reader: that predicts.
-        alerts, properties: what is said of the molecules.
+        reader: reader that predicts.
+        alerts, properties: whether to add structural alerts and basic properties.
     """
 
     def __init__(self, reader: MoleculeModel[Predictions], alerts: bool, properties: bool):
@@ -39,19 +39,19 @@ class Describer:
 
 
 def alerts_of(mols: Sequence[Chem.Mol | None]) -> list[str]:
-    """The alerts of each of M molecules in one text; "" for none, and for what could not be read."""
+    """The alerts of each of M molecules as one text; "" if there are none or the molecule could not be read."""
     return ["; ".join(attempt(find_alerts, mol) or []) for mol in mols]
 
 
 def properties_of(mols: Sequence[Chem.Mol | None]) -> np.ndarray:
-    """The ``PROPERTIES`` of molecules: float64 [M, P]; NaN for what could not be read."""
+    """The ``PROPERTIES`` of molecules: float64 [M, P]; NaN for molecules that could not be read."""
     nothing = np.full(len(PROPERTIES), np.nan)
     found = [attempt(basic_properties, mol) for mol in mols]
     return np.array([nothing if row is None else row for row in found]).reshape(-1, len(PROPERTIES))
 
 
 def attempt(describe: Callable[[Chem.Mol], Found], mol: Chem.Mol | None) -> Found | None:
-    """What is said of a molecule; None where there is none, or RDKit fails on it."""
+    """The description of a molecule; None if there is no molecule or RDKit fails on it."""
     try:
         return None if mol is None else describe(mol)
     except InputError:

@@ -1,4 +1,4 @@
-"""Which atoms a prediction rests on: integrated gradients, and attention as a second view.
+"""Atom-level explanations of a prediction: integrated gradients, and attention as a second view.
 
 Axis letters: n atoms of one molecule, L = n + 1 tokens, S copies of the molecule, H heads, D width.
 """
@@ -50,13 +50,13 @@ class Explanation:
 
     Attributes:
         smiles: the molecule; atoms are in its order.
-        caption: target and prediction, in words.
-        prediction: on the target's own scale, or a probability.
-        meaning: what the contributions are.
+        caption: text with target and prediction.
+        prediction: value on the target's own scale, or a probability.
+        meaning: description of the contributions.
         contributions: float64 [n].
-        baseline: what the contributions start from: baseline + their sum is what the model gives for the molecule, a
-            value on the target's own scale or log-odds; None where the method promises no such sum.
-        start: what has the baseline as its prediction, in words.
+        baseline: baseline plus the sum of the contributions is the model's output for the molecule, a value on the
+            target's own scale or log-odds; None if the method has no baseline.
+        start: description of the molecule whose prediction is the baseline.
     """
 
     smiles: str
@@ -69,7 +69,7 @@ class Explanation:
 
     @cached_property
     def fragments(self) -> list[Fragment]:
-        """The fragments of the molecule, the largest contribution of either sign first."""
+        """The fragments of the molecule, largest absolute contribution first."""
         mol = read_smiles(self.smiles)
         found = [
             Fragment(fragment_smiles(mol, atoms), atoms, float(self.contributions[list(atoms)].sum()))
@@ -78,7 +78,7 @@ class Explanation:
         return sorted(found, key=lambda fragment: (-abs(fragment.contribution), fragment.atoms))
 
     def facts(self) -> dict:
-        """All of it, as JSON."""
+        """The explanation as JSON values."""
         return {
             "smiles": self.smiles,
             "caption": self.caption,
@@ -95,9 +95,9 @@ class ExplainedTarget:
     """One of the targets of a task.
 
     Args:
-        config: of the task.
-        device: of the model.
-        name: of the target; None: the first one.
+        config: config of the task.
+        device: device of the model.
+        name: name of the target; None: the first one.
 
     Raises:
         InputError: there is no such target.
@@ -155,10 +155,10 @@ def average_atom(model: Network, featurizer: str) -> Tensor:
 
 
 class EmbeddedMolecule:
-    """A molecule behind the embedding layer of a model, which is put into evaluation mode.
+    """The output of a model's embedding layer for a molecule; sets the model to evaluation mode.
 
     Attributes:
-        atoms: [1, n, D] embeddings of its atoms, what structural encodings add to them included.
+        atoms: [1, n, D] embeddings of its atoms, including structural encodings.
         averages: [1, n, D], ``average_atom`` in every place.
         pair_bias: [n * n, H].
         pair_factor: [n * n, H] or None.
@@ -168,7 +168,7 @@ class EmbeddedMolecule:
 
     def __init__(self, model: Network, featurizer: str, smiles: str):
         if model.config.conditions:
-            raise InputError("a prediction under conditions cannot be explained by the atoms of a molecule")
+            raise InputError("a prediction that depends on conditions cannot be explained by atom contributions")
         self.model = model.eval()
         reader = FEATURIZERS[featurizer]
         graphs = reader.pack([reader.graph(smiles)])
@@ -201,18 +201,18 @@ class Attributions:
 
 
 def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) -> Attributions:
-    """What each atom adds to a number, by integrated gradients over the atom embeddings.
+    """Contributions of the atoms to a model output, by integrated gradients over the atom embeddings.
 
-    The baseline is the same molecule with ``average_atom`` in every place. Baseline and contributions add up to the
-    number for the molecule; steps are added until they do to ``COMPLETENESS`` of the contributions' sizes.
-    Zeros as baseline lie outside of what a model has seen: predictions there are arbitrary, and every atom would be
-    credited with the way back.
+    The baseline is the same molecule with ``average_atom`` in place of every atom. Baseline and contributions add up to
+    the output for the molecule; steps are added until the error is below ``COMPLETENESS`` of the absolute
+    contributions. A baseline of zeros would be outside the training data: its predictions are arbitrary, and every atom
+    would be credited with the difference.
 
     Source: Sundararajan, Taly and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017. Computed by Captum.
 
     Args:
-        molecule: as the model sees it.
-        value: from outputs of the model [S, tasks] to the number [S].
+        molecule: the embedded molecule.
+        value: function from model outputs [S, tasks] to the explained output [S].
     """
     method = IntegratedGradients(lambda atoms: value(molecule.outputs(atoms)))
     copies = max(1, ATOMS_PER_BATCH // molecule.atoms.shape[1])
@@ -229,10 +229,10 @@ def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) 
 
 
 def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
-    """What each atom adds to the prediction of a network, as ``attributions``; of a probability, to its log-odds.
+    """Contributions of the atoms to a network's prediction (or the log-odds of a probability), as ``attributions``.
 
     Args:
-        model: from ``Graphormer.from_pretrained``; put into evaluation mode.
+        model: model from ``Graphormer.from_pretrained``; set to evaluation mode.
         smiles: one molecule.
         target: name of the target; None: the first one.
 
@@ -263,7 +263,7 @@ class RecordedAttention(PaddedAttention):
     """Attention within one molecule that keeps its weights.
 
     Attributes:
-        weights: of each layer [L, L], the mean over the heads; a row reads, a column is read.
+        weights: attention weights [L, L] of each layer, averaged over the heads; rows are queries, columns keys.
     """
 
     def __init__(self, ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None = None):
@@ -279,12 +279,12 @@ class RecordedAttention(PaddedAttention):
 
 
 def attention_rollout(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
-    """How much the CLS has read from each atom over all layers, by attention rollout.
+    """The share of each atom in the CLS embedding over all layers, by attention rollout.
 
     Each layer's attention, the mean over its heads, is averaged with the identity for the residual connection, and the
     layers are multiplied. The contributions are the row of the CLS without its own share, scaled to the sum 1. They
-    have no sign and are the same for all targets. What messages along bonds carry, and factors of the attention
-    weights, are not in them.
+    have no sign and are the same for all targets. They do not include messages along bonds and factors of the attention
+    weights.
 
     Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
 
@@ -322,12 +322,12 @@ def explained_rows(
     """Explanations of many molecules.
 
     Args:
-        explain: one molecule.
-        featurizer: that reads them.
-        smiles: one molecule per row.
+        explain: function that explains one molecule.
+        featurizer: name of the featurizer that reads the molecules.
+        smiles: SMILES of the rows, one molecule each.
 
     Returns:
-        by row, counted from 0: the explanation, or why the row cannot be read.
+        for each row, counted from 0, its explanation, or the reason why it cannot be read.
     """
     results: dict[int, Explanation | InputError] = {}
     for row, text in enumerate(smiles):

@@ -24,21 +24,21 @@ def explain_table(
     """Draws explanations of the molecules of a table, or of one SMILES.
 
     Args:
-        explain: from SMILES to explanations, or why one cannot be read, by row from 0 on.
+        explain: function from SMILES to explanations or errors, by row counted from 0.
         molecules: one SMILES, or a table as ``open_table`` reads it.
-        out: picture, folder of a picture for each molecule, or CSV as ``write_contributions``.
-        smiles_column, delimiter: of a table, as ``open_table``.
+        out: picture, folder with one picture per molecule, or CSV as ``write_contributions``.
+        smiles_column, delimiter: as ``open_table``, for a table.
 
     Returns:
-        by row, counted from 0: the explanations, and why the other rows of a table cannot be read.
+        for each row, counted from 0, its explanation, or the reason why it cannot be read.
 
     Raises:
-        InputError: a SMILES or table that cannot be read, more molecules than can be drawn, an output that is no
-            picture, or as ``explain``; nothing is written then.
+        InputError: the SMILES or table cannot be read, there are more molecules than can be drawn, the output is not a
+            picture, or as ``explain``; nothing is written in these cases.
     """
     is_table = Path(molecules).is_file() or is_table_name(molecules)
     if is_table and out.exists() and out.samefile(molecules):
-        raise InputError(f"{out} is the table that is read: give another name to what is written")
+        raise InputError(f"{out} is the input table: choose another name for the output")
     rows = first_rows(molecules, smiles_column, delimiter) if is_table else [Row([molecules], molecules)]
     if out.suffix != CSV:
         check_output(out, len(rows))
@@ -54,6 +54,6 @@ def explain_table(
 
 
 def first_rows(source: str, smiles_column: str | None, delimiter: str | None) -> list[Row]:
-    """The rows of a table, one more than can be drawn at most."""
+    """The first rows of a table, at most one more than can be drawn."""
     with open_table(source, smiles_column, delimiter) as table:
         return list(islice(table.rows, MOST_PICTURES + 1))

@@ -41,7 +41,7 @@ class ColourScale:
 
     Attributes:
         palette: name of a colour map of matplotlib.
-        part: first and last place in it that are used; its darkest colours would hide the atoms' symbols.
+        part: range of it that is used; its darkest colours would hide the atoms' symbols.
     """
 
     low: float
@@ -65,12 +65,12 @@ def colour_scale(explanation: Explanation) -> ColourScale:
 
 
 def draw(explanations: Sequence[Explanation], kind: str, columns: int = COLUMNS) -> bytes:
-    """A picture with a panel for each explanation.
+    """Draws a picture with one panel per explanation.
 
     Args:
         explanations: one or more.
         kind: ".svg" or ".png".
-        columns: panels in a row, at most.
+        columns: most panels in a row.
 
     Returns:
         the content of the file.
@@ -101,7 +101,7 @@ def draw_plain(smiles: str) -> bytes:
 
 
 def check_output(out: Path, panels: int) -> None:
-    """Raises InputError unless ``out`` is a picture that has room for ``panels``, or a folder."""
+    """Raises InputError unless ``out`` is a folder, or a picture with room for ``panels``."""
     if out.suffix and out.suffix not in CANVASES:
         raise InputError(f"{out} must end in {', '.join(CANVASES)} or .csv, or be a folder without an ending")
     if panels > MOST_PICTURES:
@@ -121,7 +121,7 @@ def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
         explanations: by row; at least one.
 
     Raises:
-        InputError: as ``check_output``, no explanation, or a place that cannot be written.
+        InputError: as ``check_output``, there is no explanation, or writing fails.
     """
     check_output(out, len(explanations))
     if not explanations:
@@ -134,7 +134,7 @@ def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
 
 
 def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation) -> None:
-    """Draws one panel; the reason in the molecule's place where RDKit cannot draw it."""
+    """Draws one panel; if RDKit cannot draw the molecule, the panel shows the reason."""
     scale = colour_scale(explanation)
     middle = left + PANEL_WIDTH / 2
     try:
@@ -194,7 +194,7 @@ def bar_texts(explanation: Explanation, scale: ColourScale) -> BarTexts:
         return BarTexts(
             (f"{scale.low:.2g}", "", f"{scale.high:.2g}"),
             explanation.meaning,
-            "no sign: read, not raised or lowered",
+            "no sign: share of attention, not of the value",
             fragments_text(explanation),
         )
     total = float(explanation.contributions.sum())
@@ -207,7 +207,7 @@ def bar_texts(explanation: Explanation, scale: ColourScale) -> BarTexts:
 
 
 def fragments_text(explanation: Explanation) -> str:
-    """The fragments with the largest contributions, as many as one line has room for; "" where RDKit finds none."""
+    """The fragments with the largest contributions, as many as fit on one line; "" if RDKit finds none."""
     sign = "" if explanation.baseline is None else "+"
     try:
         texts = [f"{fragment.smiles} {fragment.contribution:{sign}.2g}" for fragment in explanation.fragments]
@@ -230,7 +230,7 @@ def write(canvas: rdMolDraw2D.MolDraw2D, text: str, x: float, y: float, size: fl
 
 
 def plot_cls_geometry(results: list[dict], picture: Path) -> None:
-    """Draws what ``analyze_run`` gave for several runs: the spectra over one another, effective rank and uniformity.
+    """Draws the results of ``analyze_run`` for several runs: overlaid spectra, effective rank and uniformity.
 
     Args:
         results: one per run.

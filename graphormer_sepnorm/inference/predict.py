@@ -1,6 +1,6 @@
 """From SMILES to predictions and embeddings, row by row, with one model or an ensemble.
 
-A SMILES that cannot be read costs its own row alone.
+A SMILES that cannot be read affects only its own row.
 
 Axis letters: M SMILES, R of them that could be read, D width.
 """
@@ -31,17 +31,17 @@ from graphormer_sepnorm.tasks import make_task
 
 PAIRS_PER_PIECE = 8_000_000
 NO_TRUST = (
-    "nothing is known of the molecules that the model was trained on; train --csv keeps that in its run folder: "
-    "name one such folder as the model"
+    "the model has no information on its training molecules: name the run folder of a model that was trained with "
+    "train --csv"
 )
 
 
 class Results(Protocol):
-    """What a reader makes of some SMILES."""
+    """Results of a reader for some SMILES."""
 
     @property
     def errors(self) -> list[str]:
-        """One text per SMILES, why it could not be read; "" where it could."""
+        """One text per SMILES: the reason why it could not be read, or ""."""
 
 
 Result = TypeVar("Result", bound=Results, covariant=True)
@@ -49,19 +49,19 @@ Result = TypeVar("Result", bound=Results, covariant=True)
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a predictor says of some SMILES.
+    """Predictions for some SMILES.
 
     Attributes:
         values: float32 [M, tasks], on the targets' own scale or as probabilities; NaN where the SMILES could not be
             read.
-        spread: float32 [M, tasks], the standard deviation over the models, 0 for one model, or what is expected of the
-            error; NaN as ``values``.
-        errors: one text per SMILES, why it could not be read; "" where it could.
-        warnings: one text per SMILES, what no training molecule has; "" where there is nothing to warn of, or where
-            nothing is known of the training molecules.
-        nearness: to the training molecules, if it was asked for.
-        alerts: M texts, the structural alerts of each molecule, if they were asked for.
-        properties: float64 [M, P] of the molecules, if they were asked for.
+        spread: float32 [M, tasks], the standard deviation over the models (0 for one model) or the expected standard
+            deviation of the error; NaN as ``values``.
+        errors: one text per SMILES: the reason why it could not be read, or "".
+        warnings: one text per SMILES: its features that no training molecule has; "" if there are none, or if the
+            training molecules are unknown.
+        nearness: similarity to the training molecules, if requested.
+        alerts: M texts, the structural alerts of each molecule, if requested.
+        properties: float64 [M, P], properties of the molecules, if requested.
     """
 
     values: np.ndarray
@@ -75,7 +75,7 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near some molecules are to the training molecules; NaN where the SMILES could not be read.
+    """Similarities of molecules to the training molecules; NaN where the SMILES could not be read.
 
     Attributes:
         similarity: float64 [M], the largest Tanimoto similarity.
@@ -125,17 +125,17 @@ class MoleculeModel(Protocol[Result]):
 
 
 class PredictingModel(MoleculeModel[Predictions], Protocol):
-    """What commands, page and library ask for predictions.
+    """Interface of predicting models for commands, page and library.
 
     Attributes:
-        kind: of the task.
-        targets: names of what is predicted.
-        trust: what is known of the training molecules and of errors; None: nothing.
-        scales: of the targets, as in ``TaskConfig``.
+        kind: kind of the task.
+        targets: names of the targets.
+        trust: information on the training molecules and on errors; None: there is none.
+        scales: scales of the targets, as in ``TaskConfig``.
         gives_spread: whether predictions have a standard deviation.
-        digest: of what predictions depend on apart from the networks.
-        embedder: in whose space distances to the training molecules are measured.
-        outputs: what networks compute of each molecule.
+        digest: digest of all state except the networks.
+        embedder: network whose embeddings measure distances to the training molecules.
+        outputs: outputs that the networks compute for each molecule.
     """
 
     @property
@@ -163,13 +163,13 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
     def outputs(self) -> "list[Output]": ...
 
     def ready(self, molecules: Molecules) -> Molecules:
-        """The molecules as the networks read them; raises InputError if the model needs to know more of them."""
+        """The molecules as the networks read them; raises InputError if required conditions are missing."""
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
-        """What is said of the molecules, from the ``outputs`` [M, width] of the networks."""
+        """Predictions from the ``outputs`` [M, width] of the networks."""
 
     def to(self, device: torch.device) -> "PredictingModel":
-        """The same on another device."""
+        """The model on another device."""
 
 
 class Predictor:
@@ -179,14 +179,14 @@ class Predictor:
         models: each in evaluation mode, with the config of its run; all on one device.
 
     Attributes:
-        targets: names of what is predicted.
+        targets: names of the targets.
 
     Raises:
         InputError: the models differ in targets or features.
     """
 
     condition_columns: tuple[str, ...] = ()
-    trust: Trust | None = None  # nothing is known of their errors and training molecules
+    trust: Trust | None = None  # no information on errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):
         faces = {(config.task.kind, config.task.targets, config.featurizer) for _, config in models}
@@ -207,7 +207,7 @@ class Predictor:
 
     @property
     def embedder(self) -> "Embedder":
-        """In whose space distances to the training molecules are measured."""
+        """The network whose embeddings measure distances to the training molecules."""
         return Embedder(*self.models[0])
 
     def to(self, device: torch.device) -> Self:
@@ -219,11 +219,11 @@ class Predictor:
 
     @property
     def digest(self) -> str:
-        """Of what predictions depend on apart from the models."""
+        """Digest of all state except the models."""
         return ""
 
     def predict(self, smiles: Smiles) -> Predictions:
-        """Predictions for some SMILES, those of the command ``predict``; what cannot be read costs its row only."""
+        """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
         return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
@@ -238,24 +238,24 @@ class Predictor:
         return [prediction_of(model, config) for model, config in self.models]
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
-        """What is said of the molecules, from the ``outputs`` [M, tasks] of the models."""
+        """Predictions from the ``outputs`` [M, tasks] of the models."""
         by_model = np.stack(outputs)
         spread = spread_of_models(by_model).astype(np.float32)
         return Predictions(by_model.mean(axis=0), spread, molecules.errors, [""] * len(molecules.errors))
 
 
 def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
-    """Probabilities [M, tasks] after calibration; as they are without one."""
+    """Calibrated probabilities [M, tasks]; unchanged if there is no calibration."""
     if trust is None or trust.calibration is None:
         return values
     return trust.calibration(values).astype(np.float32)
 
 
 class Comparer:
-    """A predictor that also says how near molecules are to those that it was trained on.
+    """A predictor that also compares molecules with its training molecules.
 
     Raises:
-        InputError: nothing is known of them.
+        InputError: there is no information on the training molecules.
     """
 
     def __init__(self, predictor: PredictingModel):
@@ -281,8 +281,8 @@ class Embedder:
     """A model in evaluation mode as a source of embeddings.
 
     Attributes:
-        width: of the embeddings.
-        settings: whatever they depend on beside the model.
+        width: width of the embeddings.
+        settings: settings that they depend on, other than the model.
     """
 
     settings: tuple[str, ...] = ()
@@ -305,18 +305,18 @@ class Embedder:
 
 
 def stripping_salts(reader: MoleculeModel) -> None:
-    """Lets a reader look at the largest organic part of each SMILES alone."""
+    """Makes a reader use only the largest organic part of each SMILES."""
     reader.featurizer = without_salts(reader.featurizer)
 
 
 @dataclass(frozen=True)
 class Output:
-    """What is computed of molecules with one model.
+    """An output that one model computes for molecules.
 
     Attributes:
-        model: whose encodings the molecules are prepared with.
-        width: of what is computed.
-        compute: from R prepared molecules to [R, width].
+        model: model with whose encodings the molecules are prepared.
+        width: width of the output.
+        compute: function from R prepared molecules to [R, width].
     """
 
     model: Network
@@ -330,14 +330,14 @@ def prediction_of(model: Network, config: Config) -> Output:
 
 
 def embedding_and_prediction_of(model: Network, config: Config) -> Output:
-    """The embedding of the CLS, and next to it the prediction."""
+    """The CLS embedding, concatenated with the prediction."""
     task = make_task(config.task, model.cls.device)
     width = model.config.width + len(config.task.targets)
     return Output(model, width, lambda data: embed_and_predict_dataset(model, data, task))
 
 
 def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray]:
-    """Each output, rows of NaN for molecules that could not be read: float32 [M, width] each.
+    """Each output, float32 [M, width], with rows of NaN for molecules that could not be read.
 
     Molecules are prepared once for all models that have the same encodings.
     """
@@ -353,7 +353,7 @@ def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray
 
 
 def pieces(graphs: Graphs) -> list[np.ndarray]:
-    """Numbers of the molecules, in lists of about ``PAIRS_PER_PIECE`` atom pairs that can be prepared at once."""
+    """Indices of the molecules, in lists of about ``PAIRS_PER_PIECE`` atom pairs that can be prepared at once."""
     if len(graphs) == 0:
         return []
     piece_of = graphs.pair_ptr[1:] // PAIRS_PER_PIECE
@@ -363,15 +363,15 @@ def pieces(graphs: Graphs) -> list[np.ndarray]:
 def compute_chunks(
     reader: MoleculeModel[Result], chunks: Iterable[Chunk], smiles_of: Callable[[Chunk], Smiles]
 ) -> Iterator[tuple[Chunk, Result]]:
-    """Computes the results of chunks of SMILES, in order; of many chunks on all cores.
+    """Computes the results of chunks of SMILES in order; many chunks are computed on all cores.
 
     Each chunk is computed by one thread, so the results are the same for any number of cores.
 
     Args:
-        reader: on the CPU its copies in other processes do all of the work; on another device the other processes read
-            the molecules and it computes here.
-        chunks: anything that has SMILES; taken from as needed, a few ahead of the caller.
-        smiles_of: a chunk's SMILES.
+        reader: reader of the molecules. On the CPU, copies of it in worker processes do all of the work; on another
+            device, the workers only read the molecules.
+        chunks: chunks with SMILES, consumed lazily, a few ahead of the caller.
+        smiles_of: function that returns the SMILES of a chunk.
     """
     if reader.device.type == "cpu":
         yield from map_chunks(partial(read_and_compute, reader, current()), chunks, smiles_of)
@@ -381,7 +381,7 @@ def compute_chunks(
 
 
 def read_and_compute(reader: MoleculeModel[Result], compute: Compute, smiles: Smiles) -> Result:
-    """Results of a chunk, computed as the process computes that shares out the chunks."""
+    """Results of a chunk, with the device and precision of the main process."""
     with computing(compute):
         return reader.compute(read_molecules(reader.featurizer, smiles))
 
@@ -391,10 +391,10 @@ def load_predictor(names: list[str]) -> Predictor:
 
     Args:
         names: run folders, weights files, names of shipped weights, or folders of an ensemble with a run folder
-            ``model-0``, ``model-1``, ... for each of its models. Nothing else in a run folder is looked at.
+            ``model-0``, ``model-1``, ... for each of its models. Other files in a run folder are ignored.
 
     Raises:
-        InputError: a name means no model, a file is damaged, or the models differ in targets or features.
+        InputError: a name is not a model, a file is damaged, or the models differ in targets or features.
     """
     places = [resolve_model(name) for name in names]
     loaded = map(checkpoint.load_model, [path for place in places for path in member_paths(place)])

@@ -29,22 +29,22 @@ def predict_table(
     alerts: bool = False,
     properties: bool = False,
 ) -> dict:
-    """Writes a table with all columns of the input, one per target and ``error``; with a spread if there are models.
+    """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
 
     Args:
         predictor: the models.
         out: file to write, named by one of ``WRITERS``; "-" for CSV on standard output.
         source, smiles_column, delimiter, strict, resume: as ``write_table``.
-        interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
-        domain: whether rows are compared with the training molecules, in the columns of ``domain_columns``.
-        alerts, properties: whether the structural alerts and the ``PROPERTIES`` of molecules are named.
+        interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
+        domain: whether to compare rows with the training molecules, in the columns of ``domain_columns``.
+        alerts, properties: whether to add structural alerts and the ``PROPERTIES`` of the molecules.
 
     Returns:
-        as ``write_table``, and ``unfamiliar``, the number of readable rows of this call with what no training molecule
-        has; None if nothing is known of the training molecules.
+        as ``write_table``, and ``unfamiliar``, the number of rows of this call outside the training domain; None if the
+        training molecules are unknown.
 
     Raises:
-        InputError: as ``write_table``; intervals or a domain that the predictor cannot give.
+        InputError: as ``write_table``, or the predictor does not support intervals or the comparison.
     """
     columns = CountedColumns(predictor, interval, domain, alerts, properties)
     options = (str(interval), predictor.digest)
@@ -54,7 +54,7 @@ def predict_table(
 
 @dataclass(frozen=True)
 class CountedColumns(PredictionColumns):
-    """The columns of predictions, and how many rows of them have a warning.
+    """The columns of predictions, with a count of the rows that have a warning.
 
     Attributes:
         unfamiliar: the number of these "rows".
@@ -95,5 +95,5 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
 
 
 def is_model(name: str) -> bool:
-    """Whether a name means a model without a doubt."""
+    """Whether a name is unambiguously a model."""
     return Path(name).exists() or name in shipped_models() | shipped_tables()

@@ -1,7 +1,7 @@
-"""Tables into files: a row for each row of the input, in bounded memory, going on where a run stopped.
+"""Resumable writer of tables: one output row per input row, in bounded memory.
 
-While it runs, the output grows in ``OUT.partial``, and ``OUT.partial.json`` says how far it has come. Killed at any
-moment, the same command with ``resume`` gives the same bytes.
+During a run, the output grows in ``OUT.partial``, and ``OUT.partial.json`` records the progress. After an interruption
+at any moment, the same command with ``resume`` produces the same bytes.
 """
 
 import contextlib
@@ -45,10 +45,10 @@ Result = TypeVar("Result", bound=Results, contravariant=True)
 
 
 class Additions(Protocol[Result]):
-    """The columns that results become in a table."""
+    """The columns that hold the results in a table."""
 
     def columns(self) -> list[AddedColumn]:
-        """Which columns there are."""
+        """The added columns."""
 
     def cells(self, result: Result, errors: list[str]) -> list[Cells]:
         """The cells of each column; ``errors`` has a text for each row, "" where there is a result."""
@@ -56,7 +56,7 @@ class Additions(Protocol[Result]):
 
 @dataclass(config=STRICT)
 class Progress:
-    """How far a table has come: what ``OUT.partial.json`` holds.
+    """The progress of a table, as stored in ``OUT.partial.json``.
 
     Attributes:
         job: digest of everything that the output depends on.
@@ -73,41 +73,43 @@ class Progress:
 
 
 class StandardOutput:
-    """An output that goes on as it is computed, and cannot be resumed.
+    """A streamed output, which cannot be resumed.
 
     Attributes:
-        progress: how much went.
+        progress: rows and bytes written so far.
     """
 
     def __init__(self) -> None:
         self.progress = Progress(job="")
 
     def append(self, content: bytes, rows: int = 0, unreadable: int = 0) -> None:
-        """Passes on finished rows; raises OSError, such as for a pipe that nobody reads any more."""
+        """Writes finished rows; raises OSError, for example for a closed pipe."""
         try:
             sys.stdout.buffer.write(content)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the end does not fail again
+            os.dup2(
+                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+            )  # so that the final flush does not fail again
             raise
         self.progress.bytes += len(content)
         self.progress.rows += rows
         self.progress.unreadable += unreadable
 
     def discard(self) -> None:
-        """Leaves what went as it is."""
+        """Does nothing: written output cannot be removed."""
 
 
 class PartialFile:
-    """The output while it grows.
+    """An output file in progress.
 
     The record is written before the first byte and after every part, so at any moment it describes a beginning of the
     output that is on the disk, and what follows this beginning is overwritten.
 
     Args:
-        out: the file to be.
+        out: final file.
         job: digest of everything that its content depends on.
-        resume: go on with the parts that are there; without a record, begin.
+        resume: continue from existing parts; without a record, start from the beginning.
 
     Raises:
         InputError: ``resume`` and the parts are of another job, or the record is damaged.
@@ -143,11 +145,11 @@ class PartialFile:
 
     @property
     def is_named(self) -> bool:
-        """Whether the output has its name, and only the record is left to remove."""
+        """Whether the output has its final name and only the record remains to be removed."""
         return self.progress.complete and not self.path.exists()
 
     def append(self, content: bytes, rows: int = 0, unreadable: int = 0) -> None:
-        """Adds finished rows and then says so in the record; raises OSError."""
+        """Appends finished rows and then updates the record; raises OSError."""
         self.path.touch()
         with open(self.path, "r+b") as file:
             file.seek(self.progress.bytes)
@@ -161,7 +163,7 @@ class PartialFile:
         self.write_progress()
 
     def finish(self, complete: Callable[[Path], Path]) -> None:
-        """Gives the output its name; raises OSError."""
+        """Gives the output its final name; raises OSError."""
         if not self.is_named:
             self.progress.complete = True
             self.write_progress()
@@ -169,7 +171,7 @@ class PartialFile:
         self.discard()
 
     def discard(self) -> None:
-        """Removes what is left of the growing; the record last, without which the rest would be nobody's."""
+        """Removes the partial files; the record last, because it identifies the others."""
         self.path.unlink(missing_ok=True)
         remove_leftovers(self.record.parent, f"{self.record.name}.")
         self.record.unlink(missing_ok=True)
@@ -187,19 +189,19 @@ def write_table(
     options: tuple[str, ...] = (),
     writers: Mapping[str, MakeWriter] = WRITERS,
 ) -> dict:
-    """Writes what a reader makes of every row of a table.
+    """Writes a reader's results for every row of a table.
 
     Args:
         reader: the models.
-        added: the columns that its results become, beside those of the input.
+        added: the columns with its results, which follow those of the input.
         source: as ``open_table``, or some SMILES.
         smiles_column, delimiter: as ``open_table``.
         out: file to write, whose suffix says how; behind a symbolic link, the file that it points at; "-" for CSV on
             standard output.
         strict: stop at the first row that cannot be read.
-        resume: go on with what an interrupted call left.
-        options: whatever else the output depends on.
-        writers: by suffix, how tables are written.
+        resume: continue an interrupted call.
+        options: other settings that the output depends on.
+        writers: table writers by suffix.
 
     Returns:
         ``rows, unreadable, output`` and ``errors``, the most frequent reasons with their counts in this call.
@@ -256,7 +258,7 @@ def opened(
 
 
 def outcome(progress: Progress, out: Path, errors: Counter[str]) -> dict:
-    """What ``write_table`` returns."""
+    """The return value of ``write_table``."""
     return {
         "rows": progress.rows,
         "unreadable": progress.unreadable,

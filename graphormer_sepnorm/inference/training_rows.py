@@ -1,4 +1,4 @@
-"""What is known of the training molecules beside their structures: what they are called, and what was measured.
+"""Names and labels of the training molecules.
 
 Axis letters: M molecules, N training molecules, T targets.
 """
@@ -12,14 +12,17 @@ import numpy as np
 
 from graphormer_sepnorm.runs.arrays import checked_array
 
+MOST_DECIMALS = 3
+USUAL_DECIMALS = 2  # of computed numbers, such as logarithms
+
 
 @dataclass(frozen=True)
 class TrainingRows:
     """The rows of the training molecules that a ``Domain`` keeps.
 
     Attributes:
-        labels: float64 [N, T], NaN where nothing was measured, or only a bound.
-        text: uint8, what each is called, one per line; empty where that is not known.
+        labels: float64 [N, T], NaN for a missing or censored label.
+        text: uint8, their names, one per line; empty if unknown.
     """
 
     labels: np.ndarray
@@ -27,28 +30,33 @@ class TrainingRows:
 
     @classmethod
     def of(cls, labels: np.ndarray) -> "TrainingRows":
-        """Rows without names, of labels [N, T]."""
+        """Rows with labels [N, T] and without names."""
         return cls(np.asarray(labels, np.float64), np.empty(0, np.uint8))
 
     def named(self, names: Sequence[str]) -> "TrainingRows":
-        """The same rows, called by N names."""
+        """The same rows with N names."""
         lines = "\n".join(" ".join(name.split()) for name in names)
         return replace(self, text=np.frombuffer(lines.encode(errors="replace"), np.uint8))
 
     @cached_property
     def names(self) -> list[str]:
-        """What each row is called; N times "" where that is not known."""
+        """The name of each row; N times "" if the names are unknown."""
         return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.labels)
 
     @cached_property
     def sorted_labels(self) -> list[np.ndarray]:
-        """The labels of each target that are known, in rising order."""
+        """The known labels of each target, in ascending order."""
         return [np.sort(column[~np.isnan(column)]) for column in self.labels.T]
 
-    def percentiles(self, values: np.ndarray) -> np.ndarray:
-        """How many of 100 labels are below values [M, T], equal ones counted as half: float64 [M, T].
+    @property
+    def decimals(self) -> list[int]:
+        """How many decimals nine of ten labels of each target need, at most ``MOST_DECIMALS``."""
+        return [decimals_of(known) for known in self.sorted_labels]
 
-        NaN where the value is, or for a target without labels.
+    def percentiles(self, values: np.ndarray) -> np.ndarray:
+        """Percentiles of values [M, T] among the labels, where ties count half: float64 [M, T].
+
+        NaN where the value is NaN, and for a target without labels.
         """
         found = np.full(values.shape, np.nan)
         for target, known in enumerate(self.sorted_labels):
@@ -59,15 +67,26 @@ class TrainingRows:
         return found
 
     def fits(self, molecules: int) -> bool:
-        """Whether they can be the rows of so many molecules."""
+        """Whether the rows match this number of molecules."""
         return len(self.labels) == len(self.names) == molecules
 
 
+def decimals_of(labels: np.ndarray) -> int:
+    """How many decimals nine of ten labels [N] need.
+
+    ``USUAL_DECIMALS`` if they need more than ``MOST_DECIMALS``, or there are no labels.
+    """
+    for decimals in range(MOST_DECIMALS + 1 if len(labels) else 0):
+        if np.isclose(labels, labels.round(decimals), rtol=0, atol=1e-9).mean() >= 0.9:
+            return decimals
+    return USUAL_DECIMALS
+
+
 def read_training_rows(arrays: dict[str, np.ndarray], path: Path) -> TrainingRows | None:
-    """The rows among the arrays of a file; None in one that was written before there were any.
+    """The rows among the arrays of a file; None for a file of an earlier version without them.
 
     Raises:
-        InputError: the arrays are none of such rows.
+        InputError: the arrays are not valid.
     """
     if "rows.labels" not in arrays:
         return None

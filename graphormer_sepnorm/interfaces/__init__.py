@@ -1,4 +1,4 @@
-"""Interfaces: how the package is called from outside, the commands and the scikit-learn estimators.
+"""Interfaces of the package: the commands and the scikit-learn estimators.
 
-A new command is a function here that parses, calls the package and prints; what it computes goes into another folder.
+A command is a function here that parses, calls the package and prints; computations belong in another folder.
 """

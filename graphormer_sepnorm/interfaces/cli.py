@@ -1,10 +1,10 @@
-"""Entry points: from its first moment on, an interrupted command ends with a line and the exit code of its signal."""
+"""Entry points: an interrupted command always ends with one line and the exit code of its signal."""
 
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
 def main() -> None:
-    """Runs the command that the arguments name."""
+    """Runs the command named by the arguments."""
     with leaving_at_once():
         from graphormer_sepnorm.interfaces.commands import app
         from graphormer_sepnorm.interfaces.guard import guarded
@@ -12,7 +12,7 @@ def main() -> None:
 
 
 def run_alone(name: str) -> None:
-    """Runs the command of that name as a script of its own."""
+    """Runs the named command as a separate script."""
     with leaving_at_once():
         from graphormer_sepnorm.interfaces.commands import alone
         from graphormer_sepnorm.interfaces.guard import guarded

@@ -1,4 +1,4 @@
-"""How a command ends: with its results, or with one sentence and an exit code."""
+"""Ends a command with its results, or with one sentence and an exit code."""
 
 import contextlib
 import functools
@@ -12,9 +12,9 @@ from graphormer_sepnorm.system.torchrun import rank
 
 
 def guarded(command: Callable[[], None]) -> None:
-    """Runs a command; bad input ends with one sentence on standard error and exit code 2, a signal with 128 plus it.
+    """Runs a command; bad input gives one sentence on standard error and exit code 2, a signal 128 plus its number.
 
-    Of several processes that torchrun started the first alone prints results.
+    With several torchrun processes, only the first prints results.
     """
     output = contextlib.nullcontext() if rank() == 0 else contextlib.redirect_stdout(io.StringIO())
     try:
@@ -37,7 +37,7 @@ def guarded(command: Callable[[], None]) -> None:
 
 
 def sentence_of(error: ValueError) -> str:
-    """What a validation found wrong; raises any other error again."""
+    """The first problem of a validation error; re-raises any other error."""
     from pydantic import ValidationError  # imported already if this is one
 
     from graphormer_sepnorm.config import first_problem
@@ -48,22 +48,22 @@ def sentence_of(error: ValueError) -> str:
 
 
 def memory_sentence(error: RuntimeError) -> str:
-    """What to do where the memory of a GPU is full, or a process was killed; raises any other error again."""
+    """Advice if GPU memory is exhausted or a process was killed; re-raises any other error."""
     if str(error).startswith("DataLoader worker (pid"):  # PyTorch's words, for which it has no type
         return (
-            "a process that computes was killed, perhaps for want of memory: make room and run the same command again, "
+            "a worker process was killed, perhaps for lack of memory: free memory and run the same command again, "
             "with --resume if it left a .partial file"
         )
     if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which a quick command never imports
         raise error
     return (
-        "the memory of the GPU is full: choose a smaller batch (--batch-size), leave out the largest molecules, "
+        "the GPU is out of memory: choose a smaller batch (--batch-size), leave out the largest molecules, "
         "or compute on another --device, such as cpu"
     )
 
 
 def in_first_process(command: Callable[..., None]) -> Callable[..., None]:
-    """The command for the first of several processes; the others have nothing to do in it."""
+    """A command that runs only in the first of several processes."""
 
     @functools.wraps(command)
     def run(**options: object) -> None:

@@ -1,6 +1,6 @@
 """The table model as scikit-learn estimators.
 
-X is a list, an array or a pandas Series of SMILES or of RDKit's molecules, or a table with one column of them.
+X is a list, an array or a pandas Series of SMILES or RDKit molecules, or a table with one column of them.
 
 Axis letters: M molecules, T targets, D width, K classes.
 """
@@ -42,7 +42,7 @@ def target_names(y, count: int) -> tuple[str, ...]:
 
 
 def label_columns(y) -> np.ndarray:
-    """Labels as numbers float64 [M] or [M, T], NaN where one is missing, or with texts among them as objects."""
+    """Labels as float64 [M] or [M, T], NaN where missing, or as objects if there are texts among them."""
     if y is None:
         raise InputError("fit requires y to be passed, but the target y is None")
     values = np.asarray(y)
@@ -52,7 +52,7 @@ def label_columns(y) -> np.ndarray:
 
 
 def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> LabelledRow:
-    """A row of a table, numbered from 1 on, of labels [T]; raises InputError for a text that is no label."""
+    """A table row with labels [T], numbered from 1; raises InputError for a text that is not a label."""
     texts = [str(value) if isinstance(value, str) else repr(float(value)) for value in values]
     try:
         bounds = {place: read_bound(text, name) for place, (text, name) in enumerate(zip(texts, names, strict=True))}
@@ -66,22 +66,21 @@ def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> Labelle
 
 
 class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
-    """Regression on molecules by the table model; several targets at once, NaN where a label is missing.
+    """Regression on molecules with the table model; supports several targets and missing labels (NaN).
 
     Parameters and attributes are those of ``TableEstimator``.
     """
 
     def fit(self, X, y, sample_weight=None) -> "GraphormerRegressor":
-        """Learns from molecules.
+        """Fits the table model.
 
         Args:
             X: M molecules.
-            y: [M] or [M, T]; of what is known by a bound only, a text such as "<5".
-            sample_weight: how much each molecule counts [M]. Networks do not know weights, and are left out if these
-                differ.
+            y: [M] or [M, T] labels; a censored label is a text such as "<5".
+            sample_weight: [M] sample weights. Networks do not support weights and are left out if these differ.
 
         Raises:
-            InputError: a molecule or a label that cannot be read, or nothing to learn from.
+            InputError: a molecule or a label cannot be read, or there are no labels.
         """
         values = label_columns(y)
         columns = values.reshape(len(values), -1)
@@ -93,40 +92,40 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
         return self
 
     def predict(self, X, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Targets on their own scale: [M], or [M, T] if ``fit`` had such.
+        """Predicts targets on their own scale: [M], or [M, T] if ``y`` had this shape.
 
         Args:
             X: M molecules.
-            return_std: give the expected standard deviation of the error, too.
+            return_std: also return the expected standard deviation of the error.
         """
         values, spread = (self.shaped(each) for each in self.predictions(X))
         return (values, spread) if return_std else values
 
     def predict_interval(self, X, confidence: float = 0.9) -> np.ndarray:
-        """The low and the high end of intervals that hold a label with a probability of ``confidence``.
+        """Lower and upper ends of conformal intervals that contain a label with probability ``confidence``.
 
         Returns:
             [M, 2], or [M, T, 2] if ``fit`` had several targets.
 
         Raises:
-            InputError: a confidence that so few molecules cannot give.
+            InputError: there are too few molecules for this confidence level.
         """
         values, spread = self.predictions(X)
         half = known_intervals(self.model_).half_widths(confidence, spread)
         return self.shaped(np.stack([values - half, values + half], axis=2))
 
     def shaped(self, columns: np.ndarray) -> np.ndarray:
-        """What is known of targets [M, T, ...] in the shape that ``y`` had."""
+        """Results for targets [M, T, ...] in the shape of ``y``."""
         return columns[:, 0] if self.one_dimensional_ else columns
 
 
 class GraphormerClassifier(ClassifierMixin, TableEstimator):
-    """Classification of molecules by the table model: two classes, more, or several labels each.
+    """Classification of molecules with the table model: binary, multiclass or multilabel.
 
     Parameters and attributes are those of ``TableEstimator``, and
 
     Attributes:
-        classes_: [K], of any type.
+        classes_: [K] classes of any type.
     """
 
     def __sklearn_tags__(self) -> Tags:
@@ -135,7 +134,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         return tags
 
     def fit(self, X, y, sample_weight=None) -> "GraphormerClassifier":
-        """Learns from molecules and their classes.
+        """Fits the table model.
 
         Args:
             X: M molecules.
@@ -143,7 +142,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
             sample_weight: as ``GraphormerRegressor.fit``.
 
         Raises:
-            InputError: a molecule that cannot be read, or a single class.
+            InputError: a molecule cannot be read, or there is a single class.
         """
         labels = self.binary_labels(y)
         if len(self.classes_) < 2:
@@ -156,7 +155,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         return self
 
     def binary_labels(self, y) -> np.ndarray:
-        """Labels of 0 and 1, NaN where missing: float64 [M, 1] of two classes, otherwise [M, K]; sets ``classes_``."""
+        """Labels 0 and 1, NaN where missing: float64 [M, 1] for two classes, otherwise [M, K]; sets ``classes_``."""
         if y is None:
             raise InputError("fit requires y to be passed, but the target y is None")
         values, missing = np.asarray(y), np.zeros(0)
@@ -181,10 +180,10 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         return np.hstack([1 - probability, probability]) if self.binarizer_.y_type_ == "binary" else probability
 
     def predict_set(self, X, confidence: float = 0.9) -> np.ndarray:
-        """Conformal sets, which hold the class of a molecule with a probability of ``confidence``.
+        """Conformal prediction sets, which contain the class of a molecule with probability ``confidence``.
 
         Returns:
-            bool [M, K], whether a class of ``classes_`` is in the set; of several labels each [M, K, 2], for 0 and 1.
+            bool [M, K], whether a class of ``classes_`` is in the set; [M, K, 2] for multilabel, for 0 and 1.
         """
         probability, _ = self.predictions(X)
         held = known_sets(self.model_).holds(probability, confidence)
@@ -192,15 +191,15 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
 
 
 class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SmilesEstimator):
-    """Molecules to the final embedding of the CLS token.
+    """Transforms molecules to the final embeddings of the CLS token.
 
     Args:
-        pretrained: path or name of a network; ``fit`` then learns nothing and needs no y.
+        pretrained: path or name of a network; ``fit`` then only loads it and needs no y.
         estimator: a ``GraphormerRegressor`` or ``GraphormerClassifier``, a copy of which is fitted where
             ``pretrained`` is None; the first of its networks embeds. None: a ``GraphormerRegressor()``.
 
     Attributes:
-        embedder_: what embeds.
+        embedder_: the network that embeds.
         n_features_in_: 1, the column of molecules.
     """
 
@@ -222,7 +221,7 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
 
         Raises:
             InputError: both a pretrained network and an estimator are given, the network is not found, the estimator
-                trains none, or as its ``fit``.
+                has no networks, or as its ``fit``.
         """
         if self.pretrained is not None and self.estimator is not None:
             raise InputError("give either a pretrained network or an estimator to train, not both")
@@ -234,7 +233,7 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
             estimator = GraphormerRegressor() if self.estimator is None else clone(self.estimator)
             member = estimator.fit(X, y).model_.members.get("networks")
             if not isinstance(member, NetworksMember):
-                raise InputError("the estimator trains no networks, so there is none that embeds")
+                raise InputError("the estimator trains no networks, so it has no embeddings")
             self.embedder_ = Embedder(*member.models[0])
         return self
 

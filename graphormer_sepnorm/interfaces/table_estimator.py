@@ -1,6 +1,6 @@
-"""What the scikit-learn estimators on molecules share: how they read X, and how they fit a table model.
+"""Shared base of the scikit-learn estimators on molecules: reading X and fitting a table model.
 
-X is a list, an array or a pandas Series of SMILES or of RDKit's molecules, or a table with one column of them.
+X is a list, an array or a pandas Series of SMILES or RDKit molecules, or a table with one column of them.
 
 Axis letters: M molecules, T targets, D width, K classes.
 """
@@ -44,7 +44,7 @@ from graphormer_sepnorm.training.settings import with_settings
 
 
 class SmilesEstimator(BaseEstimator):
-    """An estimator whose X is molecules."""
+    """An estimator whose X contains molecules."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -57,8 +57,8 @@ class SmilesEstimator(BaseEstimator):
         """The SMILES of X: [M].
 
         Args:
-            X: as the user gave it.
-            reset: in ``fit``, which sets ``n_features_in_``.
+            X: input as given by the user.
+            reset: True in ``fit``, which sets ``n_features_in_``.
 
         Raises:
             InputError: X is not one column.
@@ -77,7 +77,7 @@ OF_TABLE = declared(TableOptions, only=("split", "metric", "loss", "weights", "b
 OF_RECIPE = declared(TrainConfig, without=("seed", "patience"))
 OF_PLAN = [each for each in fields(Plan) if each.name != "resume"]
 
-# Each default is that of the declaration that the command has it from; None: the recipe's.
+# Each default is that of the command's declaration; None: the recipe's.
 Parameters: Any = make_dataclass(
     "Parameters",
     [
@@ -100,26 +100,26 @@ class TableEstimator(SmilesEstimator):
     """The table model of ``train --csv``: the same molecules, labels and seed give the same predictions.
 
     Args:
-        recipe: of the networks, as ``--recipe``: "foundation" trains pre-trained ones further; others, such as "slim",
-            begin with random weights.
-        networks: their number, one per fold.
-        forest: whether the random forest takes part.
-        blend: whether other members than the networks take part.
-        quick: fit the kernel machine only, which takes seconds.
+        recipe: recipe of the networks, as ``--recipe``: "foundation" fine-tunes pretrained networks; others, such as
+            "slim", start from random weights.
+        networks: number of networks, one per fold.
+        forest: whether to include the random forest.
+        blend: whether to include members other than the networks.
+        quick: fit only the kernel machine, which takes seconds.
         split, metric, loss, weights, balance, strip_salts: as the options of the command; folds are made as the split.
         epochs, batch_size, lr, ...: fields of ``TrainConfig``; None: the recipe's.
         settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
-        pretrained: run folder, weights file or shipped weights that networks start from; None: those of the recipe.
-        frozen_layers: first layers of these that keep their weights.
+        pretrained: run folder, weights file or shipped weights to start from; None: those of the recipe.
+        frozen_layers: number of first layers whose weights are frozen.
         device: "auto", "cpu", "cuda", "cuda:1" or "mps".
-        random_state: the seed of the command, or what a seed is drawn from.
+        random_state: seed as in the command, or the random state that a seed is drawn from.
         verbose: print a line per epoch.
 
     Attributes:
         model_: the ``TableModel``.
-        out_of_fold_: float64 [M, T], predictions for the molecules that were learnt from, by members that did not see
-            them. Molecules without any label are not among them.
-        left_out_: by name, why a member does not take part.
+        out_of_fold_: float64 [M, T], out-of-fold predictions for the training molecules, without molecules that have no
+            label.
+        left_out_: reasons for the members that were left out, by name.
         n_features_in_: 1, the column of molecules.
     """
 
@@ -130,7 +130,7 @@ class TableEstimator(SmilesEstimator):
 
         Args:
             X: M molecules.
-            rows: M of them, numbered from 1 on, still without SMILES.
+            rows: M rows, numbered from 1, without SMILES.
             options: ``targets``, ``kind`` and ``classes`` of ``TableOptions``.
             sample_weight: [M], or None.
         """
@@ -156,7 +156,7 @@ class TableEstimator(SmilesEstimator):
         self.model_, self.left_out_, self.out_of_fold_ = fitted.model, fitted.left_out, fitted.out_of_fold.values
 
     def find_seed(self) -> int:
-        """The seed that ``random_state`` is, or that is drawn from it."""
+        """The seed given by ``random_state`` or drawn from it."""
         state = self.get_params(deep=False)["random_state"]
         return int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
 
@@ -184,7 +184,7 @@ class TableEstimator(SmilesEstimator):
         """Values or probabilities, and standard deviations: float32 [M, T] each.
 
         Raises:
-            InputError: a molecule that cannot be read.
+            InputError: a molecule cannot be read.
         """
         check_is_fitted(self)
         parts = all_read(self.model_, self.read_input(X, reset=False), self.get_params(deep=False)["device"])
@@ -192,10 +192,10 @@ class TableEstimator(SmilesEstimator):
         return values, spread
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes the model into a new folder, from which ``load_model`` and all commands predict the same.
+        """Writes the model to a new folder; ``load_model`` and all commands give the same predictions from it.
 
         Raises:
-            InputError: the folder holds a model already, or it cannot be written.
+            InputError: the folder already holds a model, or writing fails.
         """
         check_is_fitted(self)
         run = RunFolder(Path(folder))
@@ -205,7 +205,7 @@ class TableEstimator(SmilesEstimator):
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy, as a search over parameters gives it, as one of Python."""
+    """Converts a NumPy number, as a parameter search gives it, to a Python number."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -213,9 +213,9 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
     """The rows that have labels, with their molecules and structures.
 
     Args:
-        smiles: [M].
-        rows: M of them, numbered from 1 on.
-        featurizer: that reads the molecules.
+        smiles: M SMILES.
+        rows: M rows, numbered from 1.
+        featurizer: name of the featurizer that reads the molecules.
 
     Raises:
         InputError: no row has a label, or a molecule cannot be read.
@@ -231,7 +231,7 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
 
 
 def weights_of(sample_weight, rows: list[LabelledRow], count: int) -> np.ndarray | None:
-    """The weights of rows, of those of ``count`` molecules; None if all count the same."""
+    """The weights of rows, from those of ``count`` molecules; None if all are equal."""
     if sample_weight is None:
         return None
     every = _check_sample_weight(sample_weight, np.empty(count), dtype=np.float64, ensure_non_negative=True)
@@ -240,7 +240,7 @@ def weights_of(sample_weight, rows: list[LabelledRow], count: int) -> np.ndarray
 
 
 def all_read(model: MoleculeModel[Result], smiles: np.ndarray, device: str) -> list[Result]:
-    """The results of a model for chunks of molecules; raises InputError for one that cannot be read, or for none."""
+    """The results of a model for chunks of molecules; raises InputError if one cannot be read or there are none."""
     if not len(smiles):
         raise InputError("X has no molecules: found 0 sample(s), at least 1 is needed")
     with computing(choose(device)):

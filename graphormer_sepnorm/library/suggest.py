@@ -71,25 +71,25 @@ class Wish:
 
 
 def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
-    """How the molecules are ranked.
+    """The ranking criterion of the molecules.
 
     Raises:
-        InputError: the model does not predict the target, several of which none is named, no errors of its
-            predictions, or probabilities; or no best value is known.
+        InputError: the model does not predict the target, has several targets and none is named, does not estimate its
+            errors, or predicts probabilities; or no best value is known.
     """
     targets, target = ", ".join(predictor.targets), wish.target
     if target is None:
         if len(predictor.targets) > 1:
-            raise InputError(f"the model predicts {targets}: say with --target which of them is to be good")
+            raise InputError(f"the model predicts {targets}: choose one of them with --target")
         target = predictor.targets[0]
     if target not in predictor.targets:
-        raise InputError(f"--target {target} is no target of the model, which predicts {targets}")
+        raise InputError(f"--target {target} is not a target of the model, which predicts {targets}")
     if wish.by == "prediction":
         return Acquisition("prediction", target, wish.minimize)
     if TASKS[predictor.kind].predicts_probabilities:
-        raise InputError(f"--by {wish.by} is for models of numbers: rank probabilities with --by prediction")
+        raise InputError(f"--by {wish.by} is for regression models: rank probabilities with --by prediction")
     if not predictor.gives_spread:
-        raise InputError(f"--by {wish.by} needs a model that knows its errors, such as one of train --csv")
+        raise InputError(f"--by {wish.by} needs a model that estimates its errors, such as one of train --csv")
     best = best_so_far(predictor, target, wish) if wish.by == "expected-improvement" else 0.0
     return Acquisition(wish.by, target, wish.minimize, best, wish.kappa)
 
@@ -123,13 +123,13 @@ def suggest(
         predictor: the models, on the CPU.
         source: a table, a folder of them, or a pattern, as ``predict_library``.
         out: table to write, named by one of ``WRITERS``.
-        wish: what is asked for.
+        wish: the request.
         options: how the library is read; its selection and acquisition are those of the wish.
         scheduler, workers, device: as ``predict_library``.
 
     Returns:
-        ``suggested``, the number of molecules; ``rows, unreadable`` of the library; ``left_out``, how many of the best
-        rows were measured or stand there twice; ``best``, the value to exceed; ``output``.
+        ``suggested``, the number of molecules; ``rows, unreadable`` of the library; ``left_out``, the number of the
+        best rows that were already measured or are duplicates; ``best``, the value to exceed; ``output``.
 
     Raises:
         InputError: as ``acquisition_of``, ``predict_library`` and ``write_whole``, or no molecule is left to suggest.
@@ -145,7 +145,7 @@ def suggest(
     pool = read_pool(predictor, Path(result["top"]), options)
     fresh = without_known(predictor, pool)
     if not fresh.rows:
-        raise InputError(f"{source} has no molecule to suggest: all that can be read were measured")
+        raise InputError(f"{source} has no molecule to suggest: all readable ones were already measured")
     picked = pick_diverse(fresh.mols, wish.count, wish.distance)
     write_picked(predictor, out, fresh.take(picked), replace(options, domain=predictor.trust is not None))
     shutil.rmtree(folder)
@@ -164,8 +164,8 @@ class Pool:
     """The best rows of a library, best first.
 
     Attributes:
-        columns: of the library.
-        rows: M of them.
+        columns: columns of the library.
+        rows: M rows.
         mols: their molecules.
     """
 
@@ -208,7 +208,7 @@ def is_known(domain: Domain, mol: Chem.Mol) -> bool:
 
 
 def write_picked(predictor: PredictingModel, out: Path, picked: Pool, options: Options) -> None:
-    """Writes the suggested molecules with their rank and all that is predicted of them."""
+    """Writes the suggested molecules with their rank and predictions."""
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, [row.smiles for row in picked.rows]))
     rank = AddedColumn("rank")

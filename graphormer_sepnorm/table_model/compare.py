@@ -1,4 +1,4 @@
-"""Runs on the same test rows, compared by their predictions there.
+"""Comparison of runs by their predictions for the same test rows.
 
 Axis letters: M test molecules, T targets, R runs.
 """
@@ -30,11 +30,11 @@ class ScoredRun:
     """The predictions of a run for its test rows.
 
     Attributes:
-        name: of the run.
-        dataset: that the rows are of.
+        name: name of the run.
+        dataset: dataset that the rows belong to.
         task: what is predicted, with the metric.
-        molecules: number and SMILES of each row, in rising order.
-        y: float64 [M, T] labels, NaN where there is no exact one.
+        molecules: number and SMILES of each row, in ascending order.
+        y: float64 [M, T] labels, NaN where there is no exact label.
         prediction: float64 [M, T].
     """
 
@@ -47,10 +47,10 @@ class ScoredRun:
 
 
 def read_scored_run(path: Path) -> ScoredRun:
-    """What a run folder keeps of its test; raises InputError where it keeps none, or the files are damaged."""
+    """Reads the test predictions of a run folder; raises InputError if there are none or the files are damaged."""
     run = RunFolder(path)
     if not (run.test.exists() and run.predictions.exists()):
-        raise InputError(f"{path} has no test predictions: name the folder of a finished run, which train writes")
+        raise InputError(f"{path} has no test predictions: name a finished run folder, as train writes it")
     task = task_of(run)
     try:
         dataset = str(json.loads(run.test.read_bytes())["dataset"])
@@ -65,13 +65,13 @@ def read_scored_run(path: Path) -> ScoredRun:
 
 
 def task_of(run: RunFolder) -> TaskConfig:
-    """The task of a run on a table or on a named dataset; raises InputError where the folder does not say it."""
+    """The task of a run on a table or a named dataset; raises InputError if the folder does not define one."""
     known = kept_facts((run.path / TABLE).with_suffix(".json"))
     return known[0] if known else read_config(run.config).task
 
 
 def as_label(text: str) -> float:
-    """An exact label; NaN where there is none, or a bound."""
+    """An exact label; NaN for a missing or censored one."""
     return float(text) if text and text[0] not in "<>" else np.nan
 
 
@@ -86,20 +86,22 @@ def check_same(runs: Sequence[ScoredRun]) -> None:
             ("test rows", (first.dataset, first.molecules), (other.dataset, other.molecules)),
         ):
             if ours != theirs:
-                raise InputError(f"{first.name} and {other.name} have other {what}: their scores cannot be compared")
+                raise InputError(
+                    f"{first.name} and {other.name} have different {what}: their scores cannot be compared"
+                )
         if not np.array_equal(first.y, other.y, equal_nan=True):
             raise InputError(
-                f"{first.name} and {other.name} have other test labels, so their scores cannot be compared"
+                f"{first.name} and {other.name} have different test labels, so their scores cannot be compared"
             )
 
 
 def compare_runs(paths: Sequence[Path]) -> dict:
-    """Scores of runs on the same test rows, and by how much they differ from the first one.
+    """Scores of runs on the same test rows, and their differences to the first run.
 
-    Rows are drawn with replacement, the same ones for all runs, so that the differences are paired.
+    All runs share the same bootstrap resamples of the rows, so the differences are paired.
 
     Args:
-        paths: run folders, two or more; the first is what the others are compared with.
+        paths: two or more run folders; the others are compared with the first.
 
     Returns:
         ``metric``; ``higher_is_better``; and ``targets``: for each its ``n`` labels and ``runs``, by name ``value``,
@@ -107,8 +109,8 @@ def compare_runs(paths: Sequence[Path]) -> dict:
         ``better``, the share of draws in which the run is better than the first; None where a number is undefined.
 
     Raises:
-        InputError: fewer than two runs, one that is named twice, one without test predictions, or runs with other test
-            rows, labels, targets or metrics.
+        InputError: fewer than two runs, a run that is named twice or has no test predictions, or runs that differ in
+            test rows, labels, targets or metrics.
     """
     names = [str(path) for path in paths]
     if len(set(names)) < 2 or len(set(names)) < len(names):
@@ -128,7 +130,7 @@ def compare_runs(paths: Sequence[Path]) -> dict:
 
 
 def compare_target(runs: Sequence[ScoredRun], columns: slice) -> dict:
-    """As ``compare_runs``, of one target."""
+    """As ``compare_runs``, for one target."""
     metric = runs[0].task.metric
     labelled = np.flatnonzero(~np.isnan(runs[0].y[:, columns]).all(axis=1))
     y = runs[0].y[labelled, columns]
@@ -157,10 +159,10 @@ def defined_or_none(value: float) -> float | None:
 
 
 def comparison_lines(compared: dict) -> list[str]:
-    """The comparison as lines of a table for people."""
+    """The comparison as the lines of a readable table."""
     lines = []
     for target, found in compared["targets"].items():
-        lines.append(f"{target}: {compared['metric']} of {found['n']} molecules, 95 % intervals")
+        lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} molecules, 95 % intervals")
         width = max((len(name) for name in found["runs"]), default=0)
         for place, (name, each) in enumerate(found["runs"].items()):
             line = f"  {name:{width}}  {number(each['value'])} {range_of(each['interval'])}"
@@ -180,14 +182,14 @@ def range_of(ends: list[float] | None) -> str:
 
 
 def plot_comparison(compared: dict, picture: Path) -> None:
-    """Draws the differences to the first run with their intervals, a panel per target.
+    """Draws the differences to the first run with their intervals, one panel per target.
 
     Args:
         compared: as ``compare_runs``.
-        picture: file to write, of ``PICTURES``.
+        picture: file to write, with a suffix in ``PICTURES``.
 
     Raises:
-        InputError: another suffix, or the file cannot be written.
+        InputError: the suffix is not supported, or the file cannot be written.
     """
     check_picture(picture)
     targets = {name: found["runs"] for name, found in compared["targets"].items() if found["runs"]}
@@ -203,13 +205,14 @@ def plot_comparison(compared: dict, picture: Path) -> None:
         axes.set_yticks(range(len(runs)), list(runs))
         axes.invert_yaxis()
         better = "right" if compared["higher_is_better"] else "left"
-        axes.set_xlabel(f"{target}: {compared['metric']} less that of the first run; better to the {better}")
+        title = METRICS[compared["metric"]].title
+        axes.set_xlabel(f"{target}: {title} minus that of the first run; better to the {better}")
     content = io.BytesIO()
     figure.savefig(content, dpi=150, format=picture.suffix[1:].lower())
     write_atomically(picture, content.getvalue())
 
 
 def check_picture(picture: Path) -> None:
-    """Raises InputError for a file that is no picture by its suffix."""
+    """Raises InputError for a file whose suffix is not that of a picture."""
     if picture.suffix.lower() not in PICTURES:
         raise InputError(f"a plot is written as {', '.join(PICTURES)}, not as {picture.suffix or picture.name!r}")

@@ -1,6 +1,6 @@
-"""Conditions under which molecules are measured, such as a temperature or an assay, as numbers.
+"""Experimental conditions of the measurements, such as a temperature or an assay, encoded as numbers.
 
-Axis letters: M molecules, C values: one for each column of numbers, one for each word of the other columns.
+Axis letters: M molecules, C values: one for each numeric column, one for each word of the other columns.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.tables.label_text import as_float
 
-MOST_WORDS = 100  # of a column
+MOST_WORDS = 100  # largest number of categories of a column
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class ConditionColumn:
     """A column of conditions.
 
     Attributes:
-        name: of the column.
-        words: its different words in alphabetical order; empty for a column of numbers.
-        mean, scale: of its numbers.
+        name: name of the column.
+        words: its distinct words in alphabetical order; empty for a numeric column.
+        mean, scale: mean and standard deviation of a numeric column.
     """
 
     name: str
@@ -35,7 +35,7 @@ class ConditionColumn:
         return len(self.words) or 1
 
     def encode(self, text: str) -> list[float]:
-        """The values of a condition; raises InputError for one that the model has not learnt."""
+        """The encoded values of a condition; raises InputError for a word that is not in the training rows."""
         if self.words:
             if text not in self.words:
                 raise InputError(f"its {self.name} is {text!r}: the model knows {', '.join(self.words)}")
@@ -53,7 +53,7 @@ class Conditions:
 
     @classmethod
     def of(cls, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Conditions":
-        """The columns of the rows that are learnt from; raises InputError for too many words in one of them."""
+        """The columns of the training rows; raises InputError if one of them has too many words."""
         return cls(tuple(column_of(name, [row[place] for row in rows]) for place, name in enumerate(names)))
 
     @property
@@ -66,14 +66,14 @@ class Conditions:
         return sum(column.width for column in self.columns)
 
     def encode(self, row: tuple[str, ...]) -> list[float]:
-        """The values [C] of the conditions of a molecule; raises InputError for one that the model has not learnt."""
+        """The values [C] of a molecule's conditions; raises InputError for a word that is not in the training rows."""
         return [value for column, text in zip(self.columns, row, strict=True) for value in column.encode(text)]
 
     def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
-        """The values float32 [M, C] of M molecules, 0 where there is an error, and the errors, "" where there is none.
+        """The values float32 [M, C] of M molecules (0 in case of an error) and the error messages ("" if none).
 
         Raises:
-            InputError: nothing is said of the conditions.
+            InputError: the conditions are not given.
         """
         if self.columns and not rows:
             raise InputError(f"the model needs the conditions {', '.join(self.names)}: give a table that has them")
@@ -87,13 +87,15 @@ class Conditions:
 
 
 def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
-    """A column: of numbers if all of them are, otherwise of words."""
+    """A numeric column if all texts are numbers, otherwise a column of words."""
     if all(map(is_number, texts)):
         numbers = np.array([as_float(text) for text in texts])
         return ConditionColumn(name, (), float(numbers.mean()), float(numbers.std()) or 1.0)
     words = tuple(sorted(set(texts)))
     if len(words) > MOST_WORDS:
-        raise InputError(f"--feature-columns {name} has {len(words)} different words: at most {MOST_WORDS} are read")
+        raise InputError(
+            f"--feature-columns {name} has {len(words)} distinct words, but at most {MOST_WORDS} are supported"
+        )
     return ConditionColumn(name, words)
 
 
@@ -105,5 +107,5 @@ def is_number(text: str) -> bool:
 
 
 def condition_values(molecules: MoleculeFeatures) -> np.ndarray:
-    """The conditions of molecules, float32 [M, C], where they are known; otherwise [M, 0]."""
+    """The conditions of molecules: float32 [M, C], or [M, 0] if they are unknown."""
     return np.zeros((len(molecules), 0), np.float32)

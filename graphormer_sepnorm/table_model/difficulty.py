@@ -1,10 +1,10 @@
-"""How large the error of a prediction is expected to be: learnt from the errors out of fold.
+"""Expected size of a prediction's error, learned from out-of-fold errors.
 
-Three signs tell it: how members disagree, how far the training molecules are, and how wrong the predictions of the
-nearest of these were. The logarithm of the expected error is linear in their logarithms, by a Poisson regression of the
-absolute errors. The width of an interval follows the expected error.
+It is estimated from three signs: the disagreement of the members, the distance to the training molecules, and the
+errors for the nearest training molecules. A Poisson regression of the absolute errors makes the logarithm of the
+expected error linear in the logarithms of the signs. The width of an interval is proportional to the expected error.
 
-Axis letters: K members, M molecules, N training molecules that they are compared with, T targets, S signs.
+Axis letters: K members, M molecules, N training molecules as references, T targets, S signs.
 """
 
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ import numpy as np
 from graphormer_sepnorm.table_model.labels import Folds
 
 SIGNS = 3
-SHARPNESS = 8  # power of a similarity by which the error of a training molecule counts
-BACKGROUND = 5 * 0.3**SHARPNESS  # how much the mean error counts: as five molecules of similarity 0.3
-LEAST_DISTANCE = 0.001  # added to a distance, so that it has a logarithm
-LEAST_ERROR = 0.03  # of the mean error, added to a disagreement
+SHARPNESS = 8  # power of the similarity that weighs the error of a training molecule
+BACKGROUND = 5 * 0.3**SHARPNESS  # weight of the mean error: that of five molecules of similarity 0.3
+LEAST_DISTANCE = 0.001  # added to a distance, so that its logarithm is finite
+LEAST_ERROR = 0.03  # share of the mean error that is added to a disagreement
 RIDGE = 0.01  # penalty of the regression
-NO_ERROR = 1e-12  # the mean error where there is none
-DEVIATION = np.sqrt(np.pi / 2)  # of normal errors, over their mean absolute value
+NO_ERROR = 1e-12  # stands in for a mean error of 0
+DEVIATION = np.sqrt(np.pi / 2)  # standard deviation of normal errors over their mean absolute value
 
 
 @dataclass(frozen=True)
 class Difficulty:
-    """The expected size of errors.
+    """A fitted model of the expected size of errors.
 
     Attributes:
-        coefficients: float64 [1 + S, T], the intercept and those of the logarithms of the signs.
-        errors: float64 [N, T], absolute errors out of fold of the training molecules; NaN where there is no label.
+        coefficients: float64 [1 + S, T], the intercept and the coefficients of the signs' logarithms.
+        errors: float64 [N, T], absolute out-of-fold errors of the training molecules; NaN where there is no label.
     """
 
     coefficients: np.ndarray
@@ -40,7 +40,7 @@ class Difficulty:
 
         Args:
             disagreement: [M, T], as ``disagreement``.
-            similarity: [M, N] to the training molecules; [M, 0] where it is not known.
+            similarity: [M, N] to the training molecules; [M, 0] if it is unknown.
         """
         found = signs(disagreement, similarity, self.errors)
         return DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", found, self.coefficients[1:]))
@@ -49,13 +49,13 @@ class Difficulty:
 def fit_difficulty(
     error: np.ndarray, disagreement: np.ndarray, similarity: np.ndarray, numbers: np.ndarray
 ) -> Difficulty:
-    """Learns how large errors are.
+    """Fits the expected size of errors.
 
     Args:
-        error: [M, T], labels less predictions out of fold; NaN where there is no label.
-        disagreement: [M, T], of the members out of fold.
-        similarity: [M, N], as ``of_other_folds``; [M, 0] where it is not known.
-        numbers: int64 [N], the molecules among the M that others are compared with.
+        error: [M, T], labels minus out-of-fold predictions; NaN where there is no label.
+        disagreement: [M, T], of the members' out-of-fold predictions.
+        similarity: [M, N], as ``of_other_folds``; [M, 0] if it is unknown.
+        numbers: int64 [N], the indices among the M of the reference molecules.
     """
     size = np.abs(error)
     found = signs(disagreement, similarity, size[numbers])
@@ -64,7 +64,7 @@ def fit_difficulty(
 
 
 def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """The intercept and coefficients [1 + S] of a Poisson regression of sizes [M] on signs [M, S]."""
+    """Intercept and coefficients [1 + S] of a Poisson regression of sizes [M] on signs [M, S]."""
     from sklearn.linear_model import PoissonRegressor  # its import takes seconds
 
     rows = np.flatnonzero(~np.isnan(size))
@@ -74,7 +74,7 @@ def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:
         coefficients[0] = np.log(NO_ERROR)
         return coefficients
     centre, scale = signs[rows].mean(axis=0), signs[rows].std(axis=0)
-    scale[scale < NO_ERROR] = np.inf  # of a sign that says nothing
+    scale[scale < NO_ERROR] = np.inf  # a constant sign gets the coefficient 0
     found = PoissonRegressor(alpha=RIDGE, max_iter=1_000).fit((signs[rows] - centre) / scale, size[rows] / mean)
     coefficients[1:] = found.coef_ / scale
     coefficients[0] = found.intercept_ + np.log(mean) - coefficients[1:] @ centre
@@ -82,11 +82,11 @@ def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def of_other_folds(similarity: np.ndarray, folds: Folds, numbers: np.ndarray) -> np.ndarray:
-    """Similarities [M, N] that are 0 within a fold, so that its molecules tell nothing of each other; [M, 0] as it is.
+    """Similarities [M, N] with 0 within a fold, so that no information leaks between its molecules; [M, 0] unchanged.
 
     Args:
-        similarity: of training molecules to those of them with the ``numbers`` [N].
-        folds: of the M.
+        similarity: similarities of the training molecules to those with the indices ``numbers`` [N].
+        folds: folds of the M molecules.
     """
     if not similarity.shape[1]:
         return similarity
@@ -94,7 +94,7 @@ def of_other_folds(similarity: np.ndarray, folds: Folds, numbers: np.ndarray) ->
 
 
 def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """The logarithms of the signs of a large error: float64 [S, M, T]; without similarities the last two are 0.
+    """Logarithms of the signs of a large error: float64 [S, M, T]; without similarities, the last two are 0.
 
     Args:
         disagreement: [M, T].
@@ -116,6 +116,6 @@ def signs(disagreement: np.ndarray, similarity: np.ndarray, errors: np.ndarray) 
 
 
 def disagreement(predictions: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """The weighted standard deviation of members [K, M, T] with weights [K, T] around their mean [M, T]: [M, T]."""
+    """Weighted standard deviation [M, T] of the members [K, M, T] with weights [K, T] around their mean [M, T]."""
     squares = np.nan_to_num(predictions - mean) ** 2
     return np.sqrt((weights[:, None] * squares).sum(axis=0))

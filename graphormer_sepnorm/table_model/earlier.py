@@ -1,4 +1,4 @@
-"""Run folders on a table that earlier versions wrote: networks, and beside them a forest with a weight and the trust.
+"""Table runs of earlier versions: networks, with an optional weighted forest and trust file.
 
 Axis letters: M molecules, T targets.
 """
@@ -26,11 +26,11 @@ class EarlierModel(Predictor):
 
     Args:
         models: as ``Predictor``.
-        forest: takes part by its weight.
-        trust: calibrates probabilities, warns of molecules, and makes intervals.
+        forest: a forest with its weight in the average.
+        trust: calibrates probabilities, computes intervals, and warns about molecules outside the training domain.
 
     Raises:
-        InputError: as ``Predictor``, or the forest or the trust is not of such models.
+        InputError: as ``Predictor``, or the forest or the trust file does not match the models.
     """
 
     def __init__(self, models: list[tuple[Network, Config]], forest: Forest | None = None, trust: Trust | None = None):
@@ -38,7 +38,7 @@ class EarlierModel(Predictor):
         self.forest, self.trust = forest, trust
         shape = models[0][0].config
         if (forest and forest.targets != shape.num_tasks) or (trust and not trust.fits(shape.num_tasks, shape.width)):
-            raise InputError("the forest or the trust file in the run folder was made for models of another shape")
+            raise InputError("the forest or the trust file in the run folder does not match the shape of its models")
 
     @property
     def digest(self) -> str:
@@ -52,7 +52,7 @@ class EarlierModel(Predictor):
         return replace(found, values=self.finished(found.values, molecules.mols), warnings=warnings)
 
     def finished(self, values: np.ndarray, molecules: Sequence[Molecule]) -> np.ndarray:
-        """The predictions float32 [M, T] from the mean [M, T] of the networks."""
+        """The final predictions float32 [M, T] from the networks' mean [M, T]."""
         if self.forest is not None and self.forest.weight > 0:
             theirs = self.forest.predict(forest_features(molecules))
             blend = values + self.forest.weight * (theirs - values)
@@ -61,7 +61,7 @@ class EarlierModel(Predictor):
 
 
 def load_earlier(place: Path) -> Predictor:
-    """Loads what lies at a place: plain networks, or networks with the forest and the trust beside them.
+    """Loads the networks at a path, with the forest and the trust file of their folder if there are any.
 
     Raises:
         InputError: as ``load_predictor`` and ``EarlierModel``, or one of the files is damaged.

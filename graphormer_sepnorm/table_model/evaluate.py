@@ -1,4 +1,4 @@
-"""How well a table model and each of its members do on rows that they did not learn from.
+"""Scores of a table model and each of its members on held-out rows.
 
 Axis letters: K members, M test molecules, T targets.
 """
@@ -33,15 +33,15 @@ from graphormer_sepnorm.training.experiment import Scores, score_runs
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Molecules with their labels, to score a table model on.
+    """Labelled molecules that a table model is scored on.
 
     Attributes:
-        smiles: M.
+        smiles: M SMILES.
         y: float [M, T], NaN where a label is missing or not known exactly.
-        bounds: float [M, T, 2], infinite where nothing bounds a label; None: nothing does.
-        source: where they come from: "dataset" and "split" of the result.
-        table: of the run folder in which they are; None: of another one.
-        samples: M molecules with their conditions; empty where there are no conditions.
+        bounds: float [M, T, 2], infinite where a label is unbounded; None: there are no bounds.
+        source: origin of the rows: "dataset" and "split" of the result.
+        table: the run folder's table if the rows are part of it; None: the rows are from another table.
+        samples: M molecules with their conditions; empty if there are no conditions.
     """
 
     smiles: list[str]
@@ -54,10 +54,10 @@ class ScoredRows:
 
 @dataclass(frozen=True)
 class StackScores(Scores):
-    """Scores of a table model; in place of what networks predict it has what members do.
+    """Scores of a table model, with the predictions of its members in place of those of networks.
 
     Attributes:
-        expected: [M, T], the spread of the predictions.
+        expected: [M, T], expected standard deviation of the predictions.
     """
 
     expected: np.ndarray | None = None
@@ -73,15 +73,15 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
 
     Returns:
         ``dataset, split, metric, value, scores, n, parameters``: the mean over targets; ``members``, the scores of each
-        of them, and their ``weights``; ``targets``, as ``scores_by_target``; ``baseline``, the forest's scores;
-        ``left_out`` has the targets that have no score, with the reason, and ``censored`` how many labels of each
-        target bound it and do not count. The last three are there if there are such.
+        member, and their ``weights``; ``targets``, as ``scores_by_target``. Where there are such: ``baseline``, the
+        forest's scores; ``left_out``, the targets without a score, with the reason; and ``censored``, the number of
+        censored labels of each target, which are not scored.
 
     Raises:
-        InputError: another split, which the model learnt from, or a folder that cannot be read.
+        InputError: the split is not "test", or the folder cannot be read.
     """
     if split != "test":
-        raise InputError(f"the table model in {run} learnt from all rows but those for test: score it on test")
+        raise InputError(f"the table model in {run} was fitted to all rows outside the test set: score it on test")
     model = TableModel.load(run.path)
     return score_rows(model, rows_for_test(run, model), means_of(run, model)).final.result
 
@@ -89,16 +89,16 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
 def evaluate_new(
     run: RunFolder, table: str, smiles_column: str | None = None, delimiter: str | None = None
 ) -> dict[str, object]:
-    """Scores the table model of a run folder on another table, which has its target columns.
+    """Scores the table model of a run folder on another table with the same target columns.
 
     Args:
-        run: the folder.
-        table: as ``open_table``; its labels are read as those of the table that was learnt from.
-        smiles_column, delimiter: of it.
+        run: the run folder.
+        table: as ``open_table``; its labels are read like those of the training table.
+        smiles_column, delimiter: SMILES column and delimiter of the table.
 
     Returns:
-        as ``evaluate_table``; ``trust``, how far intervals or probabilities hold; and ``skipped``, how many rows could
-        not be used.
+        as ``evaluate_table``; ``trust``, the coverage of intervals or the calibration of probabilities; and
+        ``skipped``, the number of rows that could not be used.
 
     Raises:
         InputError: the folder or the table cannot be read, or no row can be scored.
@@ -108,7 +108,7 @@ def evaluate_new(
     options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, test_csv=None)
     read = read_usable(replace(options, split="random", split_column=None, sizes=Sizes(), folds=0), model.featurizer)
     if not read.rows:
-        raise InputError(f"{table}: no row can be scored; the first, because: {read.skipped[0][2]}")
+        raise InputError(f"{table}: no row can be scored; the reason for the first one: {read.skipped[0][2]}")
     source = {"dataset": table, "split": "all"}
     samples = [Sample(row.smiles, row.conditions) for row in read.rows] if model.conditions.columns else ()
     rows = ScoredRows([row.smiles for row in read.rows], *label_arrays(read.rows), source, samples=samples)
@@ -127,12 +127,12 @@ def evaluate_earlier(run: RunFolder, split: str) -> dict:
 
 
 def kept_options(run: RunFolder) -> TableOptions:
-    """How the table in a run folder was read; raises InputError if that cannot be told."""
+    """The options with which a run folder's table was read; raises InputError if they are missing or damaged."""
     path = (run.path / TABLE).with_suffix(".json")
     try:
         return TypeAdapter(TableOptions).validate_json(json.dumps(json.loads(path.read_bytes())["options"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
-        raise InputError(f"{path} is missing or damaged: without it nobody knows how its table was read") from None
+        raise InputError(f"{path} is missing or damaged: it holds the options with which the table was read") from None
 
 
 def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
@@ -143,7 +143,7 @@ def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
 
 
 def means_of(run: RunFolder, model: TableModel) -> np.ndarray:
-    """The mean labels [T] of the rows that a model learnt from."""
+    """The mean labels [T] of the training rows."""
     y = [read_labels(run.path / TABLE, model.task, split)[1] for split in ("train", "val")]
     return np.asarray(np.nanmean(np.concatenate(y), axis=0, dtype=np.float64))
 
@@ -160,12 +160,12 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
     """Scores a model and its members.
 
     Args:
-        model: with its networks on the device of ``device.current``.
-        rows: that it did not learn from.
-        means: as ``means_of``.
+        model: table model with its networks on the device of ``device.current``.
+        rows: held-out rows.
+        means: mean labels, as ``means_of``.
 
     Raises:
-        InputError: no target of these rows can be scored.
+        InputError: no target of the rows can be scored.
     """
     task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
@@ -193,7 +193,7 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
 
 
 def said_of_labels(rows: ScoredRows, task: TaskConfig) -> dict:
-    """The targets without a score, and the labels that bound a number, where there are such."""
+    """The targets without a score and the numbers of censored labels, where there are such."""
     found: dict = {}
     if missing := make_task(task).left_out(rows.y):
         found["left_out"] = missing
@@ -204,7 +204,7 @@ def said_of_labels(rows: ScoredRows, task: TaskConfig) -> dict:
 
 
 def predict_all(model: TableModel, smiles: Sequence[Sample | str]) -> Stacked:
-    """What a model and its members predict for readable molecules, of many in several processes."""
+    """Predictions of a model and its members for readable molecules; many molecules are shared among processes."""
     parts = [part for _, part in map_chunks(partial(predict_chunk, model, current()), in_chunks(smiles), list)]
     return Stacked(
         np.concatenate([part.by_member for part in parts], axis=1),

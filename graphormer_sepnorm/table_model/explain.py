@@ -1,7 +1,7 @@
-"""Which atoms a prediction rests on: the whole of it, as ``predict`` computes it.
+"""Atom contributions to the prediction of a table model, exactly as ``predict`` computes it.
 
-Networks are explained by their gradients, the other members by masking atoms; contributions are weighted as the stack
-weighs the members.
+Networks are explained by gradients and the other members by masking atoms. The contributions are averaged with the
+members' weights.
 
 Axis letters: K members, S masked molecules, T targets.
 """
@@ -42,44 +42,45 @@ from graphormer_sepnorm.table_model.stacking import weighted_mean
 from graphormer_sepnorm.tasks import TASKS
 
 AVERAGE, MASKED = "average atoms", "masked atoms"
-TUNED = "tuned kernel"  # which reads what other members compute
-LEAST_DIFFERENCE = 1e-6  # of what contributions to one scale add up to, to bring them to another
+TUNED = "tuned kernel"  # reads the outputs of other members
+LEAST_DIFFERENCE = 1e-6  # smallest sum of contributions that is rescaled to another scale
 
 
 def explain_rows(
     model: PredictingModel, smiles: Sequence[str], method: str = "gradients", target: str | None = None
 ) -> dict[int, Explanation | InputError]:
-    """Explains what a model predicts for many molecules.
+    """Explains the predictions of a model for many molecules.
 
     Args:
         model: as ``load_predicting_model`` loads it.
-        smiles: one molecule per row.
-        method: a name in ``METHODS``; with "gradients" the members that have none are explained by masking.
+        smiles: SMILES of the rows, one molecule each.
+        method: a name in ``METHODS``; with "gradients", members without gradients are explained by masking.
         target: name of the target; None: the first one.
 
     Returns:
-        by row, counted from 0: the explanation, or why the row cannot be read.
+        for each row, counted from 0, its explanation, or the reason why it cannot be read.
 
     Raises:
-        InputError: unknown method or target, attention of more than one network, or a model that reads conditions.
+        InputError: the method or target is unknown, the method is "attention" and there is more than one network, or
+            the model reads conditions.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
     if model.condition_columns:
         names = ", ".join(model.condition_columns)
-        raise InputError(f"a prediction that depends on {names} cannot be explained by the atoms of a molecule")
+        raise InputError(f"a prediction that depends on {names} cannot be explained by atom contributions")
     stack = stack_of(model)
     view = ExplainedTarget(stack.task, model.device, target)
     if method == "gradients":
         return explained_rows(partial(explain_stack, model, stack, view), model.featurizer, smiles)
     if list(stack.members) != ["networks"] or len(stack.models) > 1:
-        raise InputError(f"--method {method} is of one network: name one, such as model-0 in the run folder")
+        raise InputError(f"--method {method} explains a single network: name one, such as model-0 in the run folder")
     network = Graphormer.of(*stack.models[0])
     return explained_rows(partial(METHODS[method], network, target=target), model.featurizer, smiles)
 
 
 def stack_of(model: PredictingModel) -> TableModel:
-    """A table model with the same predictions: itself, or one whose members are networks and what lies beside them."""
+    """The model itself, or a table model of its networks and their forest that predicts the same."""
     if isinstance(model, TableModel):
         return model
     config = model.models[0][1]
@@ -92,23 +93,23 @@ def stack_of(model: PredictingModel) -> TableModel:
 
 
 class EarlierForest(ForestMember):
-    """A forest of an earlier version, which learnt from all of RDKit's descriptors."""
+    """A forest of an earlier version, which was fitted to all RDKit descriptors."""
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return self.forest.predict(forest_features(molecules.molecules)).astype(np.float64)
 
 
 def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarget, smiles: str) -> Explanation:
-    """What each atom adds to what is predicted for a target.
+    """Contributions of the atoms to the prediction of a target.
 
-    Baseline and contributions add up to the prediction, as far as integrated gradients do; of a probability to its
-    log-odds. There contributions are brought from one scale to another by the factor that keeps what they add up to.
+    Baseline and contributions add up to the prediction (up to the error of integrated gradients), or to the log-odds of
+    a probability. Contributions to other scales are multiplied by the factor that makes them add up to the log-odds.
 
     Args:
-        model: that predicts.
-        stack: with the same predictions, by members.
-        view: the target.
-        smiles: one molecule.
+        model: model to explain.
+        stack: table model with the same predictions.
+        view: target to explain.
+        smiles: SMILES of the molecule.
 
     Raises:
         InputError: the SMILES cannot be read, or RDKit fails on the molecule.
@@ -139,13 +140,13 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
 
 
 def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weights [K] of members for a molecule: where one has no prediction (NaN), the others share its weight."""
+    """Weights [K] of the members for a molecule; the weight of a member without a prediction (NaN) is redistributed."""
     present = np.where(np.isnan(predictions), 0.0, weights)
     return present / present.sum()
 
 
 def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.ndarray) -> dict[str, Attributions]:
-    """The weighted contributions to what members predict, by what they start from; members without weight left out."""
+    """Weighted contributions to the members' predictions, by baseline; members with weight 0 are left out."""
     found: dict[str, Attributions] = {}
     masked: dict[str, float] = {}
     for (name, member), weight in zip(model.members.items(), weights.tolist(), strict=True):
@@ -162,7 +163,7 @@ def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.
 
 
 def by_gradients(model: Network, config: Config, target: str, smiles: str) -> Attributions:
-    """Contributions to the value or the probability that a network predicts."""
+    """Contributions to a network's predicted value or probability."""
     view = ExplainedTarget(config.task, model.cls.device, target)
     found = attributions(EmbeddedMolecule(model, config.featurizer, smiles), view.value)
     return rescaled(found, lambda value: float(expit(value))) if view.is_probability else found
@@ -175,13 +176,13 @@ def weighted(parts: list[Attributions], weight: float) -> Attributions:
 
 
 def predict_masked(model: TableModel, weights: dict[str, float], column: int, mols: list[Chem.Mol]) -> np.ndarray:
-    """The sum of the predictions of members for a target, each times its weight: float64 [S].
+    """Weighted sum of the members' predictions of a target: float64 [S].
 
     Args:
-        model: whose members.
-        weights: by their names.
+        model: table model whose members predict.
+        weights: weights of the members by name.
         column: the target.
-        mols: the molecules.
+        mols: S molecules.
     """
     features, reader = MoleculeFeatures(mols), FEATURIZERS[model.featurizer]
     read = model.members if TUNED in weights else {name: model.members[name] for name in weights}
@@ -195,11 +196,11 @@ def predict_masked(model: TableModel, weights: dict[str, float], column: int, mo
 
 
 def log_odds(model: TableModel, by_member: np.ndarray, column: int, probability: float) -> float:
-    """The log-odds that are predicted for a weighted probability of a target.
+    """The predicted log-odds of a target, from a weighted probability.
 
     Args:
-        model: a classification.
-        by_member: [K, 1, T], what its members predict for the molecule.
+        model: a classification model.
+        by_member: [K, 1, T], predictions of its members for the molecule.
         column: the target.
         probability: the weighted mean of the members' probabilities; they need not add up to 1 over the classes.
     """
@@ -209,7 +210,7 @@ def log_odds(model: TableModel, by_member: np.ndarray, column: int, probability:
 
 
 def rescaled(found: Attributions, to: Callable[[float], float]) -> Attributions:
-    """Contributions on the scale that a function leads to: all times one factor, so that they still add up."""
+    """Contributions on the scale of ``to``: multiplied by one factor, so that they still add up."""
     start, end = found.baseline, found.baseline + found.contributions.sum()
     if abs(end - start) < LEAST_DIFFERENCE:
         start, end = start - LEAST_DIFFERENCE, start + LEAST_DIFFERENCE

@@ -1,4 +1,4 @@
-"""Features of molecules that members read. Each kind is computed once, when it is first asked for.
+"""Molecular features that members read. Each kind is computed once, on first use.
 
 Axis letters: M molecules, D descriptors.
 """
@@ -19,17 +19,17 @@ from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.inference.domain import Look, look_at
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 
-CHUNK = 200  # molecules that a process reads at once: half a second
+CHUNK = 200  # molecules per call of a worker process: half a second
 Rows = TypeVar("Rows")
 
 
 @dataclass
 class MoleculeFeatures:
-    """Molecules with what was computed of them.
+    """Molecules with their computed features.
 
     Attributes:
-        molecules: M of them, read or as SMILES, all readable, and without what a featurizer strips.
-        computed: by the function that computes them, arrays or sparse arrays with a row per molecule.
+        molecules: M readable molecules or SMILES, without the parts that a featurizer strips.
+        computed: arrays or sparse arrays with one row per molecule, by the function that computes them.
     """
 
     molecules: Sequence[Molecule]
@@ -39,13 +39,13 @@ class MoleculeFeatures:
         return len(self.molecules)
 
     def of(self, view: Callable[["MoleculeFeatures"], Rows]) -> Rows:
-        """The result of a function of the molecules, which is computed the first time only."""
+        """The result of a function of the molecules, computed on first use."""
         if view not in self.computed:
             self.computed[view] = view(self)
         return self.computed[view]
 
     def take(self, rows: np.ndarray) -> "MoleculeFeatures":
-        """The molecules with these numbers, and what is known of them."""
+        """The molecules with these indices and their computed features."""
         computed = {
             view: values.take(rows) if isinstance(values, Graphs) else values[rows]
             for view, values in self.computed.items()
@@ -53,12 +53,12 @@ class MoleculeFeatures:
         return MoleculeFeatures([self.molecules[row] for row in rows.tolist()], computed)
 
     def read(self, featurizer: str) -> None:
-        """Computes the features of a table that is learnt from, where they are not known.
+        """Computes the missing features of a training table.
 
-        Each SMILES is parsed once, for graphs, counts, descriptors and looks; those of many in several processes.
+        Each SMILES is parsed once for graphs, counts, descriptors and looks. Many SMILES are shared among processes.
 
         Args:
-            featurizer: of the graphs.
+            featurizer: name of the featurizer of the graphs.
 
         Raises:
             InputError: a molecule cannot be read.
@@ -76,13 +76,13 @@ class MoleculeFeatures:
 
 @dataclass(frozen=True)
 class GraphsOf:
-    """The graphs of molecules, as a featurizer sees them that prepares nothing."""
+    """The graphs of molecules by a featurizer that does not standardize them."""
 
     featurizer: str
 
     @classmethod
     def named(cls, featurizer: str) -> "GraphsOf":
-        """The graphs of a featurizer; the molecules are prepared already if it prepares them."""
+        """The graphs of a named featurizer; the molecules are expected to be standardized already if it does so."""
         return cls(as_written(featurizer))
 
     def __call__(self, molecules: MoleculeFeatures) -> Graphs:
@@ -123,7 +123,7 @@ def graph_of(featurizer: str, molecule: Molecule) -> MoleculeGraph:
 
 @dataclass(frozen=True)
 class ChunkFeatures:
-    """The features of some molecules, as ``MoleculeFeatures.read`` puts them together."""
+    """The features of a chunk of molecules, which ``MoleculeFeatures.read`` concatenates."""
 
     graphs: list[MoleculeGraph]
     counts: csr_array
@@ -132,7 +132,7 @@ class ChunkFeatures:
 
 
 def read_chunk(featurizer: str, smiles: Smiles) -> ChunkFeatures:
-    """The features of some SMILES, each parsed once."""
+    """The features of a chunk of SMILES, each parsed once."""
     mols = [molecule_of(text) for text in smiles]
     graphs = []
     for mol, text in zip(mols, smiles, strict=True):

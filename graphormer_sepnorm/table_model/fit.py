@@ -1,4 +1,4 @@
-"""A table model is fitted: members out of fold and on all rows, their weights, and how far to trust the whole.
+"""Fitting of a table model: members out of fold and on all rows, their weights, and the calibration of the whole.
 
 Axis letters: K members, M molecules, T targets.
 """
@@ -31,18 +31,18 @@ from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.training.finetune import starting_from
 
-LEAST_SHARE = 0.1  # of the mean expected error, which every interval has room for
+LEAST_SHARE = 0.1  # share of the mean expected error that bounds the expected error from below
 
 
 @dataclass(frozen=True)
 class FittedTable:
-    """A table model with what was predicted for the molecules that it learnt from.
+    """A table model with predictions for its training molecules.
 
     Attributes:
-        model: fitted.
-        out_of_fold: of these molecules, by members that did not see them.
-        left_out: by name, why a member does not take part.
-        remarks: by name, a sentence on a member that users would not expect.
+        model: the fitted model.
+        out_of_fold: out-of-fold predictions for the training molecules.
+        left_out: reasons for the members that were left out, by name.
+        remarks: sentences on members that behave in a way users would not expect, by name.
     """
 
     model: TableModel
@@ -52,7 +52,7 @@ class FittedTable:
 
 
 def foundation_config(task: TaskConfig, seed: int = 0) -> Config:
-    """The config of networks that are fine-tuned from the foundation on a table."""
+    """The config of networks that are fine-tuned on a table from the foundation model."""
     recipe = RECIPES["foundation"]
     config = task_config(TABLE, FOR_TABLES, task, replace(recipe.train, seed=seed), architecture=recipe.architecture)
     return starting_from(config, BODY)
@@ -65,17 +65,17 @@ def fit_table(
     setting: Setting,
     members: Iterable[str] = tuple(MEMBERS),
 ) -> FittedTable:
-    """Fits members, weighs them, and learns how far to trust what they predict together.
+    """Fits members and their weights, and calibrates the combined predictions.
 
     Args:
-        molecules: M that are learnt from, as SMILES.
-        labels: of them.
-        folds: of them; molecules that are to stay together are in one fold.
-        setting: how and where members are fitted.
-        members: names in ``MEMBERS``; one that cannot learn from the table is left out.
+        molecules: M training molecules as SMILES.
+        labels: labels of the molecules.
+        folds: folds of the molecules; molecules that must stay together are in one fold.
+        setting: settings of the members.
+        members: names in ``MEMBERS``; a member that cannot be fitted to the table is left out.
 
     Raises:
-        InputError: neither the kernel nor networks can learn from the table.
+        InputError: neither the kernel nor networks can be fitted to the table.
     """
     fitted, left_out = fit_members(molecules, labels, folds, setting, members)
     return FittedTable(*put_together(fitted, molecules, labels, folds, setting), left_out, remarks(fitted))
@@ -89,7 +89,7 @@ def remarks(fitted: dict[str, Fitted]) -> dict[str, str]:
 def fit_members(
     molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting, members: Iterable[str]
 ) -> tuple[dict[str, Fitted], dict[str, str]]:
-    """The members that can learn from a table, and why the others cannot, by name; arguments as ``fit_table``."""
+    """Fitted members, and the reasons for those that cannot be fitted, by name; arguments as ``fit_table``."""
     molecules.read(setting.config.featurizer)
     fitted: dict[str, Fitted] = {}
     left_out: dict[str, str] = {}
@@ -105,13 +105,13 @@ def fit_members(
 def put_together(
     fitted: dict[str, Fitted], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
 ) -> tuple[TableModel, Stacked]:
-    """The table model of fitted members, and what was predicted out of fold; arguments as ``fit_table``.
+    """Combines fitted members and their out-of-fold predictions; arguments as ``fit_table``.
 
     Raises:
         InputError: neither the kernel nor networks are among the members.
     """
     if not fitted.keys() & {"kernel", "networks"}:
-        raise InputError("neither the kernel nor networks can learn from this table")
+        raise InputError("neither the kernel nor networks can be fitted to this table")
     by_member = np.stack([each.out_of_fold for each in fitted.values()])
     weights = stacking_weights(labels, by_member, np.array([each.member.share for each in fitted.values()]))
     values = combined(labels.task, by_member, weights)
@@ -138,12 +138,12 @@ def training_rows(labels: Labels) -> TrainingRows:
 def fit_trust(
     model: TableModel, molecules: MoleculeFeatures, labels: Labels, out_of_fold: Stacked, rows: np.ndarray
 ) -> Trust:
-    """What the training molecules were like, and intervals, calibration or sets by what was predicted out of fold.
+    """Fits the training domain, and from out-of-fold predictions the intervals, calibration or prediction sets.
 
     Args:
-        model, molecules, labels: what was fitted, and to what.
-        out_of_fold: of all molecules.
-        rows: the numbers of those that were predicted.
+        model, molecules, labels: the fitted model, and the molecules and labels it was fitted to.
+        out_of_fold: out-of-fold predictions for all molecules.
+        rows: indices of the molecules that a fold predicted.
     """
     embeddings = molecules.of(Body(model.embedder))
     domain = fit_domain(list(map(str, molecules.molecules)), embeddings, molecules.of(looks))

@@ -1,7 +1,7 @@
-"""Random forests on Morgan counts and RDKit's descriptors, kept as arrays and followed without scikit-learn.
+"""Random forests on Morgan counts and RDKit descriptors, stored as arrays and evaluated without scikit-learn.
 
-The other ways to keep them are pickle, which runs what it reads, and skops, which is tied to the release of
-scikit-learn that wrote it and keeps far more of each node.
+The alternatives are pickle, which executes the code it loads, and skops, which requires the scikit-learn release that
+wrote the file and stores far more per node.
 
 Axis letters: M molecules, F features, T targets, N nodes of all trees, R trees of all targets.
 """
@@ -25,15 +25,15 @@ LEAF = -1
 
 
 def forest_features(molecules: Sequence[Molecule]) -> np.ndarray:
-    """Morgan counts, then descriptors, 0 where one has no finite value: float32 [M, F].
+    """Morgan counts, then descriptors (0 where not finite): float32 [M, F].
 
-    A row of NaN for what cannot be read.
+    The row of a molecule that cannot be read is NaN.
     """
     return with_counts(molecules, descriptors(molecules))
 
 
 def with_counts(molecules: Sequence[Molecule], values: np.ndarray) -> np.ndarray:
-    """Morgan counts before the descriptors [M, D] of the same molecules."""
+    """Morgan counts, followed by the descriptors [M, D] of the same molecules."""
     features = np.full((len(molecules), NUM_FEATURES), np.nan, np.float32)
     for row, molecule, known in zip(features, molecules, values, strict=True):
         if molecule is None or np.isnan(known).all():
@@ -53,13 +53,13 @@ class Forest:
     The left child of an inner node is the next node.
 
     Attributes:
-        feature: int16 [N], which feature an inner node looks at; ``LEAF`` for a leaf.
-        number: float32 [N], the largest value that goes left; of a leaf its prediction.
+        feature: int16 [N], the feature that an inner node splits on; ``LEAF`` for a leaf.
+        number: float32 [N], the threshold of an inner node (values up to it go left), or the prediction of a leaf.
         right: int32 [N], the right child of an inner node.
-        roots: int64 [R], the first node of each tree; the trees of the first target first.
-        targets: their number.
-        release: of RDKit, which the features depend on.
-        weight: from 0 to 1, its share in the predictions of a run folder that an earlier version wrote.
+        roots: int64 [R], the first node of each tree, grouped by target.
+        targets: number of targets.
+        release: RDKit release that computed the features.
+        weight: from 0 to 1, its weight in the predictions of a run folder of an earlier version.
     """
 
     feature: np.ndarray
@@ -71,7 +71,7 @@ class Forest:
     weight: float = 0.0
 
     def predict(self, features: np.ndarray) -> np.ndarray:
-        """Values, or probabilities of class 1: float32 [M, T]; NaN for a row with NaN.
+        """Predicted values, or probabilities of class 1: float32 [M, T]; NaN for a row with NaN.
 
         Args:
             features: [M, F], as ``forest_features``.
@@ -86,7 +86,7 @@ class Forest:
         return predictions
 
     def leaves(self, features: np.ndarray) -> np.ndarray:
-        """The leaf of each tree that each molecule ends in: int64 [M, R]."""
+        """The leaf that each molecule reaches in each tree: int64 [M, R]."""
         node = np.tile(self.roots, len(features))
         molecule = np.repeat(np.arange(len(features)), len(self.roots))
         going = np.flatnonzero(self.feature[node] != LEAF)
@@ -99,7 +99,7 @@ class Forest:
 
 
 def forest_arrays(forest: Forest) -> dict[str, np.ndarray]:
-    """What a forest is made of, by name."""
+    """The arrays of a forest, by name."""
     return {"feature": forest.feature, "number": forest.number, "right": forest.right, "roots": forest.roots}
 
 
@@ -113,11 +113,11 @@ def load_forest(path: Path, width: int = NUM_FEATURES) -> Forest:
     """Reads what ``save_forest`` wrote.
 
     Args:
-        path: of the file.
-        width: number of the features that its trees may look at.
+        path: path of the file.
+        width: number of features that its trees may split on.
 
     Raises:
-        InputError: no such file, damaged, of a newer format, or not trees.
+        InputError: the file is missing, damaged or of a newer format, or its nodes do not form trees.
     """
     arrays, facts = load_arrays(path)
     if facts.get("format") != FORMAT:
@@ -136,14 +136,14 @@ def load_forest(path: Path, width: int = NUM_FEATURES) -> Forest:
         and len(feature) == len(number) == len(right)
         and all(conditions_of_trees(feature, number, right, roots, width))
     ):
-        raise InputError(f"{path} is damaged: its nodes are not those of trees")
+        raise InputError(f"{path} is damaged: its nodes do not form trees")
     return Forest(feature, number, right, roots, targets, str(facts.get("rdkit")), float(weight))
 
 
 def conditions_of_trees(
     feature: np.ndarray, number: np.ndarray, right: np.ndarray, roots: np.ndarray, width: int
 ) -> Iterator[np.bool_ | bool]:
-    """What must hold so that every walk from a root ends in a leaf of its tree; arrays as ``Forest``."""
+    """Conditions under which every path from a root ends in a leaf of its tree; arrays as ``Forest``."""
     nodes = len(feature)
     inner = np.flatnonzero(feature != LEAF)
     yield roots[0] == 0 and np.diff(roots).min(initial=1) > 0 and roots[-1] < nodes

@@ -1,6 +1,6 @@
-"""A Gaussian process on a weighted sum of kernels, whose weights and noise come from the marginal likelihood.
+"""Gaussian process on a weighted sum of kernels, with weights and noise from the marginal likelihood.
 
-scikit-learn's GaussianProcessRegressor takes no kernel matrices.
+scikit-learn's GaussianProcessRegressor does not accept precomputed kernel matrices.
 Source: Rasmussen and Williams, "Gaussian processes for machine learning", 2006, sections 2.2 and 5.4.
 
 Axis letters: P kernels, N molecules.
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-DEVIATION = 0.3  # of the logarithms of weights and noise around their prior
-STEPS = 10  # of the optimizer
-FAILED = 1e10  # in place of the likelihood of a covariance that is none
+DEVIATION = 0.3  # standard deviation of the prior of the logarithms of weights and noise
+STEPS = 10  # iterations of the optimizer
+FAILED = 1e10  # value for a covariance that is not positive definite
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The negative logarithm of the marginal likelihood of labels, and of the prior of what it depends on.
+    """Negative log marginal likelihood of the labels plus the negative log prior of the parameters.
 
     Attributes:
         kernels: float64 [P, N, N].
-        y: float64 [N], with mean 0 and deviation 1.
-        spread: float64 [N], by which the noise of a label is multiplied.
-        prior: float64 [P + 1], weights of the kernels and noise.
+        y: float64 [N], with mean 0 and standard deviation 1.
+        spread: float64 [N], factor of the noise of each label.
+        prior: float64 [P + 1], prior weights of the kernels and prior noise.
     """
 
     kernels: np.ndarray
@@ -34,7 +34,7 @@ class Likelihood:
     prior: np.ndarray
 
     def __call__(self, logarithms: np.ndarray) -> tuple[float, np.ndarray]:
-        """The value and its gradient [P + 1] at logarithms of weights and noise [P + 1]."""
+        """Value and gradient [P + 1] at the logarithms of weights and noise [P + 1]."""
         parameters = np.exp(logarithms)
         factor, failed = lapack.dpotrf(self.covariance(parameters), lower=1)
         if failed:
@@ -49,11 +49,11 @@ class Likelihood:
         return value, 0.5 * parameters * np.array(slopes) + offset / DEVIATION
 
     def covariance(self, parameters: np.ndarray) -> np.ndarray:
-        """Of the labels: float64 [N, N]."""
+        """Covariance of the labels: float64 [N, N]."""
         return np.tensordot(parameters[:-1], self.kernels, 1) + np.diag(parameters[-1] * self.spread)
 
     def most_likely(self) -> np.ndarray:
-        """The weights and the noise with the largest likelihood: float64 [P + 1]."""
+        """Weights and noise that maximize the likelihood: float64 [P + 1]."""
         from scipy.optimize import minimize  # its import takes a while
 
         found = minimize(self, np.log(self.prior), jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
@@ -61,22 +61,22 @@ class Likelihood:
 
 
 def solve_process(covariance: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Coefficients [N] of the mean of a process, from the covariance [N, N] and labels [N] less their mean."""
+    """Coefficients [N] of a process's mean, from the covariance [N, N] and the centered labels [N]."""
     from scipy.linalg import cho_factor, cho_solve
 
     return cho_solve(cho_factor(covariance, lower=True), y)
 
 
 def unexplained(prior: np.ndarray, blocks: Iterable[tuple[slice, np.ndarray]], variance: float) -> np.ndarray:
-    """The part of the variance of molecules that landmarks do not explain: float64 [R].
+    """The part of the molecules' variance that landmarks do not explain: float64 [R].
 
-    It counts as noise, or else a process on many landmarks would follow every label.
+    It is treated as noise; otherwise a process on many landmarks would interpolate every label.
     Source: Snelson and Ghahramani, "Sparse Gaussian processes using pseudo-inputs", NeurIPS 2005.
 
     Args:
-        prior: float64 [N, N], the covariance of the landmarks.
+        prior: float64 [N, N], covariance of the landmarks.
         blocks: places among R molecules, and their covariances with the landmarks [places, N].
-        variance: of a molecule.
+        variance: variance of a molecule.
     """
     from scipy.linalg import cholesky, solve_triangular  # their import takes a while
 
@@ -88,12 +88,12 @@ def unexplained(prior: np.ndarray, blocks: Iterable[tuple[slice, np.ndarray]], v
 def factor_landmarks(
     prior: np.ndarray, blocks: Iterable[tuple[slice, np.ndarray]], precision: np.ndarray
 ) -> tuple[np.ndarray, bool]:
-    """The Cholesky factor of the equations for coefficients [N] of a process on landmarks, as ``cho_factor`` has it.
+    """Cholesky factor of the equations for the coefficients [N] of a process on landmarks, as ``cho_factor`` gives it.
 
     Args:
         prior: float64 [N, N], the covariance of the landmarks.
         blocks: as in ``unexplained``.
-        precision: [R], one over the variance of the noise of each molecule.
+        precision: [R], inverse noise variance of each molecule.
     """
     from scipy.linalg import cho_factor  # its import takes a while
 

@@ -1,4 +1,4 @@
-"""Forests of extremely randomized trees are grown by scikit-learn; ``table_model.forest`` keeps and follows them.
+"""Forests of extremely randomized trees, grown by scikit-learn; ``table_model.forest`` stores and evaluates them.
 
 Source: Geurts et al., "Extremely randomized trees", Machine Learning 2006.
 
@@ -15,8 +15,8 @@ from graphormer_sepnorm.table_model.labels import CannotLearn
 
 TREES = 100
 MAX_SAMPLE = 20_000  # rows per tree, so that trees stay below 40,000 nodes
-SHARE = 0.2  # of the features, which a split looks at
-LEAST_MOLECULES = 3  # that have a feature which trees look at
+SHARE = 0.2  # share of the features that a split considers
+LEAST_MOLECULES = 3  # with a feature, for the feature to be used
 LARGEST = np.finfo(np.float32).max
 
 
@@ -28,18 +28,18 @@ def fit_forest(
     trees: int = TREES,
     weight: np.ndarray | None = None,
 ) -> Forest:
-    """Grows a forest per target on the molecules that have its label, on all cores.
+    """Grows one forest per target on the molecules with its label, on all cores.
 
     Args:
-        features: [M, F].
+        features: [M, F] features.
         y: [M, T] labels, NaN where missing; 0 or 1 for a classification (of several classes, one column each).
-        kind: of the task.
-        seed: of the features and thresholds that splits look at; the number of cores does not matter.
-        trees: per target.
-        weight: [M], how much each molecule counts; None: all the same.
+        kind: kind of the task.
+        seed: seed of the features and thresholds that splits consider; results do not depend on the number of cores.
+        trees: number of trees per target.
+        weight: [M], sample weights; None: all are equal.
 
     Raises:
-        CannotLearn: a target without any label.
+        CannotLearn: a target has no labels.
     """
     import rdkit
 
@@ -64,7 +64,7 @@ def fit_forest(
 def grow_trees(
     features: np.ndarray, y: np.ndarray, kind: str, seed: int, trees: int, weight: np.ndarray | None
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """The trees of one target, as ``as_arrays``; they look at features that some molecules have. As ``fit_forest``."""
+    """The trees of one target, as ``as_arrays``, on features that enough molecules have; as ``fit_forest``."""
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor  # its import takes seconds
 
     columns = np.flatnonzero((features != 0).sum(axis=0) >= min(LEAST_MOLECULES, len(features)))
@@ -78,7 +78,7 @@ def grow_trees(
 
 
 class GrownTree(Protocol):
-    """A tree of scikit-learn: arrays over its nodes, ``value`` with axes for outputs and classes."""
+    """A scikit-learn tree: arrays over its nodes; ``value`` has axes for outputs and classes."""
 
     children_left: np.ndarray
     children_right: np.ndarray
@@ -88,13 +88,13 @@ class GrownTree(Protocol):
 
 
 def as_arrays(tree: GrownTree, columns: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The features, numbers and right children of a tree, as in ``Forest``; ``columns`` are those that it saw.
+    """The features, numbers and right children of a tree, as in ``Forest``; ``columns`` are its feature columns.
 
-    A threshold becomes the float32 below it: no float32 lies between the two, so every value goes where it went.
+    A threshold is rounded down to a float32. No float32 lies between the two, so every value takes the same branch.
     """
     leaf = tree.children_left == LEAF
     if not np.array_equal(tree.children_left[~leaf], np.flatnonzero(~leaf) + 1):
-        raise NotImplementedError("this release of scikit-learn does not put left children next to their parents")
+        raise NotImplementedError("this release of scikit-learn does not store left children next to their parents")
     threshold = tree.threshold.clip(-LARGEST, LARGEST).astype(np.float32)
     threshold = np.where(threshold > tree.threshold, np.nextafter(threshold, -LARGEST), threshold)
     prediction = tree.value[:, 0, :] @ classes

@@ -1,4 +1,4 @@
-"""What a table model is: its members, what it learnt from, how well it does."""
+"""Facts about a table model: its members, training data and scores."""
 
 from pathlib import Path
 
@@ -10,19 +10,19 @@ from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
 
 
 def describe_any(path: Path) -> dict:
-    """Facts about a table model, or about a network as ``describe_model``, all of them JSON.
+    """Facts about a table model, or about a network as ``describe_model``, as JSON values.
 
     Raises:
-        InputError: as ``TableModel.load`` and ``describe_model``, or nobody knows how the table was read.
+        InputError: as ``TableModel.load`` and ``describe_model``, or the options of the table are missing or damaged.
     """
     run = RunFolder(path)
     return describe_table_model(run) if run.stack.exists() else describe_model(path)
 
 
 def describe_table_model(run: RunFolder) -> dict:
-    """As ``describe_any``, of a table model."""
+    """As ``describe_any``, for a table model."""
     model, table = TableModel.load(run.path), run.path / TABLE
-    with_table = table.exists() or table.with_suffix(".json").exists()  # which no shipped model has
+    with_table = table.exists() or table.with_suffix(".json").exists()  # shipped models have no table
     networks = run.members() if "networks" in model.members else []
     shapes = [describe_model(network.path) for network in networks[:1]]
     return {
@@ -41,7 +41,7 @@ def describe_table_model(run: RunFolder) -> dict:
         "intervals": model.trust is not None and model.trust.intervals is not None,
         "featurizer": model.featurizer,
         "vocabulary": vocabulary_words(model.featurizer),
-        "licence": "not stated in the folder: that of its training data applies",
+        "licence": "not stated in the folder: the licence of its training data applies",
     }
 
 
@@ -50,7 +50,7 @@ def molecules_learnt(table: Path, model: TableModel) -> int:
 
 
 def member_weights(model: TableModel) -> list[str]:
-    """What each member counts, a text per member; of several targets the mean."""
+    """The weight of each member as text; the mean over several targets."""
     return [
         f"{name} {weight:.2f}" for name, weight in zip(model.members, model.weights.mean(axis=1).tolist(), strict=True)
     ]

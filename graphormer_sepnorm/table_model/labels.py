@@ -1,4 +1,4 @@
-"""What members learn: labels of molecules, and how they are divided into folds.
+"""Labels that members are fitted to, and their division into folds.
 
 Axis letters: M molecules, T targets.
 """
@@ -16,20 +16,19 @@ from graphormer_sepnorm.tasks import TASKS
 
 
 class CannotLearn(InputError):
-    """A table that a member cannot learn from: this member is left out."""
+    """A member cannot be fitted to a table and is left out."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of the molecules that a table model learns from.
+    """Labels of the training molecules of a table model.
 
     Attributes:
-        task: what is predicted, and how it is scored.
+        task: the prediction task with its metric.
         y: float64 [M, T], NaN where a label is missing or not known exactly.
-        bounds: float64 [M, T, 2], the least and the largest value that a label may have; None: nothing but ``y`` is
-            known.
-        weight: float64 [M], how much a molecule counts; None: all the same.
-        names: texts [M], what the molecules are called; None: nobody knows.
+        bounds: float64 [M, T, 2], smallest and largest possible value of each label; None: no censored labels.
+        weight: float64 [M], sample weights; None: all are equal.
+        names: texts [M], names of the molecules; None: they have no names.
     """
 
     task: TaskConfig
@@ -46,19 +45,19 @@ class Labels:
         return TASKS[self.task.kind].predicts_probabilities
 
     def take(self, rows: np.ndarray) -> "Labels":
-        """The labels of the molecules with these numbers."""
+        """The labels of the molecules with these indices."""
         kept = (None if part is None else part[rows] for part in (self.bounds, self.weight, self.names))
         return Labels(self.task, self.y[rows], *kept)
 
     def target(self, place: int) -> "Target":
-        """The column of one target."""
+        """The labels of one target."""
         bounds = None if self.bounds is None else self.bounds[:, place]
         weight = np.ones(len(self)) if self.weight is None else self.weight
         return Target(self.y[:, place], bounds, weight)
 
 
 def label_arrays(rows: Sequence[LabelledRow]) -> tuple[np.ndarray, np.ndarray | None]:
-    """The labels [M, T] of rows of a table and what bounds them [M, T, 2], as in ``Labels``."""
+    """The labels [M, T] of table rows and their bounds [M, T, 2], as in ``Labels``."""
     y = np.array([row.labels for row in rows], np.float64)
     if not any(row.bounds for row in rows):
         return y, None
@@ -81,12 +80,12 @@ class Target:
 
     @property
     def known(self) -> np.ndarray:
-        """The numbers of the molecules of which anything is known."""
+        """The indices of the molecules with an exact or a censored label."""
         bounded = False if self.bounds is None else np.isfinite(self.bounds).any(axis=1)
         return np.flatnonzero(~np.isnan(self.y) | bounded)
 
     def filled(self, prediction: np.ndarray | float) -> np.ndarray:
-        """The labels [M]; where only bounds are known, the value between them that is nearest to a prediction."""
+        """The labels [M]; a censored label becomes the value within its bounds that is nearest to the prediction."""
         if self.bounds is None:
             return self.y
         return np.where(np.isnan(self.y), np.clip(prediction, self.bounds[:, 0], self.bounds[:, 1]), self.y)
@@ -100,8 +99,8 @@ class Folds:
     """A division of molecules into folds.
 
     Attributes:
-        numbers: int64 [M], the fold in which each molecule is predicted, from 0 on; -1 for a molecule that is learnt
-            from in every fold and never predicted.
+        numbers: int64 [M], the fold in which each molecule is predicted, counted from 0; -1 for a molecule that is used
+            for training in every fold and never predicted.
     """
 
     numbers: np.ndarray
@@ -111,11 +110,11 @@ class Folds:
 
     @property
     def predicted(self) -> np.ndarray:
-        """The numbers of the molecules that a fold predicts."""
+        """The indices of the molecules that a fold predicts."""
         return np.flatnonzero(self.numbers >= 0)
 
     def parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each fold the numbers of the molecules outside it, to learn from, and of those in it, to predict."""
+        """For each fold, the indices of its training molecules (outside) and of the molecules to predict (inside)."""
         return [
             (np.flatnonzero(self.numbers != fold), np.flatnonzero(self.numbers == fold)) for fold in range(len(self))
         ]

@@ -1,4 +1,4 @@
-"""Models by their names: a table model from its run folder, networks from everything else.
+"""Loading of models by name: a table model from its run folder, networks from everything else.
 
 Axis letters: M molecules.
 """
@@ -33,18 +33,19 @@ if TYPE_CHECKING:
 def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     """Loads the table model of a run folder, or networks as ``load_predictor``, onto the device of ``device.current``.
 
-    A single run folder that an earlier version wrote comes with what lies beside its networks, as ``load_earlier``.
+    A run folder of an earlier version is loaded with its forest and trust file, as ``load_earlier``, unless several
+    models are named.
 
     Raises:
-        InputError: as ``load_predictor``, ``load_earlier`` and ``TableModel.load``, or a table model that is to be
-            averaged with others.
+        InputError: as ``load_predictor``, ``load_earlier`` and ``TableModel.load``, or a table model is named together
+            with other models.
     """
     places = [resolve_model(name) for name in names]
     tables = [place for place in places if RunFolder(place).stack.exists()]
     if tables and len(places) > 1:
-        raise InputError(f"{tables[0]} is a table model, which predicts on its own: name it without other models")
+        raise InputError(f"{tables[0]} is a table model, which cannot be averaged: name it without other models")
     if tables:
-        from graphormer_sepnorm.table_model.model import TableModel  # SciPy and training, which networks do not need
+        from graphormer_sepnorm.table_model.model import TableModel  # slow to import, not needed by networks
 
         return TableModel.load(tables[0])
     return load_earlier(places[0]) if len(places) == 1 else load_predictor(list(names))
@@ -53,14 +54,14 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
 def load_model(
     *names: str | PathLike, device: str = "auto", precision: Literal["auto", "float32", "bfloat16"] = "auto"
 ) -> "LoadedModel":
-    """Loads what the command ``predict`` predicts with.
+    """Loads a model as the command ``predict`` does.
 
     Args:
-        names: a run folder, weights file or the name of shipped weights; several networks are averaged.
-        device, precision: as the options of the command.
+        names: a run folder, a weights file or the name of shipped weights; several networks are averaged.
+        device, precision: as in the command's options.
 
     Raises:
-        InputError: as ``load_predicting_model``, or no name; a device that is not there.
+        InputError: as ``load_predicting_model``, no name is given, or the device is not available.
     """
     if not names:
         raise InputError("name a model: a run folder, a weights file or shipped weights")
@@ -90,20 +91,21 @@ class LoadedModel:
         properties: bool = False,
         smiles_column: str | None = None,
     ) -> "DataFrame":
-        """Predicts a table of M rows, with the columns and values of the command.
+        """Predicts M rows, with the same columns and values as the command.
 
         Args:
-            molecules: SMILES or molecules of RDKit, or a DataFrame, whose columns are kept.
-            interval: confidence of the intervals in ``NAME_low`` and ``NAME_high``; None: none.
-            domain: whether rows are compared with the training molecules, in the columns of ``domain_columns``.
-            alerts, properties: whether the structural alerts and the ``PROPERTIES`` of molecules are named.
-            smiles_column: of a DataFrame; by default the one named smiles.
+            molecules: SMILES, RDKit molecules, or a DataFrame, whose columns are kept.
+            interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
+            domain: compare rows with the training molecules, in the columns of ``domain_columns``.
+            alerts, properties: add structural alerts and the ``PROPERTIES`` of the molecules.
+            smiles_column: SMILES column of a DataFrame; default: the column named smiles.
 
         Returns:
-            per target a number, NaN where the molecule cannot be read, which ``error`` explains.
+            one number per target, NaN where the molecule cannot be read; the column ``error`` gives the reason.
 
         Raises:
-            InputError: one text in place of a list, no such column, or what the model cannot give.
+            InputError: a single text in place of a list, a missing column, or an option that the model does not
+                support.
         """
         import pandas as pd  # its import takes a while
 
@@ -126,11 +128,11 @@ class LoadedModel:
         """Explains which atoms and fragments the predictions rest on, as the command ``explain`` does.
 
         Args:
-            molecules: SMILES or molecules of RDKit.
+            molecules: SMILES or RDKit molecules.
             target: name of the target; None: the first one.
 
         Raises:
-            InputError: a molecule that cannot be read, or there is no such target.
+            InputError: a molecule cannot be read, or there is no such target.
         """
         from graphormer_sepnorm.table_model.explain import explain_rows  # its import takes a while
 
@@ -156,7 +158,7 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
 
 
 def with_conditions(smiles: list[str | None], table: "DataFrame", names: tuple[str, ...]) -> list:
-    """SMILES, with the cells of the columns of conditions that a model reads; raises InputError if one is missing."""
+    """SMILES with the conditions that a model reads; raises InputError if one of their columns is missing."""
     if not names:
         return smiles
     samples_of([str(name) for name in table.columns], names, "the table")
@@ -165,7 +167,7 @@ def with_conditions(smiles: list[str | None], table: "DataFrame", names: tuple[s
 
 
 def as_smiles(value: object) -> str | None:
-    """The SMILES of a molecule or of a cell; None for what is neither."""
+    """The SMILES of a molecule or of a cell; None for anything else."""
     if isinstance(value, Chem.Mol):
         return Chem.MolToSmiles(value)
     return value if isinstance(value, str) else None

@@ -1,10 +1,9 @@
-"""Machines that predict from similarities: a Gaussian process, and for numbers its mean with a support vector machine.
+"""Kernel machines: a Gaussian process, averaged with a support vector machine for regression.
 
-A Gaussian process learns classes as the numbers -1 and 1. Where molecules are compared with some of those that are
-learnt from, the landmarks, it predicts numbers, too.
+The Gaussian process encodes classes as -1 and 1. If molecules are compared only with a subset of the training molecules
+(landmarks), the Gaussian process makes the predictions of a regression, too.
 
-Axis letters: M molecules, N molecules that they are compared with, R of the M that are learnt from, G groups of
-similarities, T targets.
+Axis letters: M molecules, N reference molecules, R training molecules among the M, G groups of similarities, T targets.
 """
 
 from collections.abc import Iterator
@@ -18,24 +17,24 @@ from graphormer_sepnorm.table_model.labels import Labels, Target
 from graphormer_sepnorm.table_model.reference import SHARES, mixed
 
 COST = 5.0  # C of the support vector machine
-MARGIN = 0.05  # its epsilon, in standard deviations of the labels
-NOISE = 0.05  # of the Gaussian process, as far as nothing is known, in the variance of the labels
-MOST_ROWS = 600  # that the weights of the groups are learnt from
+MARGIN = 0.05  # epsilon of the support vector machine, in standard deviations of the labels
+NOISE = 0.05  # prior noise of the Gaussian process, as a share of the variance of the labels
+MOST_ROWS = 600  # largest number of rows that the weights of the groups are fitted to
 LEAST_ROWS = 10
-LEAST_WEIGHT = 1e-6  # of a molecule, over their mean
-ROUNDS = 3  # in which labels of which only bounds are known follow the prediction
+LEAST_WEIGHT = 1e-6  # smallest weight of a molecule, relative to the mean weight
+ROUNDS = 3  # iterations in which censored labels are replaced by predictions
 ROWS_AT_ONCE = 1_000
-JITTER = 1e-4  # of the variance, added to that of landmarks: similarities are float32, and landmarks may be alike
+JITTER = 1e-4  # share of the variance added to that of landmarks: similarities are float32, landmarks may be alike
 
 
 @dataclass(frozen=True)
 class Machines:
-    """The machines of all targets.
+    """The kernel machines of all targets.
 
     Attributes:
-        weights: float64 [G, T], of the groups.
-        coefficients: float64 [N, T], of the weighted similarities; 0 for a molecule that does not take part.
-        intercept: float64 [T].
+        weights: float64 [G, T], weights of the groups.
+        coefficients: float64 [N, T], coefficients of the weighted similarities; 0 for an unused molecule.
+        intercept: float64 [T], intercepts.
     """
 
     weights: np.ndarray
@@ -43,18 +42,18 @@ class Machines:
     intercept: np.ndarray
 
     def __call__(self, similarities: np.ndarray) -> np.ndarray:
-        """Numbers, or decisions above 0 for class 1: float64 [M, T], from similarities [M, G, N]."""
+        """Values, or decisions above 0 for class 1: float64 [M, T], from similarities [M, G, N]."""
         by_group = np.stack([similarities[:, group] @ self.coefficients for group in range(len(self.weights))])
         return (self.weights[:, None] * by_group).sum(axis=0) + self.intercept
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Molecules with their similarities to some of them.
+    """Molecules with their similarities to reference molecules among them.
 
     Attributes:
-        similarities: float32 [M, G, N].
-        numbers: int64 [N], which of the M they are compared with.
+        similarities: float32 [M, G, N] similarities.
+        numbers: int64 [N], indices of the reference molecules.
     """
 
     similarities: np.ndarray
@@ -65,11 +64,11 @@ class Compared:
         return len(self.numbers) == len(self.similarities)
 
     def among(self, rows: np.ndarray, group: int) -> np.ndarray:
-        """The similarities [R, R] of some molecules to each other; all are among those that are compared with."""
+        """The similarities [R, R] of some reference molecules to each other."""
         return self.similarities[rows, group][:, np.searchsorted(self.numbers, rows)]
 
     def mixed_among(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The same, the sum over groups with weights [G]: float64 [R, R]."""
+        """As ``among``, summed over groups with weights [G]: float64 [R, R]."""
         total = np.zeros((len(rows), len(rows)))
         for group, weight in enumerate(weights):
             total += weight * self.among(rows, group)
@@ -77,12 +76,12 @@ class Compared:
 
 
 def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Machines:
-    """Fits to some molecules; a target without labels is predicted as 0.
+    """Fits kernel machines to some molecules; a target without labels is predicted as 0.
 
     Args:
         compared: M molecules.
-        labels: of them.
-        learnt: the numbers of those that are learnt from.
+        labels: labels of the molecules.
+        learnt: indices of the training molecules.
     """
     targets = labels.y.shape[1]
     weights = np.repeat(SHARES[:, None], targets, axis=1)
@@ -101,7 +100,7 @@ Solved = tuple[np.ndarray, np.ndarray, float]  # weights of groups [G], coeffici
 
 
 def solve_exactly(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
-    """Weights, coefficients and the intercept of one target, from the similarities of all that are learnt from."""
+    """Weights, coefficients and intercept of one target, from the similarities of all training molecules."""
     if labels.is_classification:
         target = as_numbers(target, labels.task.balance)
     weights, noise = learn_weights(compared, rows, target)
@@ -115,12 +114,12 @@ def solve_exactly(compared: Compared, rows: np.ndarray, target: Target, labels: 
 
 
 def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple[np.ndarray, float]:
-    """Weights of the groups [G] and the noise: those that make the exact labels likely, of at most ``MOST_ROWS``.
+    """Weights of the groups [G] and noise that maximize the likelihood of at most ``MOST_ROWS`` exact labels.
 
     Args:
         compared: M molecules.
-        rows: R of them; those that are compared with take part.
-        target: labels of the R.
+        rows: indices of R of them; only reference molecules are used.
+        target: labels of the R molecules.
     """
     exact = np.flatnonzero(~np.isnan(target.y) & np.isin(rows, compared.numbers))
     chosen = exact[evenly(len(exact), MOST_ROWS)]
@@ -133,14 +132,14 @@ def learn_weights(compared: Compared, rows: np.ndarray, target: Target) -> tuple
 
 
 def standardized(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Labels [R] less their mean and over their standard deviation, and both of these."""
+    """Standardized labels [R], their mean and their standard deviation."""
     mean = np.average(y, weights=weight)
     deviation = np.sqrt(np.average((y - mean) ** 2, weights=weight)) or 1.0
     return (y - mean) / deviation, mean, deviation
 
 
 def spread(weight: np.ndarray) -> np.ndarray:
-    """By which the noise of molecules with weights [R] is multiplied: [R]."""
+    """Factors [R] of the noise of molecules with weights [R]."""
     return 1 / np.maximum(weight / weight.mean(), LEAST_WEIGHT)
 
 
@@ -149,7 +148,7 @@ def rounds(target: Target) -> int:
 
 
 def mean_label(target: Target) -> float:
-    """The mean of the exact labels; 0 where there is none of any weight."""
+    """The weighted mean of the exact labels; 0 if their weights sum to 0."""
     exact = ~np.isnan(target.y)
     if not target.weight[exact].sum():
         return 0.0
@@ -157,13 +156,13 @@ def mean_label(target: Target) -> float:
 
 
 def solve_numbers(similarity: np.ndarray, total: float, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [R] and the intercept of a regression; labels known by bounds follow the prediction in rounds.
+    """Coefficients [R] and intercept of a regression; censored labels are replaced by predictions iteratively.
 
     Args:
-        similarity: [R, R], the weighted sum over groups.
-        total: of the weights of the groups. The support vector machine sees the similarity over it.
-        noise: of the Gaussian process.
-        target: labels, known exactly or by bounds.
+        similarity: [R, R], weighted sum over groups.
+        total: sum of the weights of the groups. The support vector machine uses the similarity divided by it.
+        noise: noise of the Gaussian process.
+        target: exact or censored labels.
     """
     covariance = similarity + np.diag(noise * spread(target.weight))
     prediction: np.ndarray | float = mean_label(target)
@@ -177,7 +176,7 @@ def solve_numbers(similarity: np.ndarray, total: float, noise: float, target: Ta
 
 
 def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients [N] and the intercept of a support vector machine of standardized labels."""
+    """Coefficients [N] and intercept of a support vector machine on standardized labels."""
     from sklearn.svm import SVR  # its import takes seconds
 
     machine = SVR(kernel="precomputed", C=COST, epsilon=MARGIN).fit(similarity, y, sample_weight=weight)
@@ -187,14 +186,14 @@ def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> 
 
 
 def solve_classes(similarity: np.ndarray, noise: float, target: Target) -> tuple[np.ndarray, float]:
-    """Coefficients [R] and the intercept of a decision, above 0 for class 1; arguments as ``solve_numbers``."""
+    """Coefficients [R] and intercept of a decision above 0 for class 1; arguments as ``solve_numbers``."""
     y, mean, deviation = standardized(target.y, target.weight)
     covariance = similarity + np.diag(noise * spread(target.weight))
     return deviation * solve_process(covariance, y), mean
 
 
 def solve_landmarks(compared: Compared, rows: np.ndarray, target: Target, labels: Labels) -> Solved:
-    """As ``solve_exactly``, by a Gaussian process on landmarks."""
+    """As ``solve_exactly``, with a Gaussian process on landmarks."""
     from scipy.linalg import cho_solve  # its import takes a while
 
     if labels.is_classification:
@@ -214,7 +213,7 @@ def solve_landmarks(compared: Compared, rows: np.ndarray, target: Target, labels
 
 
 def as_numbers(target: Target, balance: bool) -> Target:
-    """Classes 0 and 1 as -1 and 1; both count the same if they are to be balanced."""
+    """Classes 0 and 1 as -1 and 1; with ``balance``, both classes get the same total weight."""
     weight = target.weight
     if balance:
         share = np.average(target.y, weights=weight)
@@ -224,12 +223,12 @@ def as_numbers(target: Target, balance: bool) -> Target:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The weighted similarities of molecules to landmarks, some rows at a time, because there are many.
+    """Weighted similarities of molecules to landmarks in blocks of rows, which limits memory.
 
     Attributes:
         compared: M molecules.
-        rows: R of them.
-        weights: float64 [G], of the groups.
+        rows: indices of R of them.
+        weights: float64 [G], weights of the groups.
     """
 
     compared: Compared
@@ -237,7 +236,7 @@ class Blocks:
     weights: np.ndarray
 
     def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Places among the R, and their similarities float64 [places, N]."""
+        """Yields places among the R and their similarities float64 [places, N]."""
         for start in range(0, len(self.rows), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             yield part, mixed(self.compared.similarities[self.rows[part]], self.weights)

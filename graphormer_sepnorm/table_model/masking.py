@@ -1,7 +1,7 @@
-"""What an atom adds to a prediction, by masking: in its place there is a kind of atom that no molecule has.
+"""Atom contributions by masking: a masked atom is replaced by a dummy atom that occurs in no molecule.
 
-All that is computed of a molecule then changes as if nothing were known of the atom: environments in fingerprints,
-descriptors and embeddings.
+All features of the molecule (fingerprint environments, descriptors and embeddings) are then computed as if the atom
+were unknown.
 
 Axis letters: n atoms of one molecule, O orders of them, S masked molecules.
 """
@@ -15,7 +15,7 @@ ORDERS = 4
 
 
 def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:
-    """A copy of a molecule in which nothing is known of some atoms but their bonds."""
+    """A copy of a molecule in which only the bonds of some atoms are known."""
     copy = Chem.Mol(mol)
     for number in atoms:
         atom = copy.GetAtomWithIdx(int(number))
@@ -31,7 +31,7 @@ def masked(mol: Chem.Mol, atoms: Sequence[int]) -> Chem.Mol:
 
 
 def masking_orders(mol: Chem.Mol) -> np.ndarray:
-    """Orders in which the atoms are masked, the same for all spellings, each also reversed: int64 [O, n]."""
+    """Orders in which atoms are masked, each also reversed, independent of how the SMILES is written: int64 [O, n]."""
     canonical = np.argsort(list(Chem.CanonicalRankAtoms(mol, breakTies=True)))
     generator = np.random.default_rng(0)
     drawn = [canonical[generator.permutation(len(canonical))] for _ in range(ORDERS // 2)]
@@ -41,21 +41,21 @@ def masking_orders(mol: Chem.Mol) -> np.ndarray:
 def contributions_by_masking(
     mol: Chem.Mol, predict: Callable[[list[Chem.Mol]], np.ndarray]
 ) -> tuple[np.ndarray, float]:
-    """What each atom adds to a prediction, and the prediction when all atoms are masked.
+    """The contribution of each atom to a prediction, and the prediction with all atoms masked.
 
-    A contribution is what masking the atom changes, the mean over orders in which the atoms are masked one after
-    another, an estimate of its Shapley value; equivalent atoms share theirs. All of them add up to the difference
-    between the prediction for the molecule and the one when all atoms are masked.
+    A contribution is the change of the prediction when the atom is masked. Atoms are masked one after another, and the
+    contribution is the mean over several orders, an estimate of the atom's Shapley value. Equivalent atoms get their
+    mean. The contributions add up to the difference between the prediction and the one with all atoms masked.
 
     Source: Castro, Gomez and Tejada, "Polynomial calculation of the Shapley value based on sampling", Computers &
     Operations Research 2009.
 
     Args:
         mol: the molecule.
-        predict: from S molecules to numbers [S].
+        predict: function from S molecules to predictions [S].
 
     Returns:
-        float64 [n], and a number.
+        the contributions, float64 [n], and the prediction with all atoms masked.
     """
     orders, atoms = masking_orders(mol), mol.GetNumAtoms()
     steps = [masked(mol, order[:count]) for order in orders for count in range(1, atoms)]

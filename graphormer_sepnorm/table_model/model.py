@@ -1,4 +1,4 @@
-"""The model of a user's table, as one object: save, load, predict; ``fit`` makes it.
+"""The model of a user's table as one object that saves, loads and predicts; ``fit`` creates it.
 
 Axis letters: K members, M molecules, N training molecules, T targets.
 """
@@ -35,18 +35,18 @@ FORMAT = 2
 
 @dataclass
 class TableModel:
-    """Members whose predictions are averaged by weights that were learnt out of fold.
+    """Members whose predictions are averaged with weights fitted on out-of-fold predictions.
 
-    It reads molecules as ``Predictor`` does, and commands, page and library ask it in the same way.
+    It has the interface of ``Predictor`` for commands, page and library.
 
     Attributes:
-        task: what is predicted.
-        featurizer: name in ``FEATURIZERS`` of what reads its molecules.
-        members: K of them, by their names in ``MEMBERS``.
+        task: the prediction task.
+        featurizer: name in ``FEATURIZERS`` of the featurizer of its molecules.
+        members: K members, by their names in ``MEMBERS``.
         weights: float64 [K, T], as ``stacking_weights``.
-        trust: what the training molecules were like; intervals, or the calibration of probabilities.
-        difficulty: how large errors are expected to be, of a regression.
-        conditions: of the measurements that were learnt from; those of a molecule are asked for.
+        trust: the training domain, and intervals or the calibration of probabilities.
+        difficulty: expected size of the errors of a regression.
+        conditions: conditions of the training measurements; predictions require those of the molecule.
     """
 
     task: TaskConfig
@@ -59,7 +59,7 @@ class TableModel:
 
     @property
     def condition_columns(self) -> tuple[str, ...]:
-        """The columns of conditions that a molecule is predicted for."""
+        """The columns of conditions that a prediction requires."""
         return self.conditions.names
 
     @property
@@ -76,13 +76,13 @@ class TableModel:
 
     @property
     def embedder(self) -> Embedder:
-        """The network in whose space distances to the training molecules are measured."""
+        """The network whose embeddings measure distances to the training molecules."""
         member = self.members.get("kernel") or self.members["networks"]
         return Embedder(*member.models[0])
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
-        """All networks that take part, with their configs."""
+        """All networks of the members, with their configs."""
         return [pair for member in self.members.values() for pair in member.models]
 
     @property
@@ -96,7 +96,7 @@ class TableModel:
 
     @property
     def digest(self) -> str:
-        """Of what predictions depend on apart from the networks."""
+        """Digest of all state except the networks."""
         arrays = {
             f"{name}.{part}": array for name, member in self.members.items() for part, array in member.arrays().items()
         }
@@ -105,7 +105,7 @@ class TableModel:
 
     @property
     def outputs(self) -> list[Output]:
-        """What the members compute with networks."""
+        """The outputs that the members compute with networks."""
         return [output for member in self.members.values() for output in member.outputs]
 
     def to(self, device: torch.device) -> "TableModel":
@@ -115,7 +115,7 @@ class TableModel:
         return self
 
     def predict(self, smiles: Smiles) -> Predictions:
-        """Predictions for some SMILES, those of the command ``predict``; what cannot be read costs its row only."""
+        """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
         return self.compute(read_molecules(self.featurizer, smiles))
 
     def compute(self, molecules: Molecules) -> Predictions:
@@ -123,14 +123,14 @@ class TableModel:
         return self.predictions(molecules, computed(molecules, self.outputs))
 
     def ready(self, molecules: Molecules) -> Molecules:
-        """The molecules with their conditions as networks read them; raises InputError if these are not known."""
+        """The molecules with their conditions as networks read them; raises InputError if conditions are missing."""
         if not self.conditions.columns:
             return molecules
         values, _ = self.conditions.encode_all(molecules.conditions)
         return replace(molecules, graphs=replace(molecules.graphs, conditions=values[molecules.rows]))
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
-        """What is said of molecules, from the ``outputs`` [M, width] of the networks."""
+        """Predictions from the ``outputs`` [M, width] of the networks."""
         shape = (len(molecules.errors), len(self.targets))
         values, spread = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
         found = self.stacked(self.features(molecules, outputs))
@@ -146,7 +146,7 @@ class TableModel:
         return Predictions(values, spread, errors, warnings)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
-        """The molecules that could be read, with what networks computed of them."""
+        """The readable molecules, with the outputs of the networks."""
         conditions, _ = self.conditions.encode_all(molecules.conditions)
         known: dict[Callable, Any] = {}
         if self.conditions.columns:
@@ -160,7 +160,7 @@ class TableModel:
         return found
 
     def stacked(self, molecules: MoleculeFeatures) -> "Stacked":
-        """What members predict, and what that makes together."""
+        """The predictions of the members and their weighted mean."""
         by_member = np.stack([member.predict(molecules) for member in self.members.values()])
         values = combined(self.task, by_member, self.weights)
         spread = disagreement(by_member, self.weights, values)
@@ -169,14 +169,14 @@ class TableModel:
         return Stacked(by_member, values, spread)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """How the members are put together."""
+        """Arrays that combine the members."""
         found = {"weights": self.weights}
         if self.difficulty is not None:
             found |= {"difficulty": self.difficulty.coefficients, "errors": self.difficulty.errors}
         return found
 
     def facts(self) -> dict:
-        """What it is, as JSON."""
+        """Facts about the model as JSON."""
         return {
             "format": FORMAT,
             "members": list(self.members),
@@ -186,7 +186,7 @@ class TableModel:
         }
 
     def save(self, folder: Path) -> None:
-        """Writes the members, and last how they are put together; raises InputError if it cannot be written."""
+        """Writes the members, then the file that combines them; raises InputError if writing fails."""
         run = RunFolder(folder)
         for member in self.members.values():
             member.save(folder)
@@ -196,10 +196,11 @@ class TableModel:
 
     @classmethod
     def load(cls, folder: Path) -> "TableModel":
-        """Reads what ``save`` wrote, networks onto the device of ``device.current``.
+        """Reads a model that ``save`` wrote, with networks on the device of ``device.current``.
 
         Raises:
-            InputError: a file is missing or damaged, of a newer format, or names what this release does not have.
+            InputError: a file is missing, damaged or of a newer format, or names members or features that this release
+                does not have.
         """
         run = RunFolder(folder)
         arrays, facts = load_arrays(run.stack)
@@ -212,7 +213,7 @@ class TableModel:
         def read(name: str, rows: int | None) -> np.ndarray:
             array = checked_array(arrays, name, np.float64, 2, run.stack)
             if rows not in (None, len(array)) or array.shape[1] != len(task.targets):
-                raise InputError(f"{run.stack} is damaged: its {name} are not those of its members and targets")
+                raise InputError(f"{run.stack} is damaged: its {name} do not match its members and targets")
             return array
 
         difficulty = None
@@ -221,9 +222,9 @@ class TableModel:
         weights = read("weights", len(names))
         known = [weights] if difficulty is None else [weights, difficulty.coefficients]
         if not all(np.isfinite(array).all() for array in known) or (weights < 0).any():
-            raise InputError(f"{run.stack} is damaged: its weights are not such numbers")
+            raise InputError(f"{run.stack} is damaged: its weights are not valid")
         if difficulty is not None and (difficulty.errors < 0).any():
-            raise InputError(f"{run.stack} is damaged: its errors are below 0")
+            raise InputError(f"{run.stack} is damaged: its errors are negative")
         trust = load_trust(run.trust) if run.trust.exists() else None
         members: dict[str, Member] = {}
         for name in names:
@@ -234,13 +235,13 @@ class TableModel:
 
 @dataclass(frozen=True)
 class Stacked:
-    """What a table model predicts, before calibration.
+    """Predictions of a table model before calibration.
 
     Attributes:
-        by_member: float64 [K, M, T].
-        values: float64 [M, T].
-        spread: float64 [M, T], the expected standard deviation of the error of a number; of a probability, that of the
-            members.
+        by_member: float64 [K, M, T], predictions of the members.
+        values: float64 [M, T], their weighted means.
+        spread: float64 [M, T], expected standard deviation of the error of a regression; for probabilities, the
+            standard deviation of the members.
     """
 
     by_member: np.ndarray
@@ -249,7 +250,7 @@ class Stacked:
 
 
 def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatures) -> np.ndarray:
-    """How similar molecules are to the training molecules, as the kernel sees it: [M, N]; [M, 0] without a kernel."""
+    """Kernel similarities of molecules to the training molecules: [M, N]; [M, 0] without a kernel."""
     kernel = members.get("kernel")
     if isinstance(kernel, KernelMember):
         return molecules.of(kernel.reference.similarity)
@@ -257,16 +258,16 @@ def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatur
 
 
 def read_conditions(known: object, path: Path) -> Conditions:
-    """The conditions that a file names; raises InputError if they are none."""
+    """The conditions in a file; raises InputError if they are not valid."""
     try:
         return TypeAdapter(Conditions).validate_json(json.dumps(known))
     except ValidationError as error:
-        raise InputError(f"{path} is damaged: its conditions are none, {first_problem(error)}") from None
+        raise InputError(f"{path} is damaged: its conditions are not valid: {first_problem(error)}") from None
 
 
 def read_task(known: object, path: Path) -> TaskConfig:
-    """The task that a file names; raises InputError for one that is none."""
+    """The task in a file; raises InputError if it is not valid."""
     try:
         return TypeAdapter(TaskConfig).validate_json(json.dumps(known))
     except ValidationError as error:
-        raise InputError(f"{path} is damaged: its task is none, {first_problem(error)}") from None
+        raise InputError(f"{path} is damaged: its task is not valid: {first_problem(error)}") from None

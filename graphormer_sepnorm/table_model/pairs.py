@@ -1,4 +1,4 @@
-"""Pairs of training molecules that teach: like molecules of unlike labels, and changes that move the label.
+"""Informative pairs of training molecules: activity cliffs and matched molecular pairs.
 
 Axis letters: M molecules.
 """
@@ -13,24 +13,24 @@ from rdkit import Chem
 from rdkit.Chem import rdMMPA
 from rdkit.DataStructs import BulkTanimotoSimilarity
 
-from graphormer_sepnorm.chem.fingerprints import morgan_bits
+from graphormer_sepnorm.chem.fingerprints import MORGAN
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.errors import InputError
 
-LEAST_SIMILARITY = 0.6  # of the two molecules of a cliff
-LARGEST_CHANGE = 10  # heavy atoms of the part that is changed, which is also smaller than the rest
-LEAST_PAIRS = 3  # that tell how much a change moves the label
-LEAST_DISTANCE = 0.01  # of two molecules with one fingerprint
+LEAST_SIMILARITY = 0.6  # smallest similarity of the two molecules of a cliff
+LARGEST_CHANGE = 10  # most heavy atoms in the replaced part, which is also smaller than the rest
+LEAST_PAIRS = 3  # fewest pairs from which the effect of a change is estimated
+LEAST_DISTANCE = 0.01  # distance of two molecules with equal fingerprints
 
 
 @dataclass(frozen=True)
 class Cliff:
-    """Two like molecules of unlike labels.
+    """Two similar molecules with different labels.
 
     Attributes:
-        lower, higher: their numbers, that with the lower label first.
-        similarity: Tanimoto.
-        difference: of the labels, above 0.
+        lower, higher: indices of the molecules with the lower and the higher label.
+        similarity: Tanimoto similarity of Morgan counts.
+        difference: difference of the labels, above 0.
     """
 
     lower: int
@@ -40,7 +40,7 @@ class Cliff:
 
     @property
     def steepness(self) -> float:
-        """The difference of the labels over the distance of the molecules.
+        """The difference of the labels divided by the distance of the molecules.
 
         Source: Guha and Van Drie, "Structure-activity landscape index", J. Chem. Inf. Model. 2008.
         """
@@ -49,12 +49,12 @@ class Cliff:
 
 @dataclass(frozen=True)
 class Change:
-    """A part that is replaced by another one at the same place, in several pairs of molecules.
+    """The replacement of a part by another one at the same position, in several pairs of molecules.
 
     Attributes:
-        before, after: SMILES of the parts; ``[*:1]`` is where the rest of the molecule is.
-        pairs: the numbers of the molecules with the first part and with the second.
-        mean, deviation: of what the label of the second is above that of the first.
+        before, after: SMILES of the parts; ``[*:1]`` marks the attachment point.
+        pairs: indices of the molecules with the first and the second part.
+        mean, deviation: mean and standard deviation of the second label minus the first.
     """
 
     before: str
@@ -65,26 +65,26 @@ class Change:
 
     @property
     def weight(self) -> float:
-        """What the changes are ordered by: the mean, the less the fewer pairs there are and the less they agree."""
+        """Sort key of the changes: the mean, shrunk the more, the fewer the pairs and the less they agree."""
         spread = self.deviation + abs(self.mean)
         return self.mean**2 * np.sqrt(len(self.pairs)) / spread if spread else 0.0
 
 
 def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
-    """Pairs of molecules that are similar and have unlike labels, the steepest first.
+    """Pairs of similar molecules with different labels, steepest first.
 
     Args:
-        mols: M of them.
-        y: [M] labels, NaN where there is none.
+        mols: M molecules.
+        y: [M] labels, NaN where missing.
 
     Raises:
         InputError: RDKit fails on a molecule.
     """
     labelled = np.flatnonzero(~np.isnan(y)).tolist()
-    bits = [morgan_bits(mols[place]) for place in labelled]
+    counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
     found = []
     for number, place in enumerate(labelled):
-        similarities = np.array(BulkTanimotoSimilarity(bits[number], bits[:number]))
+        similarities = np.array(BulkTanimotoSimilarity(counts[number], counts[:number]))
         for other in np.flatnonzero(similarities >= LEAST_SIMILARITY).tolist():
             lower, higher = sorted((place, labelled[other]), key=lambda each: y[each])
             if y[higher] > y[lower]:
@@ -93,15 +93,15 @@ def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
 
 
 def matched_changes(parts: Sequence[list[tuple[str, str]]], y: np.ndarray) -> list[Change]:
-    """Changes of one part of a molecule that ``LEAST_PAIRS`` pairs or more differ by, those that move the label first.
+    """Changes of one part of a molecule that occur in ``LEAST_PAIRS`` pairs or more, largest effect first.
 
-    Pairs are molecules that are equal but for a part of at most ``LARGEST_CHANGE`` heavy atoms behind one bond that is
-    in no ring. Source: Hussain and Rea, "Computationally efficient algorithm to identify matched molecular pairs",
-    J. Chem. Inf. Model. 2010.
+    The molecules of a pair differ only in a part of at most ``LARGEST_CHANGE`` heavy atoms behind one acyclic bond.
+    Source: Hussain and Rea, "Computationally efficient algorithm to identify matched molecular pairs", J. Chem. Inf.
+    Model. 2010.
 
     Args:
-        parts: of M molecules, as ``parts_of``.
-        y: [M] labels, NaN where there is none.
+        parts: parts of M molecules, as ``parts_of``.
+        y: [M] labels, NaN where missing.
     """
     by_rest: dict[str, dict[str, int]] = defaultdict(dict)
     for place in np.flatnonzero(~np.isnan(y)).tolist():
@@ -118,7 +118,7 @@ def matched_changes(parts: Sequence[list[tuple[str, str]]], y: np.ndarray) -> li
 
 
 def change_of(before: str, after: str, pairs: list[tuple[int, int]], y: np.ndarray) -> Change:
-    """The change in the direction that raises the label."""
+    """The change in the direction that increases the label."""
     moved = np.array([y[second] - y[first] for first, second in pairs])
     if moved.mean() < 0:
         before, after, pairs, moved = after, before, [(second, first) for first, second in pairs], -moved
@@ -126,7 +126,7 @@ def change_of(before: str, after: str, pairs: list[tuple[int, int]], y: np.ndarr
 
 
 def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
-    """The rests of a molecule without one part, and that part, as SMILES; none where RDKit fails."""
+    """Pairs of SMILES: the rest of a molecule without one part, and that part; empty if RDKit fails."""
     try:
         with one_molecule():
             cuts = [chains.split(".") for _, chains in rdMMPA.FragmentMol(mol, maxCuts=1, resultsAsMols=False)]
@@ -142,6 +142,6 @@ def parts_of(mol: Chem.Mol) -> list[tuple[str, str]]:
 
 
 def heavy_atoms(smiles: str) -> int:
-    """Of a part of a molecule, without its ``[*:1]``."""
+    """The number of heavy atoms of a part, without its ``[*:1]``."""
     part = Chem.MolFromSmiles(smiles, sanitize=False)
     return sum(atom.GetAtomicNum() > 1 for atom in part.GetAtoms())

@@ -1,4 +1,4 @@
-"""The training molecules, as others are compared with them: by counts, by descriptors and by the foundation.
+"""Similarities to the training molecules by counts, descriptors and embeddings of the foundation model.
 
 Axis letters: M molecules, N training molecules, G groups of similarities, C descriptors that vary, D width of
 embeddings.
@@ -28,16 +28,16 @@ from graphormer_sepnorm.table_model.normal_scores import NormalScores
 from graphormer_sepnorm.table_model.similarity import CountIndex, gaussian
 
 BODY = "foundation"
-MOST_ROWS = 10_000  # training molecules that others are compared with, all of them
-LANDMARKS = 2_000  # of more, so many are compared with
-MOST_MEASURED = 2_000  # molecules whose distances give the width of a Gaussian
-SHARES = np.array([0.5, 0.2, 0.3])  # of the groups, counts, descriptors and embeddings, as far as nothing is known
-NARROWER = 0.7  # the width of the Gaussian of embeddings, over their median distance
+MOST_ROWS = 10_000  # largest number of training molecules that are all used as references
+LANDMARKS = 2_000  # number of references if there are more
+MOST_MEASURED = 2_000  # most molecules whose distances determine the width of a Gaussian
+SHARES = np.array([0.5, 0.2, 0.3])  # prior weights of the groups: counts, descriptors and embeddings
+NARROWER = 0.7  # width of the Gaussian of embeddings relative to their median distance
 
 
 @dataclass(frozen=True)
 class Body:
-    """A pre-trained network as a source of embeddings."""
+    """A pretrained network as a source of embeddings."""
 
     embedder: Embedder
 
@@ -48,7 +48,7 @@ class Body:
         return isinstance(other, Body) and other.embedder.model is self.embedder.model
 
     def __call__(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Embeddings of molecules, on the CPU of many in several processes: float32 [M, D]."""
+        """Embeddings of molecules: float32 [M, D]; on the CPU, many molecules are shared among processes."""
         graphs = molecules.of(GraphsOf.named(self.embedder.featurizer))
         numbers = np.arange(len(graphs))
         pieces = [graphs.take(numbers[start : start + CHUNK]) for start in range(0, len(graphs), CHUNK)]
@@ -84,23 +84,23 @@ def damped(found: csr_array) -> csr_array:
 
 
 def landmarks(count: int) -> np.ndarray:
-    """The numbers of the training molecules that others are compared with: all, or some at equal distances."""
+    """The indices of the reference molecules: all training molecules, or an evenly spaced subset."""
     return np.arange(count) if count <= MOST_ROWS else evenly(count, LANDMARKS)
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The training molecules that others are compared with.
+    """The training molecules that serve as references.
 
     Attributes:
-        body: that embeds.
-        counts: uint16 [N, KINDS x SIZE].
-        scores: from descriptors to ``described``.
-        described: float32 [N, C], the scores of descriptors.
-        embeddings: float32 [N, D], less ``mean`` and over ``scale``.
-        mean, scale: float32 [D], of the embeddings of the training molecules.
-        widths: float64 [2], of the Gaussians of descriptors and embeddings; [3], of conditions too, if there are such.
-        conditions: float32 [N, V], the conditions of the training molecules as ``condition_values``.
+        body: pretrained network that embeds.
+        counts: uint16 [N, KINDS x SIZE] count fingerprints.
+        scores: transformation from descriptors to ``described``.
+        described: float32 [N, C], normal scores of the descriptors.
+        embeddings: float32 [N, D], standardized by ``mean`` and ``scale``.
+        mean, scale: float32 [D], mean and scale of the embeddings of the training molecules.
+        widths: float64 [2], widths of the Gaussians of descriptors and embeddings; [3] with conditions.
+        conditions: float32 [N, V], conditions of the training molecules as ``condition_values``.
     """
 
     body: Body
@@ -115,7 +115,7 @@ class Reference:
 
     @classmethod
     def of(cls, molecules: MoleculeFeatures, body: Body) -> "Reference":
-        """The training molecules as a body sees them."""
+        """The training molecules as references, embedded by a body."""
         raw = molecules.of(body)
         mean, scale = raw.mean(axis=0), raw.std(axis=0) + np.float32(1e-6)
         scaled = (raw - mean) / scale
@@ -132,9 +132,9 @@ class Reference:
         return CountIndex.of(damped(self.counts), len(KINDS))
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """By counts, the mean of their kinds, by descriptors and by embeddings: float32 [M, G, N], from 0 to 1.
+        """Similarities by counts (the mean over kinds), descriptors and embeddings: float32 [M, G, N], from 0 to 1.
 
-        Conditions enter each of them as ``with_conditions``.
+        Conditions modify each group as in ``with_conditions``.
         """
         described = self.scores(molecules.of(descriptors))
         embedded = (molecules.of(self.body) - self.mean) / self.scale
@@ -152,7 +152,7 @@ class Reference:
         return with_conditions(similarities, molecules.of(self.condition_similarity))
 
     def condition_similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Of the conditions of molecules to those of the training molecules: float32 [M, N], from 0 to 1."""
+        """Similarities of conditions to those of the training molecules: float32 [M, N], from 0 to 1."""
         return gaussian(molecules.of(condition_values), self.conditions, self.widths[2])
 
     def similarity(self, molecules: MoleculeFeatures) -> np.ndarray:
@@ -176,7 +176,7 @@ class Reference:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], body: Body, path: Path) -> "Reference":
-        """The reference whose ``arrays`` a file holds; raises InputError if they do not fit together."""
+        """The reference with these ``arrays`` from a file; raises InputError if they do not fit together."""
 
         def read(name: str, dtype: type, ndim: int) -> np.ndarray:
             return checked_array(arrays, name, dtype, ndim, path)
@@ -197,7 +197,7 @@ class Reference:
         return found
 
     def fits_together(self) -> bool:
-        """Whether shapes and numbers are those of the attributes."""
+        """Whether shapes and values are consistent."""
         molecules, width = self.counts.shape[0], self.body.embedder.width
         return (
             self.scores.fits(fast_descriptors([]).shape[1])
@@ -211,17 +211,17 @@ class Reference:
 
 
 def with_conditions(similarities: np.ndarray, conditions: np.ndarray) -> np.ndarray:
-    """Similarities of molecules [M, G, N] that are measured under conditions with similarities [M, N], from 0 to 1.
+    """Similarities [M, G, N] of molecules, combined with the similarities [M, N] of their conditions, from 0 to 1.
 
-    The mean of 1, of either similarity and of their product: what a condition does to all molecules, what a molecule
-    does under all conditions, and what is special to both. Source: the tensor product of Wahba, "Spline models for
+    The mean of 1, of either similarity and of their product: the effect of a condition on all molecules, the effect of
+    a molecule under all conditions, and their interaction. Source: the tensor product of Wahba, "Spline models for
     observational data", 1990, chapter 10.
     """
     return (1 + similarities) * (1 + conditions[:, None]) / 4
 
 
 def mixed(similarities: np.ndarray, weights: np.ndarray, dtype: type = np.float64) -> np.ndarray:
-    """The sum of similarities [M, G, N] with weights [G]: [M, N]."""
+    """The sum [M, N] of similarities [M, G, N] with weights [G]."""
     total: np.ndarray = np.zeros((similarities.shape[0], similarities.shape[2]), dtype)
     for group, weight in enumerate(weights.astype(dtype)):
         total += weight * similarities[:, group]
@@ -229,7 +229,7 @@ def mixed(similarities: np.ndarray, weights: np.ndarray, dtype: type = np.float6
 
 
 def median_distance(points: np.ndarray) -> float:
-    """The median Euclidean distance between points [N, D] that differ; 1 where none do."""
+    """The median Euclidean distance between distinct points [N, D]; 1 if all are equal."""
     from scipy.spatial.distance import pdist  # its import takes a while
 
     distances = pdist(points[evenly(len(points), MOST_MEASURED)]) if points.shape[1] else np.zeros(0)
@@ -237,10 +237,10 @@ def median_distance(points: np.ndarray) -> float:
 
 
 def read_counts(start: np.ndarray, place: np.ndarray, count: np.ndarray, path: Path) -> csr_array:
-    """Counts from the arrays of a file; raises InputError if they are not those of sparse rows."""
+    """Counts from the arrays of a file; raises InputError if they do not form sparse rows."""
     width = len(KINDS) * SIZE
     if not (len(start) and start[0] == 0 and start[-1] == len(place) == len(count) and (np.diff(start) >= 0).all()):
-        raise InputError(f"{path} is damaged: its counts are not rows")
+        raise InputError(f"{path} is damaged: its counts do not form rows")
     if place.max(initial=0) >= width:
         raise InputError(f"{path} is damaged: its counts have places beyond {width}")
     return csr_array((count, place.astype(np.int32), start.astype(np.int32)), shape=(len(start) - 1, width))

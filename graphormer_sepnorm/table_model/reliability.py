@@ -1,4 +1,4 @@
-"""How far intervals, probabilities and the distance to the training molecules hold on test molecules.
+"""Reliability of intervals, probabilities and distances to the training molecules on test molecules.
 
 Axis letters: M test molecules, T targets.
 """
@@ -24,14 +24,14 @@ from graphormer_sepnorm.training.experiment import Scores
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
 SIMILARITIES = (0.0, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
-MOST_COMPARED = 2_000  # of the test molecules with the training molecules
+MOST_COMPARED = 2_000  # most test molecules that are compared with the training molecules
 
 
 def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
-    """How far intervals or probabilities hold: numbers by target, None where undefined.
+    """Coverage of intervals or calibration of probabilities: numbers by target, None where undefined.
 
     Args:
-        plain, final: before and after calibration.
+        plain, final: scores before and after calibration.
     """
     targets = final.task.targets
     if trust.intervals is not None:
@@ -50,27 +50,27 @@ def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
 
 
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
-    """The share of the labels in their interval and the mean width [T] each; NaN where there are no such intervals."""
+    """Coverage and mean width [T] of the intervals; NaN where there are no intervals at this confidence level."""
     try:
         half_widths = intervals.half_widths(confidence, test.spread)
-    except InputError:  # too few molecules of calibration
+    except InputError:  # too few calibration molecules
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
     return coverage(test.y, test.prediction, half_widths), 2 * half_widths.mean(axis=0)
 
 
 def by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float | None]:
-    """Numbers [T] by the names of their targets, as JSON has them."""
+    """Numbers [T] by target name, as JSON values."""
     return {name: float(value) if np.isfinite(value) else None for name, value in zip(targets, values, strict=True)}
 
 
 @dataclass(frozen=True)
 class ComparedMolecules:
-    """The test molecules, compared with the training molecules.
+    """Test molecules, compared with the training molecules.
 
     Attributes:
-        smiles: M.
-        nearness: of ``MOST_COMPARED`` at most, NaN for the others.
-        warnings: M; "" where there is nothing to warn of.
+        smiles: M SMILES.
+        nearness: similarities to the training molecules for at most ``MOST_COMPARED``, NaN for the others.
+        warnings: M warnings, "" if there is none.
         errors: float64 [M], as ``molecule_errors``.
     """
 
@@ -80,7 +80,7 @@ class ComparedMolecules:
     errors: np.ndarray
 
     def by_similarity(self) -> dict:
-        """The mean error by similarity, and how many molecules are unfamiliar."""
+        """The mean error by similarity, and the number of unfamiliar molecules."""
         bins = []
         for low, high in pairwise(SIMILARITIES):
             similarity = self.nearness.similarity
@@ -91,7 +91,7 @@ class ComparedMolecules:
 
 
 def compare(model: TableModel, smiles: list[str], test: Scores) -> ComparedMolecules:
-    """Compares the molecules of ``test`` with those that a table model learnt from."""
+    """Compares the molecules of ``test`` with the training molecules of a table model."""
     assert model.trust is not None
     domain, compared = model.trust.domain, evenly(len(smiles), MOST_COMPARED)
     mols = [read_smiles(text) for text in smiles]
@@ -106,9 +106,10 @@ def compare(model: TableModel, smiles: list[str], test: Scores) -> ComparedMolec
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    """The error of each molecule [M], NaN without a label: the mean over targets of absolute errors.
+    """The error of each molecule [M]: the mean absolute error over targets, NaN without a label.
 
-    Several regressions are measured in standard deviations of their training labels, so that they can be averaged.
+    Errors of several regression targets are in standard deviations of the training labels, so that they can be
+    averaged.
     """
     errors = np.abs(np.subtract(y, prediction, dtype=np.float64))
     if not TASKS[task.kind].predicts_probabilities and len(task.targets) > 1:
@@ -118,7 +119,7 @@ def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> 
 
 
 def error_words(task: TaskConfig) -> str:
-    """What ``molecule_errors`` are."""
+    """A description of ``molecule_errors``."""
     if TASKS[task.kind].predicts_probabilities:
-        return "distance of the probability to the label"
+        return "distance between probability and label"
     return "absolute error" if len(task.targets) == 1 else "absolute error, in standard deviations"

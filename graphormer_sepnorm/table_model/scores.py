@@ -1,4 +1,4 @@
-"""Scores of each target that say what they are worth: with intervals, beside the forest and beside a mean.
+"""Scores of each target with intervals, compared with the forest and the mean label.
 
 Axis letters: M test molecules, C columns of a target, P predictions.
 """
@@ -13,7 +13,7 @@ from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.tasks.metrics import Metric
 
 RESAMPLES = 1_000
-MOST_DRAWN = 10_000  # labels; the interval of more is narrower than anybody needs
+MOST_DRAWN = 10_000  # most labels that are bootstrapped; with more, the interval is very narrow
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
 MEAN = "mean"
 STACK = "stack"
@@ -21,13 +21,13 @@ STACK = "stack"
 
 @dataclass(frozen=True)
 class Predicted:
-    """What is predicted for the same molecules in several ways.
+    """Predictions of several models for the same molecules.
 
     Attributes:
-        task: what is predicted.
+        task: the prediction task.
         y: [M, T] labels, NaN where missing.
-        by_name: predictions [M, T], the table model as ``STACK``, each member by its name; NaN where there is none.
-        means: [T], the mean label of the molecules that were learnt from.
+        by_name: predictions [M, T] of the table model (``STACK``) and of each member; NaN where there is none.
+        means: [T], mean labels of the training molecules.
     """
 
     task: TaskConfig
@@ -36,9 +36,9 @@ class Predicted:
     means: np.ndarray
 
     def of(self, columns: slice) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """The labels [M, C] and the predictions [M, C] for the molecules that have a label in some columns.
+        """Labels [M, C] and predictions [M, C] for the molecules with a label in any of the columns.
 
-        Where a member predicts nothing, the mean stands; ``MEAN`` always predicts it.
+        The mean label replaces missing predictions of a member; ``MEAN`` always predicts it.
         """
         rows = ~np.isnan(self.y[:, columns]).all(axis=1)
         y, means = self.y[rows, columns], self.means[columns]
@@ -48,13 +48,13 @@ class Predicted:
 
 
 def scores_by_target(predicted: Predicted) -> dict[str, dict]:
-    """The scores of each target, by its name; the classes of a multiclass task are one target.
+    """The scores of each target, by name; the classes of a multiclass task are one target.
 
     Returns:
         by target ``n``, the number of labels; ``scores``, the reported metrics of each prediction; ``interval``, the
-        95 % bootstrap interval of the task's metric for each prediction; ``against_forest``, by how much the metric of
-        the whole differs from the forest's, with its interval, where there is a forest; and ``warning``, where a number
-        says nothing. What is undefined is None; intervals are of 2 to ``MOST_DRAWN`` labels.
+        95 % bootstrap interval of the task's metric for each prediction; ``against_forest``, the difference between the
+        metrics of the whole and of the forest, with its interval, if there is a forest; and ``warning``, if there are
+        too few labels. Undefined values are None. Intervals require 2 to ``MOST_DRAWN`` labels.
     """
     kind, task = TASKS[predicted.task.kind], predicted.task
     if kind.adds_up:
@@ -65,12 +65,14 @@ def scores_by_target(predicted: Predicted) -> dict[str, dict]:
 
 
 def scores_of_target(predicted: Predicted, columns: slice) -> dict:
-    """As ``scores_by_target``, of one target."""
+    """As ``scores_by_target``, for one target."""
     y, by_name = predicted.of(columns)
     metric, kind = METRICS[predicted.task.metric], TASKS[predicted.task.kind]
     found: dict = {"n": len(y)}
     if len(y) < 2:
-        found["warning"] = f"{len(y)} test molecule has a label: its error is no score" if len(y) else "no test labels"
+        found["warning"] = (
+            f"only {len(y)} test molecule has a label: its error is not a score" if len(y) else "no test labels"
+        )
     found["scores"] = {name: kind.scores(y, each) for name, each in by_name.items()}
     if not 2 <= len(y) <= MOST_DRAWN:
         return found
@@ -85,9 +87,9 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
 
 
 def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.ndarray:
-    """A metric of each prediction [M, C] for molecules that are drawn with replacement: [RESAMPLES, P].
+    """A metric of each prediction [M, C] on bootstrap resamples of the molecules: [RESAMPLES, P].
 
-    All predictions are scored on the same draws, so that their differences are paired; NaN where one is undefined.
+    All predictions are scored on the same resamples, so that their differences are paired. Undefined metrics are NaN.
     """
     draws = np.random.default_rng(0).integers(len(y), size=(RESAMPLES, len(y)))
     if name == "rocauc" and y.shape[1] == 1:
@@ -96,9 +98,9 @@ def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.nda
 
 
 def roc_auc_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    """The area under the ROC curve for each row of [draws, M], NaN where all labels of a row are alike: [draws].
+    """The area under the ROC curve for each row of [draws, M]: [draws], NaN where all labels of a row are equal.
 
-    From the sum of the ranks of class 1, many times as fast as a call of scikit-learn for each draw.
+    It is computed from the sum of the ranks of class 1, which is much faster than one scikit-learn call per draw.
     """
     from scipy.stats import rankdata  # its import takes a while
 
@@ -117,7 +119,7 @@ def score(metric: Metric, y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def interval(values: np.ndarray) -> list[float] | None:
-    """The ends of the interval of bootstrapped values; None where none is defined."""
+    """The ends of the interval of bootstrapped values; None if none of them is defined."""
     defined = values[~np.isnan(values)]
     return np.percentile(defined, PERCENTILES).tolist() if len(defined) else None
 

@@ -1,6 +1,6 @@
-"""How similar molecules are: by counts of what occurs in them, and by distances between numbers.
+"""Similarities of molecules: of count fingerprints, and by distances between numeric features.
 
-Axis letters: M and N molecules, K kinds of fingerprints, P places of all of them, C crowded ones, F features.
+Axis letters: M and N molecules, K kinds of fingerprints, P positions of all of them, C dense positions, F features.
 """
 
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from scipy.sparse import csc_array, csr_array
 
 from graphormer_sepnorm.system.compiling import compiled
 
-CROWDED = 1 / 16  # of the molecules have a value at a place whose values are kept for all of them
+CROWDED = 1 / 16  # share of molecules with a nonzero value above which a position is stored densely
 ROWS_AT_ONCE = 64
-LEAST = np.float32(1e-6)  # in place of nothing that is divided by
+LEAST = np.float32(1e-6)  # smallest divisor
 
 
 @compiled
 def add_shared(indptr, places, values, indptr_t, molecules, others, where, crowded, size, shared):
-    """Adds the sums of the smaller of two values, of rows and of the molecules of an index, to ``shared`` [M, K, N].
+    """Adds sums of elementwise minima of rows and the molecules of an index to ``shared`` [M, K, N].
 
     Args:
-        indptr, places, values: of rows [M, P].
-        indptr_t, molecules, others: of the ``columns`` of a ``CountIndex``.
+        indptr, places, values: sparse rows [M, P].
+        indptr_t, molecules, others: sparse ``columns`` of a ``CountIndex``.
         where, crowded: as in a ``CountIndex``.
-        size: places of each kind.
-        shared: float32.
+        size: number of positions of each kind.
+        shared: float32, updated in place.
     """
     for i in range(shared.shape[0]):
         for k in range(indptr[i], indptr[i + 1]):
@@ -41,13 +41,13 @@ def add_shared(indptr, places, values, indptr_t, molecules, others, where, crowd
 
 @dataclass(frozen=True)
 class CountIndex:
-    """Molecules by their values at the places of several kinds of fingerprints, to compare others with.
+    """Index of reference molecules by their values in several kinds of count fingerprints.
 
     Attributes:
-        columns: float32 [N, P].
-        totals: float32 [K, N], the sums over the places of a kind.
-        where: int64 [P], the row in ``crowded`` of a place that many molecules have, -1 of others.
-        crowded: float32 [C, N], the values at these places.
+        columns: float32 [N, P], values stored by position.
+        totals: float32 [K, N], sums over the positions of each kind.
+        where: int64 [P], the row in ``crowded`` of a dense position, -1 for the others.
+        crowded: float32 [C, N], the values at the dense positions.
     """
 
     columns: csc_array
@@ -57,7 +57,7 @@ class CountIndex:
 
     @classmethod
     def of(cls, values: csr_array, kinds: int) -> "CountIndex":
-        """The index of values [N, P], of which each kind has as many places."""
+        """The index of values [N, P]; all kinds have the same number of positions."""
         columns, size = csc_array(values), values.shape[1] // kinds
         parts = [columns[:, kind * size : (kind + 1) * size].sum(axis=1, dtype=np.float32) for kind in range(kinds)]
         many = np.flatnonzero(np.diff(columns.indptr) > CROWDED * values.shape[0])
@@ -66,13 +66,13 @@ class CountIndex:
         return cls(columns, np.stack(parts), where, np.ascontiguousarray(columns[:, many].toarray().T))
 
     def similarity(self, values: csr_array) -> np.ndarray:
-        """The mean over kinds of the min-max similarity, also called count Tanimoto: float32 [M, N] from 0 to 1.
+        """Min-max similarity (count Tanimoto), averaged over kinds: float32 [M, N], from 0 to 1.
 
-        The sum of the smaller values over that of the larger ones; 0 for two molecules without any.
+        It is the sum of the elementwise minima divided by that of the maxima; 0 for two molecules without any counts.
         Source: Ralaivola et al., "Graph kernels for chemical informatics", Neural Networks 2005.
 
         Args:
-            values: float32 [M, P], at least 0.
+            values: float32 [M, P], nonnegative.
         """
         found = np.empty((values.shape[0], self.columns.shape[0]), np.float32)
         for start in range(0, len(found), ROWS_AT_ONCE):
@@ -80,7 +80,7 @@ class CountIndex:
         return found
 
     def of_some(self, values: csr_array) -> np.ndarray:
-        """As ``similarity``, of a few rows."""
+        """As ``similarity``, for a few rows."""
         kinds, size = len(self.totals), values.shape[1] // len(self.totals)
         shared = np.zeros((values.shape[0], *self.totals.shape), np.float32)
         rows, columns = (values.indptr, values.indices, values.data), self.columns

@@ -1,4 +1,4 @@
-"""How members are weighed: by their predictions for molecules that they did not see.
+"""Stacking: the weights of the members, fitted on their out-of-fold predictions.
 
 Axis letters: K members, M molecules, T targets.
 """
@@ -12,25 +12,25 @@ from graphormer_sepnorm.tables.structures import Structures
 from graphormer_sepnorm.tasks import TASKS
 
 FOLDS = 5
-PRIOR_ROWS = 30.0  # as many molecules count as much as the prior
-BINDING = 1e4  # how strongly weights are held to the sum 1
+PRIOR_ROWS = 30.0  # number of molecules that have the same influence as the prior
+BINDING = 1e4  # penalty that enforces the sum 1
 
 
 def make_folds(structures: Structures, labels: Labels, split: str, seed: int, count: int = FOLDS) -> Folds:
-    """Folds of the kind of a split: what that holds together stays together.
+    """Folds that keep the same molecules together as a split.
 
-    Where the split is by a column or by time, and where its groups are fewer than two, the rows of a molecule stay
-    together. A table of fewer molecules than folds has a fold for each.
+    If the split is by a column or by time, or has fewer than two groups, only the rows of a molecule stay together. A
+    table with fewer molecules than folds gets one fold per molecule.
 
     Args:
-        structures: of the M molecules.
-        labels: of them; classes are stratified.
+        structures: structures of the M molecules.
+        labels: labels of the molecules; classes are stratified.
         split: a name in ``SPLITTERS``, "column" or "time".
-        seed: of the order in which groups are taken.
-        count: of the folds.
+        seed: seed of the order in which groups are assigned.
+        count: number of folds.
 
     Raises:
-        InputError: all rows are of one molecule.
+        InputError: all rows are of the same molecule.
     """
     splitter = SPLITTERS.get(split, SPLITTERS["random"])
     groups = splitter.groups(structures)
@@ -41,16 +41,15 @@ def make_folds(structures: Structures, labels: Labels, split: str, seed: int, co
 
 
 def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """The weights of the members for each target: float64 [K, T], at least 0 and with the sum 1.
+    """The weights of the members for each target: float64 [K, T], nonnegative, with sum 1.
 
-    They make the squared error of the weighted prediction small, of a classification that of the probabilities. They
-    are drawn towards those of the prior, so that a few molecules do not decide. The classes of a multiclass task share
-    them.
+    They minimize the squared error of the weighted prediction (of the probabilities for a classification). They are
+    shrunk towards the prior, which regularizes small tables. The classes of a multiclass task share their weights.
 
     Args:
-        labels: M molecules; those without an exact label do not count.
-        out_of_fold: [K, M, T], by members that did not see the molecule; NaN where there is none.
-        prior: [K], above 0, in proportion to what the members are expected to weigh.
+        labels: labels of M molecules; only exact labels are used.
+        out_of_fold: [K, M, T], out-of-fold predictions of the members; NaN where there is none.
+        prior: [K], positive, proportional to the prior weights of the members.
     """
     prior = prior / prior.sum()
     errors = labels.y - out_of_fold
@@ -61,7 +60,7 @@ def stacking_weights(labels: Labels, out_of_fold: np.ndarray, prior: np.ndarray)
 
 
 def simplex_weights(errors: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """Weights [K] with the sum 1 that make the weighted sum of errors [K, M] small; the prior's where all is NaN."""
+    """Weights [K] with sum 1 that minimize the weighted sum of errors [K, M]; the prior if all errors are NaN."""
     from scipy.optimize import nnls  # its import takes a while
 
     rows = errors[:, ~np.isnan(errors).any(axis=0)].T
@@ -75,7 +74,7 @@ def simplex_weights(errors: np.ndarray, prior: np.ndarray) -> np.ndarray:
 
 
 def combined(task: TaskConfig, predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The prediction of members [K, M, T] with weights [K, T]: float64 [M, T]; probabilities of classes add up to 1."""
+    """The weighted prediction [M, T] of members [K, M, T], float64; multiclass probabilities add up to 1."""
     values = weighted_mean(predictions, weights)
     return values / values.sum(axis=1, keepdims=True) if TASKS[task.kind].adds_up else values
 
@@ -84,9 +83,9 @@ def weighted_mean(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The weighted mean of members' predictions: float64 [M, T].
 
     Args:
-        predictions: [K, M, T]; where one is NaN the others share its weight, and where all with a weight are NaN, so is
-            the mean.
-        weights: [K, T].
+        predictions: [K, M, T]; the weight of a NaN is redistributed to the other members. The mean is NaN where all
+            members with a weight are NaN.
+        weights: [K, T] weights.
     """
     present = np.where(np.isnan(predictions), 0.0, weights[:, None])
     total = present.sum(axis=0)

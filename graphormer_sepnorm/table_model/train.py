@@ -1,4 +1,4 @@
-"""From a user's table to the run folder of a table model, scored on the test rows.
+"""Training of a table model: from a user's table to a run folder with test scores.
 
 Axis letters: M molecules, T targets.
 """
@@ -48,15 +48,15 @@ EARLIER = "which predicts, but cannot be trained further"
 
 @dataclass(frozen=True)
 class Plan:
-    """Which members of a table model are fitted.
+    """The members of a table model to fit.
 
     Attributes:
-        networks: how many, one per fold. One learns from the training rows, and the validation rows take the place of
-            the folds.
-        forest: whether the forest takes part.
-        blend: whether other members than networks take part.
+        networks: number of networks, one per fold. A single network is fitted to the training rows, and the validation
+            rows take the place of the folds.
+        forest: whether to fit the forest.
+        blend: whether to fit members other than networks.
         quick: stop after the kernel.
-        resume: go on with what is in the run folder.
+        resume: continue the run in the run folder.
     """
 
     networks: int = FOLDS
@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def steps(self) -> list[list[str]]:
-        """The names of the members that are fitted together, one step after another."""
+        """For each step, the names of the members that are fitted together."""
         if self.quick:
             return [["kernel"]]
         if not self.blend:
@@ -82,14 +82,14 @@ def train_table(
 
     Args:
         options: how to read the table.
-        config: of the networks, with the task of ``table_task`` and the dataset ``TABLE``.
+        config: config of the networks, with the task of ``table_task`` and the dataset ``TABLE``.
         out: run folder.
-        plan: which members are fitted.
-        content: of the table, if it was read before.
+        plan: the members to fit.
+        content: content of the table if it has been read already.
 
     Returns:
-        as ``report_table``, and the numbers of rows that were used and skipped, of molecules that stand in several
-        rows, and of those of them whose labels contradict each other.
+        as ``report_table``, and the numbers of rows that were used and skipped, of molecules that appear in more than
+        one row, and of such molecules with contradictory labels.
 
     Raises:
         InputError: as ``read_labelled`` and ``fit_run``; nothing is written if the table cannot be used.
@@ -104,16 +104,16 @@ def train_table(
 def train_folds(
     options: TableOptions, config: Config, out: Path, plan: Plan, content: WholeTable | None = None
 ) -> dict:
-    """Trains as ``train_table`` once per fold, so that every molecule is predicted by models that did not see it.
+    """Trains as ``train_table`` once per fold, so that every molecule is a test molecule once.
 
     Args:
-        options, config, plan, content: as ``train_table``; ``options.folds`` says how many folds there are.
-        out: folder of a run folder ``fold-0``, ``fold-1``, ... for each fold, and of ``predictions.csv``, where
-            ``split`` is the fold in which a molecule was tested.
+        options, config, plan, content: as ``train_table``; ``options.folds`` is the number of folds.
+        out: output folder for the run folders ``fold-0``, ``fold-1``, ... of the folds, and for ``predictions.csv``,
+            whose column ``split`` is the fold in which a molecule was tested.
 
     Returns:
-        ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same of the
-        forest under ``baseline``, and the numbers of rows; ``test.json`` holds the same.
+        ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same for the
+        forest under ``baseline``, and the numbers of rows. They are also written to ``test.json``.
 
     Raises:
         InputError: as ``train_table`` and ``read_folds``.
@@ -141,7 +141,7 @@ def train_folds(
 
 
 def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
-    """Raises InputError for what is known to be wrong before the table is read."""
+    """Raises InputError for problems that can be detected before the table is read."""
     find_optimizer(config.train.optimizer)
     held = whole.parts()
     if held is not None and held.kind == "fold":
@@ -155,23 +155,23 @@ def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
 
 
 def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whole: RunFolder, plan: Plan) -> dict:
-    """Fits a table model to the rows that are not for test, writes it, and scores it on those that are.
+    """Fits a table model to all rows outside the test set, writes it, and scores it on the test set.
 
-    The kernel is written first, so that ``predict`` works while the networks are trained.
+    The kernel is written first, so that ``predict`` works while the networks train.
 
     Args:
-        labelled: the table, read and divided; its training and validation rows are learnt from alike.
-        options: how it was read.
-        config: of the networks.
+        labelled: the table, read and split; the model is fitted to both its training and validation rows.
+        options: options with which the table was read.
+        config: config of the networks.
         whole: the run folder.
-        plan: which members are fitted.
+        plan: the members to fit.
 
     Returns:
         as ``report_table``.
 
     Raises:
-        InputError: the folder holds other members or is being trained in, the table cannot be learnt from, or the
-            folder cannot be written.
+        InputError: the folder holds other members or is in use by another training, no model can be fitted to the
+            table, or the folder cannot be written.
     """
     rows, structures = rows_to_learn(labelled)
     labels = labels_of(rows, config.task, labelled.names, options.weight_column is not None)
@@ -187,7 +187,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         values, _ = conditions.encode_all([row.conditions for row in rows])
         molecules = MoleculeFeatures([row.smiles for row in rows], {condition_values: values})
         setting = Setting(config, whole.path, plan.resume, verbose=True, conditions=conditions)
-        with advising(f"{whole} keeps what is done: the same command and --resume does the rest"):
+        with advising(f"{whole} keeps the progress so far: add --resume to the same command to continue"):
             fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
             if distributed.rank() > 0:
                 return evaluate_table(whole)
@@ -197,10 +197,10 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
 def fit_steps(
     steps: list[list[str]], molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting
 ) -> FittedTable:
-    """Fits the members step by step, and writes what is there after each; a model that is there stays until the last.
+    """Fits the members step by step and writes the model after each; an existing model is kept until the last step.
 
     Raises:
-        InputError: neither the kernel nor networks can learn from the table, or as ``Member.fit``.
+        InputError: neither the kernel nor networks can be fitted to the table, or as ``Member.fit``.
     """
     assert setting.folder is not None
     whole = RunFolder(setting.folder)
@@ -221,7 +221,7 @@ def fit_steps(
 
 
 def rows_to_learn(labelled: LabelledTable) -> tuple[list[LabelledRow], Structures]:
-    """All rows that are not for test, and their structures."""
+    """All rows outside the test set, and their structures."""
     places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
     return [labelled.rows[place] for place in places], labelled.structures.take(places)
 
@@ -232,10 +232,10 @@ def labels_of(
     """The labels of rows and their bounds, with the scale of the task.
 
     Args:
-        rows: that are learnt from.
-        task: what is predicted.
-        names: of rows by their numbers; a row without a name is called by its number.
-        weighted: whether rows count by their weights.
+        rows: training rows.
+        task: the prediction task.
+        names: names of rows by number; a row without a name is named by its number.
+        weighted: whether to use the rows' sample weights.
     """
     y, bounds = label_arrays(rows)
     called = np.array([(names or {}).get(row.number) or str(row.number) for row in rows])
@@ -246,7 +246,7 @@ def labels_of(
 def folds_of(
     rows: Sequence[LabelledRow], structures: Structures, labels: Labels, split: str, seed: int, count: int
 ) -> Folds:
-    """As ``make_folds``; of one fold, the validation rows are predicted and all others learnt from."""
+    """As ``make_folds``; for a single fold, the validation rows are predicted by models of all other rows."""
     if count == 1:
         return Folds(np.array([0 if row.split == "val" else -1 for row in rows]))
     return make_folds(structures, labels, split, seed, count)
@@ -258,7 +258,7 @@ def over_folds(values: list[float]) -> dict:
 
 
 def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
-    """The lines of the folds' ``predictions.csv`` in the order of the table, under one header."""
+    """The lines of the folds' ``predictions.csv`` in table order, under one header."""
     found = []
     for number in range(folds):
         with open(whole.fold(number).predictions, newline="") as file:
@@ -268,14 +268,14 @@ def predictions_out_of_fold(whole: RunFolder, folds: int) -> list[list[str]]:
 
 
 def say(sentences: list[str]) -> None:
-    """Prints sentences for people, each on a line of standard error; of several processes the first does."""
+    """Prints sentences to standard error, one per line; with several processes, only the first prints."""
     if distributed.rank() == 0:
         for sentence in sentences:
             print(sentence, file=sys.stderr)
 
 
 def numbers_of_rows(options: TableOptions, labelled: LabelledTable) -> dict:
-    """Numbers of rows, and how far repeated measurements deviate, by target, if there are any."""
+    """Numbers of rows, and the deviation of replicate measurements by target, if there are any."""
     found: dict = {
         "rows": len(labelled.usable),
         "skipped": len(labelled.skipped),

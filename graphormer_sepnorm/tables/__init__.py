@@ -1,1 +1,1 @@
-"""Tables of molecules that users bring: reading files, labels, the task they ask for, and splits."""
+"""Users' tables of molecules: reading files and labels, detecting the task, and splitting."""

@@ -1,4 +1,4 @@
-"""What the text of a label means: a number, a bound of one, a class, or nothing."""
+"""Parsing of label texts: numbers, bounds, classes and missing labels."""
 
 import math
 import re
@@ -20,7 +20,7 @@ def is_missing(text: str) -> bool:
 
 
 def same_label(text: str) -> str:
-    """The same text for all spellings of a label: capitals do not matter, nor does the point of a whole number."""
+    """One normal form for all spellings of a label: lower case, and whole numbers without a decimal point."""
     text = text.strip().casefold()
     whole, _, rest = text.partition(".")
     return whole if whole.lstrip("+-").isdigit() and not rest.strip("0") else text
@@ -32,7 +32,7 @@ def is_class(text: str) -> bool:
 
 
 def read_class(text: str, target: str) -> float:
-    """0 or 1, NaN where it is missing; raises InputError for another text."""
+    """0 or 1, NaN if the label is missing; raises InputError for any other text."""
     if is_missing(text):
         return math.nan
     if not is_class(text):
@@ -43,16 +43,16 @@ def read_class(text: str, target: str) -> float:
 
 
 def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
-    """A number, NaN where it is missing.
+    """A number, NaN if the label is missing.
 
     Args:
-        text: of the label.
-        target: its name, for the message.
-        comma_is_point: what a comma before three digits is, as in "1,234"; other ones stand for decimal points anyway.
-            It is one in tables with semicolons between columns, which are written where commas stand for points.
+        text: text of the label.
+        target: name of the target, for the message.
+        comma_is_point: whether a comma before three digits, as in "1,234", is a decimal comma; other commas always are.
+            True for tables with semicolons between columns, which are common where decimal commas are used.
 
     Raises:
-        InputError: no number, an infinite one, or one that may be a thousand times another.
+        InputError: the text is not a finite number, or its comma is ambiguous.
     """
     if is_missing(text):
         return math.nan
@@ -72,17 +72,17 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
 
 
 def as_float(text: str) -> float:
-    """The number in a text; raises ValueError for another one, and for 1_5, which Python reads as 15."""
+    """The number in a text; raises ValueError for any other text, including 1_5, which Python reads as 15."""
     if "_" in text:
         raise ValueError(f"{text!r} has an underscore")
     return float(text)
 
 
 def read_bound(text: str, target: str, comma_is_point: bool = False) -> str:
-    """A label that bounds a number, such as "<5", "> 10" or "≥10", as "<5.0" or ">10.0"; "" for any other label.
+    """A censored label such as "<5", "> 10" or "≥10" as "<5.0" or ">10.0"; "" for any other label.
 
     Raises:
-        InputError: what is behind the sign is no number.
+        InputError: the sign is not followed by a number.
     """
     found = None if is_missing(text) else BOUND.fullmatch(text.strip())
     if found is None:
@@ -94,7 +94,7 @@ def read_bound(text: str, target: str, comma_is_point: bool = False) -> str:
 
 
 def bounds_of(text: str) -> tuple[float, float]:
-    """The numbers between which a target lies whose label ``read_bound`` gave; infinite ones for ""."""
+    """Bounds of a censored label, as ``read_bound`` returns it; infinite where unbounded."""
     if not text:
         return -math.inf, math.inf
     number = float(text[1:])

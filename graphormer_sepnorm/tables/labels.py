@@ -1,8 +1,8 @@
-"""Training on a table of one's own: reading its labels, splitting it, and a run or an ensemble on it.
+"""Reading and splitting a user's table.
 
-The rows that can be used go into the run folder as ``table.csv``, with their split, and the others as ``skipped.csv``,
-with the reason; so a run folder has all that its scores can be computed again from.  ``duplicates.csv`` names the
-molecules that stand in several rows.
+The run folder gets the usable rows with their splits as ``table.csv``, and the others with the reasons as
+``skipped.csv``, so that all scores can be recomputed from it. ``duplicates.csv`` lists the molecules that appear in
+more than one row.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task
 
 MAX_ROWS = 10_000_000
-WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # of the rows beside a table to test on
+WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # sizes of the splits if there is a separate test table
 
 
 @dataclass
@@ -42,12 +42,12 @@ class LabelledTable:
     """The content of a table.
 
     Attributes:
-        rows: those that can be used, with their splits; of numbers, the rows of a molecule are averaged.
-        skipped: number, SMILES and reason of the others.
-        duplicates: molecules that stand in several of ``measured``.
-        structures: of the molecules of ``rows``.
-        measured: the rows that can be used before they were averaged; empty where ``rows`` are these.
-        names: what rows are called, by their numbers; empty if nothing is known.
+        rows: usable rows with their splits; for regression, the rows of a molecule are averaged.
+        skipped: number, SMILES and reason of the other rows.
+        duplicates: molecules that appear more than once in ``measured``.
+        structures: structures of the molecules of ``rows``.
+        measured: usable rows before averaging; empty if ``rows`` were not averaged.
+        names: names of rows by number; empty if unknown.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
@@ -59,7 +59,7 @@ class LabelledTable:
 
     @property
     def usable(self) -> list[LabelledRow]:
-        """The rows that can be used, one for each of the table."""
+        """The usable rows before averaging."""
         return self.measured or self.rows
 
     def labels(self) -> np.ndarray:
@@ -96,14 +96,14 @@ def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | No
     """Reads a table, skips the rows that cannot be used, splits the others, and finds molecules in several rows.
 
     Args:
-        options: how.
+        options: options for reading and splitting.
         featurizer: name in ``FEATURIZERS``; rows that it cannot read are skipped. If it strips salts, the rows have the
-            SMILES of what is left.
-        table: what is at ``options.path``, if it was read before.
+            SMILES without salts.
+        table: content of ``options.path`` if it has been read already.
 
     Raises:
-        InputError: an unusable table, one of more than ``MAX_ROWS`` rows, a column that is not there, or no molecules
-            in one of the splits.
+        InputError: the table is unusable or has more than ``MAX_ROWS`` rows, a column is missing, or a split has no
+            molecules.
     """
     labelled = read_usable(options, featurizer, table)
     labelled = labelled.with_splits(assign_splits(options, labelled, labelled.structures)).with_means(options.kind)
@@ -112,7 +112,7 @@ def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | No
 
 
 def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
-    """As ``read_labelled``, but the rows have no splits yet unless a column or a table of their own says them."""
+    """As ``read_labelled``, but without splits unless a column or a separate test table defines them."""
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
     labelled = LabelledTable(names=names_of_rows(options, table))
     add_rows(labelled, options, table)
@@ -134,7 +134,7 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
 def add_rows(
     labelled: LabelledTable, options: TableOptions, table: WholeTable, before: int = 0, split: str = ""
 ) -> None:
-    """Adds the rows of a table; they are counted on from those ``before``, and are all of ``split`` if that is said."""
+    """Adds the rows of a table, numbered after those ``before``; all are in ``split`` if it is given."""
     read = label_reader(options, table)
     for number, row in enumerate(table.rows, before + 1):
         try:
@@ -145,13 +145,15 @@ def add_rows(
 
 
 def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structures:
-    """Moves the rows of molecules that are tested to the skipped ones; returns the structures of the others."""
+    """Moves rows with test molecules to the skipped ones; returns the structures of the others."""
     families = structures.families
     tested = {family for family, row in zip(families, labelled.rows, strict=True) if row.split == "test"}
     kept = []
     for place, (family, row) in enumerate(zip(families, labelled.rows, strict=True)):
         if row.split != "test" and family in tested:
-            labelled.skipped.append((row.number, row.smiles, "its molecule is in --test-csv, so it is not learnt from"))
+            labelled.skipped.append(
+                (row.number, row.smiles, "its molecule is in --test-csv, so it is not used for training")
+            )
         else:
             kept.append(place)
     labelled.rows = [labelled.rows[place] for place in kept]
@@ -169,7 +171,7 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
 
 
 def acyclic_advice(options: TableOptions, labelled: LabelledTable) -> str:
-    """Names other splits where scaffolds are of no use because molecules without rings all have the same."""
+    """Suggests other splits if many molecules have no ring and therefore share the empty scaffold."""
     acyclic = labelled.structures.scaffolds.count("")
     if not options.split.startswith("scaffold") or not acyclic:
         return ""
@@ -177,7 +179,7 @@ def acyclic_advice(options: TableOptions, labelled: LabelledTable) -> str:
 
 
 def tolerances(kind: Kind, y: np.ndarray) -> np.ndarray:
-    """By how much the labels of one molecule may differ [T]; ``y`` [M, T], NaN where missing."""
+    """The largest accepted difference [T] between labels of one molecule; ``y`` [M, T], NaN where missing."""
     known = [column[~np.isnan(column)] for column in y.T]
     spread = np.array([column.std() if len(column) else 0.0 for column in known])
     return TASKS[kind].tolerance * spread
@@ -187,11 +189,11 @@ def first_reason(labelled: LabelledTable) -> str:
     if not labelled.skipped:
         return ""
     number, _, reason = labelled.skipped[0]
-    return f"; {len(labelled.skipped)} rows were skipped, the first, row {number}, because: {reason}"
+    return f"; {len(labelled.skipped)} rows were skipped; the reason for the first one, row {number}: {reason}"
 
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
-    """Moves the rows whose molecule cannot be read to the skipped ones; returns the structures of the others."""
+    """Moves rows with unreadable molecules to the skipped ones; returns the structures of the others."""
     found = map_chunks(partial(read_structures, featurizer), in_chunks(row.smiles for row in labelled.rows), list)
     answers = [answer for _, chunk in found for answer in chunk]
     rows, structures = labelled.rows, []
@@ -236,12 +238,12 @@ def assign_splits(options: TableOptions, labelled: LabelledTable, structures: St
 
 
 def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.ndarray | None:
-    """The classes of the rows [M, T]; None for numbers."""
+    """The classes of the rows [M, T]; None for a regression."""
     return labelled.labels() if TASKS[options.kind].predicts_probabilities else None
 
 
 def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:
-    """Raises InputError unless the training split can be learnt from and the others can be scored."""
+    """Raises InputError unless models can be fitted to the training split and scored on the others."""
     y = {split: np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS}
     try:
         known = make_task(task)
@@ -253,7 +255,7 @@ def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTabl
 
 
 def table_task(options: TableOptions) -> TaskConfig:
-    """What is predicted from a table; unless a metric is named, scored by mean absolute error or by ROC-AUC."""
+    """The task of a table; unless a metric is named, it is scored by MAE or ROC-AUC."""
     return TaskConfig(
         options.kind,
         TASKS[options.kind].find_metric(options.metric),
@@ -266,7 +268,7 @@ def table_task(options: TableOptions) -> TaskConfig:
 
 
 def task_of_table(table: WholeTable, targets: tuple[str, ...], asked: Kind | None = None) -> Guess:
-    """The task that the target columns of a table ask for; ``asked`` and errors as ``guess_task``."""
+    """The task that fits the target columns of a table; ``asked`` and errors as ``guess_task``."""
     if asked == "regression" or not targets:
         return Guess(asked or "regression")
     return guess_task(look_at_columns(table, targets), asked)

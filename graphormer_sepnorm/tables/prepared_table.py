@@ -1,4 +1,4 @@
-"""The prepared table that a run on a table of one's own keeps: ``table.csv`` and what belongs to it."""
+"""The prepared table in a run folder: ``table.csv`` and its companion files."""
 
 import csv
 import functools
@@ -38,8 +38,8 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     """Writes ``table.csv``, ``table.json``, ``skipped.csv`` and ``duplicates.csv`` into a run folder.
 
     Raises:
-        InputError: the folder has another table already, or the same one for another task or with other features;
-            nothing is written then.
+        InputError: the folder already holds another table, or the same one for another task or with other features;
+            nothing is written in these cases.
     """
     content = csv_bytes(table_lines(labelled, options))
     facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(options)}
@@ -65,13 +65,13 @@ def as_utf8(text: str) -> str:
 
 
 def label_texts(row: LabelledRow) -> list[str]:
-    """The labels of a row: numbers, bounds such as "<5.0", and "" where there is none."""
+    """The labels of a row as texts: numbers, bounds such as "<5.0", and "" for a missing label."""
     exact = ["" if math.isnan(label) else repr(label) for label in row.labels]
     return [row.bounds.get(place, text) for place, text in enumerate(exact)]
 
 
 def table_lines(labelled: LabelledTable, options: TableOptions) -> list[list]:
-    """A header, and a line per row that can be used; names and weights are there if the table has any."""
+    """A header, and one line per usable row, with names and weights if the table has any."""
     header = ["row", "smiles", "split", *(TARGET + name for name in options.names)]
     lines: list[list] = [[row.number, as_utf8(row.smiles), row.split, *label_texts(row)] for row in labelled.rows]
     if options.weight_column is not None:
@@ -84,7 +84,7 @@ def table_lines(labelled: LabelledTable, options: TableOptions) -> list[list]:
 
 
 def with_names(header: list[str], lines: list[list], labelled: LabelledTable, place: int) -> list[list]:
-    """A header and lines, behind the number of the row at ``place`` what the row is called, if rows have names."""
+    """A header and lines with the name of the row inserted after its number at ``place``, if rows have names."""
     if not labelled.names:
         return [header, *lines]
     return [
@@ -94,7 +94,7 @@ def with_names(header: list[str], lines: list[list], labelled: LabelledTable, pl
 
 
 def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[list]:
-    """A header, and a line per row whose molecule stands in several, with its labels."""
+    """A header, and one line with labels for each row of a molecule that appears in more than one row."""
     lines: list[list] = []
     for duplicate in labelled.duplicates:
         conflicts = "; ".join(targets[target] for target in duplicate.conflicts)
@@ -111,7 +111,7 @@ def csv_bytes(lines: list) -> bytes:
 
 
 def table_dataset(path: Path) -> Dataset:
-    """The prepared table of a run, beside a JSON file with the task.
+    """The prepared table of a run, which comes with a JSON file that holds the task.
 
     Its columns: ``row`` of the table it was made of (not in older runs), ``name`` of the row, ``smiles``, ``split``,
     ``weight``, ``target NAME`` ... and ``condition NAME`` ...; those of names, weights and conditions are there if the
@@ -120,14 +120,14 @@ def table_dataset(path: Path) -> Dataset:
     facts = path.with_suffix(".json")
     known = kept_facts(facts)
     if known is None:
-        raise InputError(f"{facts} is missing or damaged: without it the table of this run cannot be read")
+        raise InputError(f"{facts} is missing or damaged: it is required to read the table of this run")
     task, featurizer = known
     read = functools.partial(read_table, path, task, featurizer)
     return Dataset(task, featurizer, read, functools.partial(table_source, path))
 
 
 def kept_facts(path: Path) -> tuple[TaskConfig, str] | None:
-    """The task and the featurizer that the JSON file beside a prepared table names; None if missing or damaged."""
+    """The task and the featurizer from the JSON file of a prepared table; None if it is missing or damaged."""
     try:
         known = json.loads(path.read_bytes())
         task = TypeAdapter(TaskConfig).validate_json(json.dumps(known["task"]))
@@ -146,7 +146,7 @@ def read_rows(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np.n
     """The SMILES of a split of a prepared table and their labels float32 [M, tasks], NaN where there is no exact one.
 
     Raises:
-        InputError: the table is not there or damaged.
+        InputError: the table is missing or damaged.
     """
     smiles, y, _ = read_labels(path, task, split)
     return smiles, y

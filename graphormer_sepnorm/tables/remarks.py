@@ -1,4 +1,4 @@
-"""Sentences that tell a user about a table before a model learns from it."""
+"""Remarks for the user on a table before training."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import pooled_deviation
 
-WIDE = 1e3  # labels that cover more than this factor are better learnt by their logarithms
+WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
 
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
@@ -24,7 +24,7 @@ def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
 
 def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     if labelled.skipped:
-        yield f"{len(labelled.skipped)} rows were skipped: skipped.csv in the run folder says why"
+        yield f"{len(labelled.skipped)} rows were skipped: skipped.csv in the run folder gives the reasons"
 
 
 def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
@@ -32,8 +32,8 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
     yield (
-        f"{len(labelled.duplicates)} molecules stand in several rows, {conflicting} of them with labels that "
-        "contradict each other: duplicates.csv in the run folder names them"
+        f"{len(labelled.duplicates)} molecules appear in more than one row, {conflicting} of them with "
+        "contradictory labels: duplicates.csv in the run folder lists them"
     )
     for name, deviation in repeatability(options, labelled).items():
         yield (
@@ -64,7 +64,7 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
     example = structures.smiles[several[0]]
     yield (
         f"{len(several)} molecules are salts or mixtures, such as {example}; {shared} of them share their largest part "
-        "with another one, whose split they share, too: --standardize parent reads the neutral largest part only"
+        "with another molecule and share its split: --standardize parent reads only the neutral largest part"
     )
 
 
@@ -77,6 +77,6 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         known = column[~np.isnan(column)]
         if len(known) and not options.scale_of(target) and known.min() > 0 and known.max() > WIDE * known.min():
             yield (
-                f"{target}: labels from {known.min():.3g} to {known.max():.3g} are more than three decades: "
-                f"--log10 {target!r} learns their logarithms, and --negative-log-molar UNIT those of concentrations"
+                f"{target}: labels from {known.min():.3g} to {known.max():.3g} span more than three decades: consider "
+                f"--log10 {target!r} to model their logarithms, or --negative-log-molar UNIT for concentrations"
             )

@@ -1,4 +1,4 @@
-"""Molecules that were measured several times: their labels are averaged, and say how exact labels are.
+"""Replicate measurements: averaging of labels, and the standard deviation of replicates.
 
 Axis letters: M rows, T targets.
 """
@@ -12,14 +12,14 @@ from graphormer_sepnorm.tables.rows import LabelledRow
 
 
 def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:
-    """One row in place of those with the same key, with the means of their exact labels.
+    """Merges rows with the same key into one row with the means of their exact labels.
 
-    It has the number, the time and the place of the first of them, and the mean of their weights. Where no label of a
-    target is exact, the first bound stays.
+    It has the number, the time and the place of the first of them, and the mean of their weights. If no label of a
+    target is exact, the first bound is kept.
 
     Args:
-        rows: M of them.
-        keys: of M, what rows have in common that were measured several times.
+        rows: M rows.
+        keys: M keys, equal for replicates.
 
     Returns:
         the rows, and for each the place of its first one among the M.
@@ -37,7 +37,7 @@ def groups_of(keys: Sequence[Hashable]) -> list[list[int]]:
 
 
 def mean_row(rows: list[LabelledRow]) -> LabelledRow:
-    """The mean of rows of one molecule; one row stays as it is."""
+    """The mean of the rows of one molecule; a single row is unchanged."""
     if len(rows) == 1:
         return rows[0]
     y, weights = np.array([row.labels for row in rows]), np.array([row.weight for row in rows])
@@ -56,7 +56,7 @@ def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:
 
     Args:
         y: [M, T] labels before averaging, NaN where missing.
-        keys: of M rows.
+        keys: keys of the M rows.
     """
     squares, freedom = np.zeros(y.shape[1]), np.zeros(y.shape[1])
     for places in groups_of(keys):

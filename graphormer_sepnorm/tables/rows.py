@@ -1,4 +1,4 @@
-"""The rows of a table of one's own, from texts to labels."""
+"""Parsing of the rows of a user's table."""
 
 import math
 import re
@@ -17,7 +17,7 @@ from graphormer_sepnorm.tables.times import is_time
 from graphormer_sepnorm.tasks.scales import falls, modelled
 
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-# Names of a column of names of rows, the surest first. Capitals and signs between words do not matter.
+# Names of an id column, in order of preference. Case and separators do not matter.
 ID_COLUMNS = (
     "compoundid", "moleculeid", "molid", "cmpdid", "id", "compoundname", "moleculename", "molname", "name", "compound",
     "chemblid", "cid", "title",
@@ -27,17 +27,17 @@ MAX_ROW_WEIGHT = 1e6
 
 @dataclass(frozen=True)
 class LabelledRow:
-    """A row that can be used, or several of one molecule that were averaged.
+    """A usable row, or the average of several rows of one molecule.
 
     Attributes:
-        number: from 1 on; of several rows, that of the first.
-        smiles: its molecule.
+        number: number of the row, counted from 1; of several rows, that of the first.
+        smiles: SMILES of its molecule.
         labels: one per target, NaN where missing or not known exactly.
-        split, time: where a column says them.
-        bounds: labels such as "<5.0" that bound a number, by the place of their target.
-        weight: how much it counts.
-        conditions: of the measurement, as texts.
-        replicates: numbers of the rows that it is the mean of; none for a row of its own.
+        split, time: values of their columns, if there are any.
+        bounds: censored labels such as "<5.0", by index of the target.
+        weight: sample weight.
+        conditions: conditions of the measurement as texts.
+        replicates: numbers of the rows that were averaged; empty for a single row.
     """
 
     number: int
@@ -74,16 +74,16 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
 
 
 def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]:
-    """The place of each column; raises InputError unless each stands in the table once."""
+    """The index of each column; raises InputError unless each appears in the table once."""
     for name in names:
         if (count := columns.count(name)) != 1:
             problem = not_one_column(path, columns, name, count)
-            raise InputError(f"{problem}: name one that stands there once")
+            raise InputError(f"{problem}: name a column that appears once")
     return {name: columns.index(name) for name in names}
 
 
 def read_split(said: str, split: str) -> tuple[str, str]:
-    """The split that a column says, or the time; raises InputError for what is neither."""
+    """The split or the time in a column; raises InputError for any other text."""
     if split == "time":
         if not is_time(said):
             raise InputError(f"its time is {said!r}, neither a number nor a date such as 2024-05-31")
@@ -94,7 +94,7 @@ def read_split(said: str, split: str) -> tuple[str, str]:
 
 
 def read_weight(text: str) -> float:
-    """How much a row counts; raises InputError unless it is a number above 0."""
+    """The sample weight of a row; raises InputError unless it is a positive number."""
     try:
         weight = as_float(text)
     except ValueError:
@@ -120,15 +120,15 @@ def condition_text(text: str) -> str:
 
 
 def samples_of(columns: list[str], names: Sequence[str], source: str) -> Callable[[list[Row]], Smiles]:
-    """A function from rows of a table to what a model reads of them.
+    """A function from rows of a table to the model's input.
 
     Args:
-        columns: of the table.
-        names: the columns of conditions that the model reads; none: it reads SMILES only.
+        columns: columns of the table.
+        names: columns of conditions that the model reads; none: it reads only SMILES.
         source: the table, for the message.
 
     Raises:
-        InputError: a column of conditions is not there once.
+        InputError: a column of conditions does not appear once.
     """
     if not names:
         return smiles_of_rows
@@ -143,10 +143,10 @@ def read_samples(places: list[int], rows: list[Row]) -> list[Sample]:
 
 
 def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
-    """The names of rows, by their numbers from 1 on; empty if there is no column of names, or nothing in it.
+    """The names of rows by number, counted from 1; empty if there is no id column, or it is empty.
 
     Raises:
-        InputError: the column that is asked for is not there.
+        InputError: the requested column is missing.
     """
     column = options.id_column or find_id_column(options, table)
     if column is None:
@@ -173,11 +173,11 @@ def read_labels(texts: dict[str, str], options: TableOptions, comma_is_point: bo
 
     Args:
         texts: by the names of the target columns.
-        options: which task.
+        options: options with the task.
         comma_is_point: as ``read_number``.
 
     Raises:
-        InputError: a text that the task cannot have.
+        InputError: a label does not fit the task.
     """
     return READERS[options.kind](texts, options, comma_is_point)
 

@@ -1,4 +1,4 @@
-"""How the rows of a table are divided into training, validation and test.
+"""Splits of the rows of a table into training, validation and test sets.
 
 A splitter first puts rows into groups that must stay together, such as one scaffold or the spellings of one molecule,
 and then gives each group a split.  Groups have names that come from the molecules, never from their place in the file,
@@ -24,7 +24,7 @@ from graphormer_sepnorm.tables.structures import Structures
 
 LARGE_SHARE = 0.05
 CLUSTER_DISTANCE = 0.6
-MAX_CLUSTERED = 7_500  # the distances of so many molecules take 2 GB
+MAX_CLUSTERED = 7_500  # the distances of this many molecules need 2 GB
 VALIDATION_SHARE = 0.1
 
 
@@ -70,10 +70,10 @@ Assign = Callable[[list[str], np.ndarray | None, Sizes, int], list[str]]
 
 @dataclass(frozen=True)
 class Splitter:
-    """A way to divide a table.
+    """A way to split a table.
 
     Attributes:
-        groups: the name of each row's group; no group is torn.
+        groups: the name of each row's group; groups are never split.
         assign: from these M names, labels, sizes and a seed to M names of splits.
     """
 
@@ -134,7 +134,7 @@ def by_cluster(structures: Structures) -> list[str]:
 
 
 def merge_groups(first: list[str], second: list[str]) -> list[str]:
-    """Groups that hold together what either grouping holds together; each has the least of its names in ``first``."""
+    """The finest grouping that keeps both groupings together; names are the smallest of each group in ``first``."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components  # a fifth of a second, which no prediction needs
 
@@ -188,7 +188,7 @@ def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: i
 def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int) -> list[str]:
     """Groups in an order drawn by the seed, class after class, each to the split that has fallen behind most.
 
-    So every class is divided by the shares as well as its number allows, be it of one molecule.
+    Every class is divided by the shares as well as its size allows, even a class with one molecule.
     """
     strata = classes_of(y, len(groups))
     parts = shuffled_rows(groups, seed)
@@ -204,7 +204,7 @@ def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int)
 
 
 def shuffled_rows(groups: list[str], seed: int) -> list[list[int]]:
-    """The rows of each group, the groups in an order that depends on their names and the seed alone."""
+    """The rows of each group, in an order of groups that depends only on their names and the seed."""
     rows_of: dict[str, list[int]] = {}
     for row, group in enumerate(groups):
         rows_of.setdefault(group, []).append(row)
@@ -299,7 +299,7 @@ def fold_splits(
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A molecule that stands in several rows.
+    """A molecule that appears in more than one row.
 
     Attributes:
         key: its ``molecule_key``.
@@ -313,7 +313,7 @@ class Duplicate:
 
 
 def find_duplicates(keys: list[str], y: np.ndarray, tolerance: np.ndarray) -> list[Duplicate]:
-    """The molecules that stand in several rows, in the order of their first ones.
+    """The molecules that appear in more than one row, in the order of their first rows.
 
     Args:
         keys: ``molecule_key`` of M rows.

@@ -74,7 +74,7 @@ class Structures:
 
 
 def read_structures(featurizer: str, smiles: Smiles) -> list[Structure | str]:
-    """For each SMILES what it is grouped by, or why it cannot be read."""
+    """For each SMILES its structure, or the reason why it cannot be read."""
     answers: list[Structure | str] = []
     for text in smiles:
         try:

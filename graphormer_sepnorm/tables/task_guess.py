@@ -1,4 +1,4 @@
-"""Which task a table's columns ask for, found in their labels, with a sentence that says so."""
+"""Detection of the task from the labels of a table's columns, with a sentence for the user."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Guess:
     Attributes:
         kind: of the task.
         classes: of "multiclass", in alphabetical order.
-        sentence: what was found and how to choose otherwise; "" where nothing was left to find.
+        sentence: the detected task and how to override it; "" if the task was given.
     """
 
     kind: Kind
@@ -29,7 +29,7 @@ class Guess:
 
 @dataclass
 class Column:
-    """What is in the labels of a column.
+    """A summary of the labels of a column.
 
     Attributes:
         name: of the column.
@@ -90,7 +90,7 @@ def shown(texts: Iterable[str]) -> str:
 
 
 def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]:
-    """What is in the target columns of a table; those that it does not have are left out."""
+    """Summaries of the target columns of a table; missing columns are left out."""
     places = {name: table.columns.index(name) for name in targets if name in table.columns}
     columns = [Column(name) for name in places]
     for row in table.rows:
@@ -101,7 +101,7 @@ def look_at_columns(table: WholeTable, targets: tuple[str, ...]) -> list[Column]
 
 
 def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
-    """The task that columns ask for.
+    """The task that fits the columns.
 
     Args:
         columns: those to predict.
@@ -129,15 +129,15 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
     labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
     if kind == "classification":
         return Guess(
-            kind, (), f"{names}: labels {labels}, so the task is classification; otherwise say --task regression"
+            kind, (), f"{names}: labels {labels}, so the task is classification; otherwise use --task regression"
         )
     others = sum(column.labels - column.numbers for column in columns)
     skipped = f" ({others} labels are none and are skipped)" if others else ""
-    return Guess(kind, (), f"{names}: numbers{skipped}, so the task is regression; otherwise say --task classification")
+    return Guess(kind, (), f"{names}: numbers{skipped}, so the task is regression; otherwise use --task classification")
 
 
 def kind_of(column: Column, asked: Kind | None) -> Kind:
-    """What a column asks for; raises InputError for one without labels or with too many classes."""
+    """The kind of task of a column; raises InputError for a column without labels or with too many classes."""
     if not column.labels:
         raise InputError(f"column {column.name} has no labels")
     if column.is_binary:
@@ -149,15 +149,15 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
 
 
 def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:
-    """Raises InputError unless several columns can be learnt together."""
+    """Raises InputError unless several columns can be modelled together."""
     for column in columns:
         if kinds[column.name] == "multiclass":
             raise InputError(
-                f"column {column.name} has {len(column.texts)} classes ({shown(column.classes)}): predict it alone, or "
+                f"column {column.name} has {len(column.texts)} classes ({shown(column.classes)}): predict only it, or "
                 "give a column of 0 and 1 for each class"
             )
     if len(set(kinds.values())) > 1:
         found = ", ".join(f"{name} asks for {kind}" for name, kind in kinds.items())
         raise InputError(
-            f"the columns are of several kinds ({found}): train on each kind alone, or say --task regression"
+            f"the columns are of several kinds ({found}): train on each kind separately, or use --task regression"
         )

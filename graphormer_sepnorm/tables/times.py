@@ -1,4 +1,4 @@
-"""Times of rows: numbers, or dates as people write them."""
+"""Parsing of the times of rows: numbers, or dates in common formats."""
 
 import math
 import re

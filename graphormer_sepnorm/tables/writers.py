@@ -1,4 +1,4 @@
-"""Tables into files that grow by parts: the columns of an input and those that are added to them, in every format.
+"""Writers of tables that grow in parts, with the input's columns and added columns, for each file format.
 
 A new format is a ``TableWriter`` and a line in ``WRITERS``.
 
@@ -57,7 +57,7 @@ def flat_names(columns: list[str], added: list[AddedColumn]) -> list[str]:
 
 
 class TableWriter(Protocol):
-    """How rows become a file; made from the columns of an input and those that are added to them.
+    """A writer of one file format, created from the columns of an input and the added columns.
 
     Attributes:
         most_rows: that the format has room for.
@@ -66,13 +66,13 @@ class TableWriter(Protocol):
     most_rows: float
 
     def header(self) -> bytes:
-        """What the growing file begins with; one byte or more."""
+        """The beginning of the growing file, at least one byte."""
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
-        """What is appended for some rows; ``added`` has the cells of each added column."""
+        """The bytes to append for some rows; ``added`` has the cells of each added column."""
 
     def complete(self, grown: Path) -> Path:
-        """The output, made of the file that has grown; that file itself where nothing is to be done."""
+        """The output made from the grown file; the grown file itself if nothing needs to be done."""
 
 
 class DelimitedWriter:
@@ -166,7 +166,7 @@ class ParquetWriter:
 
 
 def arrow_fields(added: list[AddedColumn], taken: list[str]) -> "list[pa.Field]":
-    """The added columns in Arrow's words; one whose name is taken gets another."""
+    """The added columns as Arrow fields; a name that is taken is changed."""
     import pyarrow as pa  # an extra
 
     kinds = {"text": pa.string(), "number": pa.float32()}
@@ -287,7 +287,7 @@ def cell_of_text(text: str) -> str | float:
 
 
 def text_of_sheet(text: str) -> str:
-    """What a cell can hold of a text: a question mark for each character that XML has not, and no more than it may."""
+    """A text as a cell can hold it: invalid XML characters become question marks, and long texts are truncated."""
     return NO_CHARACTER_OF_SHEET.sub("?", text)[:CHARACTERS_OF_CELL]
 
 

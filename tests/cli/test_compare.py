@@ -17,7 +17,7 @@ def test_bad_input_is_one_sentence(command, tmp_path):
     other = write_run(tmp_path / "b", Y, smiles="CC")
     for arguments, message in (
         ([run, tmp_path], "has no test predictions"),
-        ([run, other], "have other test rows"),
+        ([run, other], "have different test rows"),
         ([run, other, "--plot", tmp_path / "a.gif"], "a plot is written as .png, .svg, .pdf"),
     ):
         code, _, messages = command("compare", *arguments)

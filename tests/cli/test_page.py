@@ -88,7 +88,7 @@ def upload(page, name: str, content: bytes) -> None:
 def download(page) -> bytes:
     with page.expect_download() as started:
         page.click("text=Download CSV")
-    assert started.value.suggested_filename == "predictions.csv"
+    assert started.value.suggested_filename.endswith("-predictions.csv")
     with open(started.value.path(), "rb") as file:
         return file.read()
 
@@ -210,6 +210,41 @@ def test_wrong_encodings_and_sizes_are_sentences(user, tmp_path, address):
     page.fill("#text", " ")
     page.click("#predict")
     page.locator("#result .problem", has_text="There are no molecules").wait_for()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_prediction_is_seen_first_at_every_width(user, width):
+    page = user()
+    page.set_viewport_size({"width": width, "height": 800})
+    page.fill("#text", "CCO")
+    page.click("#predict")
+    wait_for(page, "1 of 1 molecule computed.")
+    for part in (".number b", ".warning", "#atoms-0"):
+        place = page.locator(f"#rows {part}").bounding_box()
+        assert place["x"] >= 0 and place["x"] + place["width"] <= width
+    shown = page.locator("#rows .number b").bounding_box()
+    assert 0 <= shown["y"] < 800
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_column_and_the_options_are_chosen_on_the_page(user):
+    page = user()
+    page.click(".options summary")
+    page.uncheck("#domain")
+    page.select_option("#interval", "")
+    upload(page, "assay.csv", b"mol,name\nCC,ethane\nCCC,propane\n")
+    wait_for(page, "Choose the column of assay.csv that has the SMILES.")
+    page.select_option("#again", "mol")
+    page.click("#status button")
+    wait_for(page, "2 of 2 molecules computed.")
+    assert page.locator("#rows .nearest").count() == 0 and page.locator("#rows", has_text=" to ").count() == 0
+    page.click("text=Sort and filter")
+    page.fill("#find", "propane")
+    page.press("#find", "Enter")
+    page.wait_for_function("() => document.querySelectorAll('#rows tbody tr').length === 1")
+    assert page.locator("#rows .smiles").inner_text() == "CCC"
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 26, 33)"
 
 
 def test_two_users_at_once(user):

@@ -39,8 +39,8 @@ def test_molecules_are_suggested_from_the_shell(command, tmp_path):
     ("arguments", "message"),
     [
         (["library.csv", "-n", "0"], "-n 0: ask for one molecule or more"),
-        (["library.csv", "--target", "mass"], "--target mass is no target of the model, which predicts logp"),
-        (["library.csv"], "needs a model that knows its errors"),
+        (["library.csv", "--target", "mass"], "--target mass is not a target of the model, which predicts logp"),
+        (["library.csv"], "needs a model that estimates its errors"),
         (["none.csv", "--by", "prediction"], "there are no files none.csv"),
         (["library.csv", "-o", "next.txt"], "a table is written as .csv, .tsv, .parquet, .xlsx, not as '.txt'"),
     ],

@@ -183,7 +183,7 @@ def test_molecules_in_several_rows_stay_together_and_are_named(train, molecules,
     table = pd.concat([table, extra], ignore_index=True)
     code, result, messages = train(table, "--target-columns", "long", "--task", "classification", "--split", "random")
     assert code == 0 and (result["duplicates"], result["conflicting"]) == (2, 1)
-    assert "2 molecules stand in several rows, 1 of them with labels that contradict each other" in messages
+    assert "2 molecules appear in more than one row, 1 of them with contradictory labels" in messages
     found = pd.read_csv(tmp_path / "run" / "duplicates.csv", keep_default_na=False)
     assert found.row.tolist() == [121, 122, 123, 124] and found.smiles.tolist() == extra.smiles.tolist()
     assert found["conflicting targets"].tolist() == ["long", "long", "", ""]
@@ -245,7 +245,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
         ([], "name the columns to predict"),
         (
             ["--target-columns", "c"],
-            "no column 'c' (its columns: smiles, a, b, long, rare): name one that stands there once",
+            "no column 'c' (its columns: smiles, a, b, long, rare): name a column that appears once",
         ),
         (["--target-columns", "a", "a"], "named twice"),
         (["--target-columns", "a", "--split", "column"], "--split-column NAME go together"),
@@ -325,7 +325,7 @@ def test_two_classes_are_never_silently_numbers(train, molecules, tmp_path, clas
     table = molecules.assign(seen=[classes[label] for label in molecules.long])
     code, result, messages = train(table, "--target-columns", "seen", "--split", "random", "--epochs", 1)
     assert code == 0 and result["metric"] == "rocauc", messages
-    assert "so the task is classification; otherwise say --task regression" in messages
+    assert "so the task is classification; otherwise use --task regression" in messages
     found = pd.read_csv(tmp_path / "run" / "table.csv")
     assert found["target seen"].tolist() == molecules.long.tolist()
 
@@ -340,7 +340,7 @@ def test_zeros_and_ones_are_numbers_if_that_is_said(train, molecules):
 def test_numbers_are_a_regression_with_a_sentence(train, molecules):
     code, result, messages = train(molecules, "--target-columns", "a", "--epochs", 1)
     assert code == 0 and result["metric"] == "mae"
-    assert "a: numbers, so the task is regression; otherwise say --task classification" in messages
+    assert "a: numbers, so the task is regression; otherwise use --task classification" in messages
 
 
 @pytest.mark.slow
@@ -389,7 +389,7 @@ def test_bounds_are_learnt_from_and_left_out_of_the_scores(train, command, molec
     found = pd.read_csv(tmp_path / "run" / "predictions.csv", dtype=str)
     censored = found.a.str.startswith("<")
     assert result["censored"] == {"a": censored.sum()} and 0 < censored.sum() < len(found) == result["n"]
-    assert f"{censored.sum()} test labels of a such as <5 say no number: they are left out" in messages
+    assert f"{censored.sum()} censored test labels of a (such as <5) are not scored" in messages
     exact = found[~censored].astype({"a": float, "a_predicted": float})
     assert (exact.a - exact.a_predicted).abs().mean() == pytest.approx(result["value"], rel=1e-4)
     assert command("evaluate", tmp_path / "run")[1]["censored"] == result["censored"]
@@ -555,7 +555,7 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     options = [*arguments, "--split", "random", "--out", tmp_path / "run"]
     code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *options)
     assert code == 0, messages
-    assert "3 molecules stand in several rows" in messages and "1 molecules are salts or mixtures" in messages
+    assert "3 molecules appear in more than one row" in messages and "1 molecules are salts or mixtures" in messages
     assert result["repeatability"] == {"pIC50": pytest.approx(math.log10(1.2) / 2**0.5, rel=1e-4)}
     assert result["value"] < 0.5 * result["targets"]["pIC50"]["scores"]["mean"]["mae"]
     assert pd.read_csv(tmp_path / "run" / "predictions.csv").name.str.fullmatch(r"C\d\d\d").all()

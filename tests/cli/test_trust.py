@@ -142,7 +142,7 @@ def test_unfamiliar_rows_are_counted_without_being_asked_for(regression, predict
     familiar = rows_of(regression, "learnt").smiles.tolist()[:5]
     assert "no training molecule has" not in predicted(regression, familiar)[1]
     _, messages = predicted(regression, [*familiar, *STRANGE, "C[C"])
-    assert "3 rows have what no training molecule has, so trust them less: --domain says what" in messages
+    assert "3 rows are outside the training domain: --domain adds the column warning" in messages
 
 
 def test_the_scores_before_and_after_calibration_are_those_of_what_is_written(classification, predicted, command):
@@ -183,8 +183,8 @@ def test_probabilities_are_stretched_and_shifted_as_the_file_says(classification
         ("classification", ["--interval", 0.9], "--interval is for models of numbers; the probabilities"),
         ("regression", ["--interval", 0.999], "needs more labelled molecules than the 30"),
         ("regression", ["--interval", 90], "between 0 and 1"),
-        ("zinc-subset", ["--interval", 0.9], "--interval: nothing is known of the molecules"),
-        ("zinc-subset", ["--domain"], "--domain: nothing is known of the molecules"),
+        ("zinc-subset", ["--interval", 0.9], "--interval: the model has no information on its training molecules"),
+        ("zinc-subset", ["--domain"], "--domain: the model has no information on its training molecules"),
     ],
 )
 def test_what_cannot_be_given_is_one_sentence(request, command, tmp_path, model, options, message):

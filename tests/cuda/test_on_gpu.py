@@ -152,4 +152,4 @@ def test_a_full_gpu_is_a_sentence(command, tmp_path):
         code, _, messages = command("train", "--epochs", "1", "--out", tmp_path / "run", "--device", "cuda")
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
-    assert code == 2 and messages.splitlines()[-1].startswith("error: the memory of the GPU is full")
+    assert code == 2 and messages.splitlines()[-1].startswith("error: the GPU is out of memory")

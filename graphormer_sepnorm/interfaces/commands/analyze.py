@@ -23,7 +23,7 @@ def analyze(
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Measure how the CLS embeddings of a split lie in space, and draw several models side by side.
+    """Measure the geometry of the CLS embeddings of a split, and compare several models.
 
     Singular values and their effective rank (collapse), uniformity (Wang and Isola, 2020) and isotropy.
 

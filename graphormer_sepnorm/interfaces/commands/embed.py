@@ -17,9 +17,11 @@ def embed(
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .xlsx, .parquet, or -.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet, .csv, .tsv or .xlsx.")],
     smiles_column: Annotated[str | None, typer.Option(help="Column of the input; by default smiles.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of the input; by default found in its header.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Delimiter of the input; by default detected from its header.")
+    ] = None,
     strip_salts: StripSalts = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run of the same command.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:

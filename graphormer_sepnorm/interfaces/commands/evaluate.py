@@ -16,19 +16,21 @@ def evaluate(
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     root: Root = None,
     as_leaderboard: Annotated[
-        bool, typer.Option("--leaderboard", help="Mean and deviation of the test scores of runs that differ in seed.")
+        bool, typer.Option("--leaderboard", help="Mean and standard deviation of test scores over seeds.")
     ] = False,
     csv: Annotated[
         str | None, typer.Option(help="Another table with the target columns, to score a table model on.")
     ] = None,
     smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default smiles.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of --csv; by default found in its header.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Delimiter of --csv; by default detected from its header.")
+    ] = None,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
     """Score a run, or the mean of several, on a split of its dataset, with OGB's evaluators.
 
-    With --csv: score the model of a table on another table.
+    With --csv: score a table model on another table.
 
     Example: graphormer-sepnorm evaluate runs/zinc --split val
     """
@@ -76,5 +78,5 @@ def evaluate_on(place: Path, csv: str, smiles_column: str | None, delimiter: str
     from graphormer_sepnorm.table_model.evaluate import evaluate_new
 
     if not RunFolder(place).stack.exists():
-        raise InputError(f"--csv scores the model of a table, which {place} does not hold")
+        raise InputError(f"--csv requires a table model, which {place} does not hold")
     return evaluate_new(RunFolder(place), csv, smiles_column, delimiter)

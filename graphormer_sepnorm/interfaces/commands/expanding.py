@@ -14,14 +14,14 @@ from graphormer_sepnorm.options import Declared, declared
 
 @dataclass(frozen=True)
 class FieldsOf:
-    """In the metadata of a command's parameter: it stands for the options that a dataclass declares.
+    """Metadata of a command's parameter that represents the options declared by a dataclass.
 
     The command gets a dictionary of the values that were given, by the names of the fields.
 
     Attributes:
         cls: the dataclass.
         only, without: as ``declared``.
-        default: words for the default of each option; "": its own.
+        default: text for the default of each option; "": its own.
     """
 
     cls: type
@@ -33,7 +33,7 @@ class FieldsOf:
         return declared(self.cls, self.only, self.without)
 
     def given(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Takes the values of these fields out of ``values``, and returns those that were given."""
+        """Removes the values of these fields from ``values`` and returns those that were given."""
         found = {each: values.pop(each.field) for each in self.declared()}
         return {each.field: as_value(each, value) for each, value in found.items() if value is not None}
 
@@ -41,7 +41,7 @@ class FieldsOf:
         return [self.parameter(each) for each in self.declared()]
 
     def parameter(self, each: Declared) -> inspect.Parameter:
-        """A parameter of a command, None where it is not given."""
+        """A parameter of a command; None if it is not given."""
         name = each.name
         if each.type is bool and (each.default or self.default):
             name = f"{name}/--no-{name.removeprefix('--')}"
@@ -66,14 +66,14 @@ def as_value(each: Declared, given: Any) -> Any:
 
 
 def default_words(each: Declared) -> str:
-    """The default of an option in words; "" where help does not say it."""
+    """The default of an option as text; "" if the help does not show it."""
     if each.option.default is not None:
         return each.option.default
     return each.field if each.default is True else str(each.default or "")
 
 
 def fields_of(annotation: Any) -> FieldsOf | None:
-    """The fields that a parameter stands for; None for an ordinary parameter."""
+    """The fields that a parameter represents; None for an ordinary parameter."""
     parts = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     return next((part for part in parts if isinstance(part, FieldsOf)), None)
 

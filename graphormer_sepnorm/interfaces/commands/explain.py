@@ -23,18 +23,20 @@ def explain(
     method: Annotated[
         str,
         typer.Option(
-            help="gradients: what raises or lowers the prediction; attention: what the CLS token of a network reads."
+            help="gradients: atom contributions to the prediction; attention: shares of the CLS token's attention."
         ),
     ] = "gradients",
     target: Annotated[str | None, typer.Option(help="Name of the target; by default the first.")] = None,
     smiles_column: Annotated[str | None, typer.Option(help="Column of a table; by default smiles.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of a table; by default found in its header.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Delimiter of a table; by default detected from its header.")
+    ] = None,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Draw which atoms and fragments a prediction rests on.
+    """Draw the contributions of atoms and fragments to a prediction.
 
-    All that takes part in a prediction is explained. A table gives a picture with a panel per molecule, or a folder
+    All members of the model are explained. A table gives a picture with a panel per molecule, or a folder
     with a picture per molecule; its rows that cannot be read are named and left out.
 
     Example: graphormer-sepnorm explain zinc-subset "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg

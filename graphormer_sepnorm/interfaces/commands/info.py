@@ -14,9 +14,9 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 @in_first_process
 def info(
     model: Annotated[str | None, typer.Argument(help="Run folder, weights file, or name of shipped weights.")] = None,
-    cache: Annotated[bool, typer.Option("--cache", help="Say what the cache holds, and its limit.")] = False,
+    cache: Annotated[bool, typer.Option("--cache", help="List the contents of the cache and its limit.")] = False,
 ) -> None:
-    """Say what a model is: architecture, training data, scores, vocabulary, licence.
+    """Describe a model: architecture, training data, scores, vocabulary, licence.
 
     With --cache and without a model: the folder of what was computed and can be computed again, its entries with the
     latest last, and the size beyond which the earliest are removed, which GRAPHORMER_SEPNORM_CACHE_GB sets.
@@ -39,7 +39,7 @@ def info(
 
 
 def print_cache() -> None:
-    """The entries of the cache, a line for each, and their sum as JSON."""
+    """Prints the entries of the cache, one per line, and their total as JSON."""
     from graphormer_sepnorm.system.cache import entries, limit_bytes
     from graphormer_sepnorm.system.files import cache_root
 

@@ -1,4 +1,4 @@
-"""What several commands share: options, and how a table that was written is reported."""
+"""Shared code of the commands: options, and the report on a written table."""
 
 import json
 import sys
@@ -18,18 +18,16 @@ Root = Annotated[
     Path | None,
     typer.Option(help="Folder of the downloaded datasets; also the environment variable GRAPHORMER_SEPNORM_ROOT."),
 ]
-Device = Annotated[
-    str, typer.Option(help="Where to compute: auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.")
-]
+Device = Annotated[str, typer.Option(help="Device: auto (a CUDA GPU, otherwise the CPU), cpu, cuda, cuda:N, or mps.")]
 Precision = Annotated[
-    Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the matrix products; auto: float32.")
+    Literal["auto", "float32", "bfloat16"], typer.Option(help="Precision of matrix products; auto: float32.")
 ]
 TrainingPrecision = Annotated[
-    Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the matrix products; auto: the recipe's.")
+    Literal["auto", "float32", "bfloat16"], typer.Option(help="Precision of matrix products; auto: the recipe's.")
 ]
 AskedTask = Annotated[
     Literal["regression", "classification"] | None,
-    typer.Option("--task", help="Of --csv; by default found in its labels."),
+    typer.Option("--task", help="Task of --csv; by default detected from its labels."),
 ]
 StripSalts = Annotated[
     bool,
@@ -42,12 +40,12 @@ Settings = Annotated[
 
 
 def with_given(config: Part, options: Mapping[str, object]) -> Part:
-    """A part of a config with the options that are not left to the recipe."""
+    """A part of a config with the given options; the others keep the recipe's values."""
     return replace(config, **{name: value for name, value in options.items() if value is not None})
 
 
 def report_rows(result: dict, seconds: float) -> None:
-    """A line for people on standard error, and the result as JSON unless its rows are on standard output."""
+    """Prints a line to standard error, and the result as JSON unless its rows went to standard output."""
     read = result["rows"] - result["unreadable"]
     print(f"{result['output']}: {read} of {result['rows']} rows, {result['unreadable']} unreadable", file=sys.stderr)
     if result["output"] != "-":

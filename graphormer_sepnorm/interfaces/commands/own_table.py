@@ -1,4 +1,4 @@
-"""Turns the options of a command into those of a table."""
+"""Conversion of a command's options to those of a table."""
 
 import sys
 from typing import Any, Literal
@@ -16,7 +16,7 @@ def options_of_table(
     task: Literal["regression", "classification"] | None,
     seed: int,
 ) -> TableOptions:
-    """The options of a table whose task its labels say; a sentence on standard error says which.
+    """The options of a table, with the task detected from its labels; prints the task to standard error.
 
     Args:
         path: of the table.

@@ -19,12 +19,12 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """How a table is read, and what is said of its rows."""
+    """Options for reading a table and for the columns of its predictions."""
 
     smiles_column: Annotated[str | None, Option("Column of the input; by default smiles.")] = None
-    delimiter: Annotated[str | None, Option("Of the input; by default found in its header.")] = None
+    delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
     strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
-    resume: Annotated[bool, Option("Go on where the same command was stopped.")] = False
+    resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False
     interval: Annotated[
         float | None,
         Option("Confidence, such as 0.9, of intervals in NAME_low and NAME_high, or of sets of classes in NAME_set."),
@@ -36,15 +36,15 @@ class AnswerOptions:
 
 @dataclass(frozen=True)
 class LibraryOptions:
-    """How a library is predicted, and which of its rows are kept."""
+    """Options for predicting a library and selecting its rows."""
 
-    scheduler: Annotated[str | None, Option("Of a library: address of a Dask scheduler.")] = None
-    workers: Annotated[int | None, Option("Of a library: processes here; by default one a core.")] = None
-    columns: Annotated[tuple[str, ...], Option("Of a library: columns to keep; by default all.")] = ()
-    keep_top: Annotated[int | None, Option("Of a library: keep so many of the best rows.")] = None
-    threshold: Annotated[float | None, Option("Of a library: keep rows that reach it.")] = None
-    by: Annotated[str | None, Option("Of a library: target that rows are kept by.")] = None
-    lowest: Annotated[bool, Option("Of a library: the lower, the better.")] = False
+    scheduler: Annotated[str | None, Option("Library: address of a Dask scheduler.")] = None
+    workers: Annotated[int | None, Option("Library: processes here; by default one a core.")] = None
+    columns: Annotated[tuple[str, ...], Option("Library: columns to keep; by default all.")] = ()
+    keep_top: Annotated[int | None, Option("Library: keep so many of the best rows.")] = None
+    threshold: Annotated[float | None, Option("Library: keep rows that reach it.")] = None
+    by: Annotated[str | None, Option("Library: target that rows are kept by.")] = None
+    lowest: Annotated[bool, Option("Library: the lower, the better.")] = False
 
     def __post_init__(self) -> None:
         for name, number in (("--workers", self.workers), ("--keep-top", self.keep_top)):
@@ -149,7 +149,7 @@ def table_predictions(
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
 ) -> dict:
-    """Predicts a table into a file, and says of how many rows the model knows little."""
+    """Predicts a table into a file, and reports the number of rows outside the training domain."""
     with leaving_at_once():
         from graphormer_sepnorm.inference.predict import stripping_salts
         from graphormer_sepnorm.inference.predict_table import predict_table
@@ -165,14 +165,14 @@ def table_predictions(
             stripping_salts(predictor)
         result = predict_table(predictor, source, out or Path("-"), **asdict(answers))
     if result["unfamiliar"]:
-        where = "the column warning says what" if answers.domain else "--domain says what"
+        where = "see the column warning" if answers.domain else "--domain adds the column warning"
         rows = result["unfamiliar"]
-        print(f"{rows} rows have what no training molecule has, so trust them less: {where}", file=sys.stderr)
+        print(f"{rows} rows are outside the training domain: {where}", file=sys.stderr)
     return result
 
 
 def import_library() -> ModuleType:
-    """The module that predicts libraries; raises InputError where what it stands on is not installed."""
+    """The module that predicts libraries; raises InputError if one of its dependencies is not installed."""
     try:
         with leaving_at_once():
             from graphormer_sepnorm.library import run as library
@@ -184,8 +184,8 @@ def import_library() -> ModuleType:
 
 
 def refuse_tables(models: list[str]) -> None:
-    """Raises InputError if a table stands where a model should: a pattern without quotes becomes all that it names."""
+    """Raises InputError if a table is given as a model, as when the shell expands a pattern without quotes."""
     from graphormer_sepnorm.tables.formats import is_table_name
 
     if tables := [model for model in models if is_table_name(model) and not Path(model).is_dir()]:
-        raise InputError(f'{tables[0]} is no model: put a pattern of files in quotes, such as "library/*.parquet"')
+        raise InputError(f'{tables[0]} is not a model: put a pattern of files in quotes, such as "library/*.parquet"')

@@ -19,23 +19,21 @@ def pretrain(
     size: Annotated[
         Literal["mini", "small", "base"], typer.Option(help="About 0.2, 0.7 or 3 million parameters.")
     ] = "small",
-    objective: Annotated[
-        str, typer.Option(help="What the body learns to predict, such as descriptors.")
-    ] = "descriptors",
+    objective: Annotated[str, typer.Option(help="Targets of pretraining, such as descriptors.")] = "descriptors",
     teacher: Annotated[
         Path | None, typer.Option(help="Embeddings to learn in place of --objective: an .npz of the command embed.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the molecules; by default 6.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of initialisation, order, dropout and split.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of initialization, order, dropout and split.")] = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last completed epoch of --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last completed epoch of --out.")] = False,
 ) -> None:
-    """Pre-train a Graphormer on molecules without labels, to be fine-tuned by train --from OUT.
+    """Pretrain a Graphormer on unlabelled molecules, to be fine-tuned with train --from OUT.
 
-    What it learns to predict, such as RDKit's descriptors, is computed once and kept in the cache.
+    The targets, such as RDKit descriptors, are computed once and kept in the cache.
 
-    With --teacher it learns what another model makes of the same tables, such as embed minimol.
+    With --teacher, the targets are another model's embeddings of the same tables, such as those of embed minimol.
 
     Example: graphormer-sepnorm pretrain --smiles library.csv --size base --out runs/pretrained
     """

@@ -21,22 +21,22 @@ TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
 
 @in_first_process
 def serve(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="PredictionService to average.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models to average.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free port.")] = 8000,
     host: Annotated[
-        str, typer.Option(help="Address to listen at; another than of this machine alone asks for a token.")
+        str, typer.Option(help="Address to listen at; one that other machines can reach requires a token.")
     ] = "127.0.0.1",
-    confidence: Annotated[float, typer.Option(help="Of the intervals, where a model has them.")] = 0.9,
-    max_rows: Annotated[int, typer.Option(min=1, help="Molecules in a table.")] = 50_000,
-    max_megabytes: Annotated[float, typer.Option(min=0.001, help="Size of an upload.")] = 20,
-    max_minutes: Annotated[float, typer.Option(min=0.01, help="Of computing for a table.")] = 30,
+    confidence: Annotated[float, typer.Option(help="Confidence level of intervals, if the model has them.")] = 0.9,
+    max_rows: Annotated[int, typer.Option(min=1, help="Most molecules in a table.")] = 50_000,
+    max_megabytes: Annotated[float, typer.Option(min=0.001, help="Largest size of an upload.")] = 20,
+    max_minutes: Annotated[float, typer.Option(min=0.01, help="Longest computing time of a table.")] = 30,
     keep: Annotated[
         Path | None, typer.Option(help="Folder for finished tables, for a week; by default in the cache.")
     ] = None,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Show a page in the browser that predicts drawn, pasted and uploaded molecules.
+    """Serve a web page that predicts drawn, pasted and uploaded molecules.
 
     MODEL is as for predict. Ctrl-C closes the page when downloads that have begun are done; finished tables are kept,
     and can be downloaded from the same address when it is open again. Where a token is asked for, it is that of the
@@ -86,14 +86,14 @@ def find_token() -> str:
 def service_of(
     names: list[str], confidence: float, device: str, precision: Literal["auto", "float32", "bfloat16"]
 ) -> object:
-    """What the computing process has; the process of the page does not import it."""
+    """The service of the computing process; the process of the page does not import it."""
     from graphormer_sepnorm.interfaces.web.service import load_service
 
     return load_service(names, confidence, device, precision)
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there; raises InputError if it cannot."""
+    """A socket that listens at an address; raises InputError if this fails."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)

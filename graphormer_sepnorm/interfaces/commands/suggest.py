@@ -19,24 +19,28 @@ def suggest(
     library: Annotated[str, typer.Argument(help="A table, a folder of tables, or a pattern of them in quotes.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet or .xlsx.")],
     count: Annotated[int, typer.Option("-n", help="How many molecules.")] = 50,
-    target: Annotated[str | None, typer.Option(help="That is to be good, of a model of several.")] = None,
-    minimize: Annotated[bool, typer.Option("--minimize/--maximize", help="Which values are good.")] = False,
+    target: Annotated[
+        str | None, typer.Option(help="Target to optimize; required for a model of several targets.")
+    ] = None,
+    minimize: Annotated[bool, typer.Option("--minimize/--maximize", help="Direction of the optimization.")] = False,
     by: Annotated[
         Literal["expected-improvement", "confidence-bound", "prediction"],
         typer.Option(help="How molecules are ranked."),
     ] = "confidence-bound",
     best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
-    kappa: Annotated[float, typer.Option(help="Of a confidence bound: standard deviations.")] = 1.0,
+    kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,
     distance: Annotated[float, typer.Option(help="Least Tanimoto distance between two molecules; 0: any.")] = 0.3,
     smiles_column: Annotated[str | None, typer.Option(help="Column of the library; by default smiles.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of the library; by default found in its header.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Delimiter of the library; by default detected from its header.")
+    ] = None,
     alerts: Annotated[bool, typer.Option("--alerts", help="Name structural alerts in a column.")] = False,
     properties: Annotated[bool, typer.Option("--properties", help="Add weight, logP, TPSA and others.")] = False,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes here; by default one a core.")] = None,
     device: Annotated[str, typer.Option(help="Where each process computes, as in predict.")] = "cpu",
 ) -> None:
-    """Choose the molecules of a library to measure next: those that promise most and differ from each other.
+    """Choose the molecules of a library to measure next: promising and diverse ones.
 
     Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, or by their
     predictions. One after another is taken if its Tanimoto distance to all before it exceeds --distance. Molecules

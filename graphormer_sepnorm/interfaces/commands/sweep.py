@@ -28,9 +28,9 @@ def sweep(
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
 ) -> None:
-    """Train every dataset with every norm and seed, as far as it is unfinished, and sum the scores up.
+    """Train every dataset with every norm and seed, skip finished runs, and summarize the scores.
 
-    Interrupted, the same command goes on where it was. The last line has a list of leaderboard rows; those after the
+    After an interruption, the same command continues. The last line has a list of leaderboard rows; those after the
     first of a dataset say how far their scores lie from its, seed by seed, with a 95 % confidence interval.
 
     Example: graphormer-sepnorm sweep --dataset zinc-subset --norm sepnorm --norm sharenorm --out runs/norms

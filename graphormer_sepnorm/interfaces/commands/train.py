@@ -44,11 +44,11 @@ class RunOptions:
     ] = None
     norm: Annotated[str | None, Option(f"{', '.join(NORMS)}; by default the recipe's.")] = None
     out: Annotated[Path | None, Option("Run folder to write; by default runs/DATASET-NORM-SEED.")] = None
-    resume: Annotated[bool, Option("Go on from the last completed epoch of --out.")] = False
+    resume: Annotated[bool, Option("Continue from the last completed epoch of --out.")] = False
     start: Annotated[
-        str | None, Option("Model to fine-tune under a fresh head; it sets architecture and norm.", "from")
+        str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
     ] = None
-    freeze: Annotated[int, Option("First layers of --from that keep their weights.")] = 0
+    freeze: Annotated[int, Option("Number of first layers of --from to freeze.")] = 0
 
     @property
     def found_recipe(self) -> str:
@@ -65,16 +65,16 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class EnsembleOptions:
-    """Which models are trained on a table, and which of them predict together."""
+    """Options for the members of a table model."""
 
     ensemble: Annotated[int, Option("Networks in the model of --csv, one per fold.")] = FOLDS
-    baseline: Annotated[bool, Option("Let a random forest take part in the model of --csv.")] = True
-    blend: Annotated[bool, Option("Let other members than networks take part in the model of --csv.")] = True
+    baseline: Annotated[bool, Option("Include a random forest in the model of --csv.")] = True
+    blend: Annotated[bool, Option("Include members other than networks in the model of --csv.")] = True
     quick: Annotated[bool, Option("Stop after the kernel machine of a table model: seconds, not minutes.")] = False
 
     def __post_init__(self) -> None:
         if self.ensemble < 1:
-            raise InputError(f"--ensemble {self.ensemble}: there is at least 1 network")
+            raise InputError(f"--ensemble {self.ensemble}: choose at least 1 network")
 
 
 OF_TABLES = FieldsOf(TableOptions)
@@ -136,7 +136,7 @@ def train(
 
 
 def refuse_options_of_tables(table: dict[str, Any], task: str | None, ensemble: EnsembleOptions) -> None:
-    """Raises InputError if an option is given that does nothing without a table."""
+    """Raises InputError if an option is given that has no effect without a table."""
     names = [each.name for each in OF_TABLES.declared() if each.field in table]
     names += [each.name for each in declared(EnsembleOptions) if getattr(ensemble, each.field) != each.default]
     if task is not None or names:
@@ -171,9 +171,9 @@ def train_on_table(
 
 
 def left_out_lines(result: dict) -> Iterator[str]:
-    """Sentences on what the predictions and the test scores do not count."""
+    """Sentences on members without predictions and on labels without scores."""
     for member, reason in result.get("left_out_members", {}).items():
-        yield f"the {member} takes no part in the model: {reason}"
+        yield f"the {member} was left out of the model: {reason}"
     yield from result.get("remarks", {}).values()
     for target, facts in result.get("targets", {}).items():
         if "warning" in facts:
@@ -182,7 +182,7 @@ def left_out_lines(result: dict) -> Iterator[str]:
         yield f"{target} is left out of the test {result['metric']}: {reason}"
     censored = {target: count for target, count in result.get("censored", {}).items() if count}
     for target, count in censored.items():
-        yield f"{count} test labels of {target} such as <5 say no number: they are left out of the test scores"
+        yield f"{count} censored test labels of {target} (such as <5) are not scored"
 
 
 def beside(result: dict) -> str:

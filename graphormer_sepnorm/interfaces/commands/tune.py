@@ -24,16 +24,16 @@ from graphormer_sepnorm.training.settings import in_precision, with_settings
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How far a search goes, and what it starts from."""
+    """Options for the size and the start of a search."""
 
     trials: Annotated[int, Option("Recipes to try; the first is --recipe itself.")] = 50
-    processes: Annotated[int, Option("Trials at the same time; they share cores and GPU.")] = 1
-    time_limit: Annotated[float | None, Option("Minutes after which running trials are given up.")] = None
-    recipe: Annotated[str, Option(f"What to start from: {', '.join(RECIPES)}, shipped weights, or a config.json.")] = (
-        "slim"
-    )
+    processes: Annotated[int, Option("Parallel trials; they share cores and GPU.")] = 1
+    time_limit: Annotated[float | None, Option("Minutes after which running trials are stopped.")] = None
+    recipe: Annotated[
+        str, Option(f"Recipe to start from: {', '.join(RECIPES)}, shipped weights, or a config.json.")
+    ] = "slim"
     compare: Annotated[bool, Option("At the end, score best and --recipe on the test molecules.")] = True
-    resume: Annotated[bool, Option("Go on with the search in --out.")] = False
+    resume: Annotated[bool, Option("Continue the search in --out.")] = False
 
     def __post_init__(self) -> None:
         if self.trials < 1 or self.processes < 1:
@@ -66,7 +66,7 @@ def tune(
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
 ) -> None:
-    """Search for a recipe that suits your table, and say whether it is better than the one it started from.
+    """Search for a better recipe for your table, and compare it with the one it started from.
 
     Trials are judged and pruned by the validation molecules only. The folder holds best.json, a recipe for
     train --recipe; study.db, of Optuna; trials.csv; history.png and importance.png; and best and recipe, the two runs
@@ -89,7 +89,7 @@ def tune(
 def run_search(
     search: SearchOptions, options: TableOptions, config: Config, out: Path, given: tuple[str, ...], content: WholeTable
 ) -> dict:
-    """Searches, and says what came of it; ``given`` has fields of ``TrainConfig`` and settings that are not searched.
+    """Searches and prints the result; ``given`` has fields of ``TrainConfig`` and settings that are not searched.
 
     Raises:
         InputError: as ``tune``, or Optuna is not installed.

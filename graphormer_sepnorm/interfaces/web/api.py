@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import FastAPI, File, Query, UploadFile
 from fastapi.responses import FileResponse, Response, StreamingResponse
@@ -11,10 +12,12 @@ from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.interfaces.web.exchange import (
     NO_TABLE,
+    FormOptions,
+    SmilesColumn,
     answer_to,
     as_table,
     known,
-    rows_of,
+    row_of,
     smiles_of,
     status_of,
     submit_file,
@@ -25,6 +28,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     AtomContributions,
     JobStatus,
     ModelFacts,
+    Options,
     Problem,
     RowPrediction,
     SmilesList,
@@ -36,7 +40,6 @@ PICTURE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     "Cache-Control": "private, max-age=600",
 }
-CSV_HEADERS = {"Content-Disposition": 'attachment; filename="predictions.csv"'}
 # Every answer but those of success is a sentence.
 PROBLEMS: dict[int | str, dict] = {
     status: {"description": words, "content": {"application/json": {"schema": Problem.model_json_schema()}}}
@@ -80,12 +83,17 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
     @app.post("/api/tables", status_code=202, tags=["tables"])
     def predict_smiles(molecules: SmilesList) -> JobStatus:
         """Predicts SMILES, given as JSON."""
-        return status_of(queue.submit(io.BytesIO(as_table(molecules.smiles)), ".csv", "the list"))
+        options = Options.model_validate(molecules.model_dump(exclude={"smiles"}))
+        return status_of(queue.submit(io.BytesIO(as_table(molecules.smiles)), ".csv", "the list", options))
 
     @app.post("/api/tables/file", status_code=202, tags=["tables"])
-    def predict_file(file: Annotated[UploadFile, File(description="CSV, TSV, .smi or SDF")]) -> JobStatus:
+    def predict_file(
+        options: FormOptions,
+        file: Annotated[UploadFile, File(description="CSV, TSV, .smi, SDF or .xlsx")],
+        smiles_column: SmilesColumn = "",
+    ) -> JobStatus:
         """Predicts a table of molecules."""
-        return status_of(submit_file(queue, file))
+        return status_of(submit_file(queue, file, options, smiles_column))
 
     @app.get("/api/tables/{id}", tags=["tables"])
     def progress(id: str) -> JobStatus:
@@ -108,16 +116,19 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
         id: str, start: Annotated[int, Query(ge=0)] = 0, count: Annotated[int, Query(ge=1, le=MOST_ROWS_AS_JSON)] = 100
     ) -> list[RowPrediction]:
         """Rows that are done, at most ``count`` from ``start`` on."""
-        return rows_of(known(queue, id), start, count)
+        job = known(queue, id)
+        return [row_of(job, number) for number in range(start, min(start + count, len(job.answers)))]
 
     @app.get("/api/tables/{id}/predictions.csv", tags=["tables"], response_class=CsvResponse)
     def download(id: str) -> Response:
         """What is done as CSV; also of tables that were finished before the page was started anew."""
         job = queue.find(id)
         if job is not None:
-            return StreamingResponse(in_parts(csv_lines(job, queue.facts)), 200, CSV_HEADERS, "text/csv")
+            headers = {"Content-Disposition": attachment(job.download)}
+            return StreamingResponse(in_parts(csv_lines(job)), 200, headers, "text/csv")
         if path := queue.store.find_csv(id):
-            return FileResponse(path, 200, CSV_HEADERS, "text/csv")
+            headers = {"Content-Disposition": attachment(queue.store.download_of(id))}
+            return FileResponse(path, 200, headers, "text/csv")
         raise NO_TABLE
 
 
@@ -146,6 +157,11 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
     async def atoms_picture(id: str, row: int, target: str | None = None) -> Response:
         """The same as a picture."""
         return SvgResponse((await explained(id, row, target)).picture, 200, PICTURE_HEADERS)
+
+
+def attachment(name: str) -> str:
+    """The header that names a download, of any characters (RFC 6266)."""
+    return f"attachment; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
 
 
 def in_parts(lines: Iterator[bytes]) -> Iterator[bytes]:

@@ -61,8 +61,8 @@ def make_app(queue: JobQueue, token: str | None = None, names: tuple[str, ...] |
         version=__version__,
         description="Predictions for molecules. A table is given in, its progress asked for, and its rows fetched.",
         openapi_url="/api/openapi.json",
-        docs_url=None,
         redoc_url=None,
+        swagger_ui_oauth2_redirect_url=None,
         responses=PROBLEMS,
         middleware=middleware(queue.limits.upload_bytes, token, names),
     )

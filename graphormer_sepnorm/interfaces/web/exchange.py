@@ -5,18 +5,21 @@ import csv
 import io
 from concurrent.futures import Future
 from pathlib import PurePath
+from typing import Annotated
 
-from fastapi import UploadFile
+from fastapi import Depends, Form, Request, UploadFile
 from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
-from graphormer_sepnorm.interfaces.web.schemas import JobStatus, RowPrediction
+from graphormer_sepnorm.interfaces.web.schemas import JobStatus, Options, RowPrediction
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats import DELIMITERS
+from graphormer_sepnorm.tables.formats.csv_text import split
 from graphormer_sepnorm.tables.formats.table import places_of_column
 
 MOST_SHOWN_OF_NAME = 100
+CONDITION = "condition "  # begins the name of a field of a form
 NO_TABLE = HTTPException(404, "there is no such table: it was never here, or it is no longer kept")
 
 
@@ -33,6 +36,8 @@ def status_of(job: Job) -> JobStatus:
         rows=len(job.rows),
         done=len(job.answers),
         unreadable=job.unreadable,
+        columns=list(map(as_text, job.columns)),
+        smiles_column=as_text(job.smiles_column),
     )
 
 
@@ -52,19 +57,11 @@ def smiles_of(queue: JobQueue, id: str, row: int) -> str:
     return job.rows[row].smiles
 
 
-def rows_of(job: Job, start: int, count: int) -> list[RowPrediction]:
-    """The rows that are done, among some."""
-    columns = [as_text(column) for column in job.columns]
-    answers = job.answers[start : start + count]
-    return [
-        RowPrediction(
-            row=number,
-            smiles=as_text(record.smiles),
-            fields=dict(zip(columns, map(as_text, record.fields), strict=True)),
-            **answer.model_dump(),
-        )
-        for number, (record, answer) in enumerate(zip(job.rows[start:], answers, strict=False), start)
-    ]
+def row_of(job: Job, number: int) -> RowPrediction:
+    """A row that is done."""
+    record, answer = job.rows[number], job.answers[number]
+    fields = dict(zip(map(as_text, job.columns), map(as_text, record.fields), strict=True))
+    return RowPrediction(row=number, smiles=as_text(record.smiles), fields=fields, **answer.model_dump())
 
 
 def as_table(smiles: list[str]) -> bytes:
@@ -74,12 +71,11 @@ def as_table(smiles: list[str]) -> bytes:
     return text.getvalue().encode(errors="replace")
 
 
-def kind_of_text(text: str) -> str:
+def kind_of_text(text: str, smiles_column: str = "") -> str:
     """What a pasted text is: a CSV if its first line has a column of molecules and others, else SMILES and names."""
-    first = text.lstrip("\ufeff").split("\n", 1)[0].strip().lower()
-    is_table = any(
-        places_of_column(next(csv.reader([first], delimiter=mark)), None) for mark in DELIMITERS if mark in first
-    )
+    first = text.lstrip("\ufeff").split("\n", 1)[0].strip()
+    headers = (split(first, mark) for mark in DELIMITERS if mark in first)
+    is_table = any(places_of_column(names, smiles_column or None) for names in headers)
     return ".csv" if is_table else ".smi"
 
 
@@ -93,8 +89,28 @@ async def answer_to(future: Future) -> object:
         raise HTTPException(504, f"there is no picture: {error}") from None
 
 
-def submit_file(queue: JobQueue, file: UploadFile) -> Job:
+async def options_of(
+    request: Request,
+    interval: Annotated[float | None, Form(description="confidence of intervals; empty: none")] = None,
+    domain: Annotated[bool, Form(description="compare molecules with the training molecules")] = False,
+    alerts: Annotated[bool, Form(description="name structural alerts")] = False,
+    properties: Annotated[bool, Form(description="add molecular weight, logP, TPSA and others")] = False,
+) -> Options:
+    """The options of a form; a field ``condition NAME`` has a condition."""
+    conditions = {
+        name.removeprefix(CONDITION): text
+        for name, text in (await request.form()).items()
+        if name.startswith(CONDITION) and isinstance(text, str)
+    }
+    return Options(interval=interval, domain=domain, alerts=alerts, properties=properties, conditions=conditions)
+
+
+FormOptions = Annotated[Options, Depends(options_of)]
+SmilesColumn = Annotated[str, Form(description="column of the SMILES; empty: found by its name")]
+
+
+def submit_file(queue: JobQueue, file: UploadFile, options: Options, smiles_column: str) -> Job:
     """Puts an uploaded table into the queue; only the suffix of its name is used, and the name in messages."""
     name = PurePath(file.filename or "the table")
     shown = name.name if len(name.name) <= MOST_SHOWN_OF_NAME else f"{name.name[:MOST_SHOWN_OF_NAME]}..."
-    return queue.submit(file.file, name.suffix.lower(), shown)
+    return queue.submit(file.file, name.suffix.lower(), shown, options, smiles_column)

@@ -12,13 +12,13 @@ import time
 import traceback
 from collections import OrderedDict, deque
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore
-from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, TableRows
+from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TableRows
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 
@@ -76,13 +76,15 @@ class JobQueue:
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
 
-    def submit(self, file: BinaryIO, suffix: str, shown: str) -> Job:
+    def submit(self, file: BinaryIO, suffix: str, shown: str, options: Options, smiles_column: str = "") -> Job:
         """Puts a table into the queue.
 
         Args:
             file: its content.
             suffix: what it is, one of ``TABLE_KINDS``.
             shown: what messages call it.
+            options: what is said of its molecules.
+            smiles_column: that has them; "": found by its name.
 
         Raises:
             InputError: another suffix, or the table cannot be kept on the disk.
@@ -99,9 +101,26 @@ class JobQueue:
                 shutil.copyfileobj(file, copy)
         except OSError as error:
             raise InputError(f"{shown} could not be kept to be computed: {error.strerror}") from None
-        job = Job(number, source, shown)
+        return self.enqueue(Job(number, source, shown, options, smiles_column=smiles_column))
+
+    def predict_again(self, job: Job, smiles_column: str) -> Job:
+        """Puts the rows of a table into the queue once more, with the molecules of another column.
+
+        Raises:
+            InputError: there is no such column, or several.
+            QueueFull: too many tables wait.
+        """
+        self.check_room(len(self.waiting))
+        if job.columns.count(smiles_column) != 1:
+            raise InputError(f"{job.shown} does not have one column {smiles_column!r}")
+        place = job.columns.index(smiles_column)
+        rows = [row if row.error else replace(row, smiles=row.fields[place]) for row in job.rows]
+        number = secrets.token_hex(16)
+        return self.enqueue(Job(number, None, job.shown, job.options, job.columns, rows, smiles_column, job.added))
+
+    def enqueue(self, job: Job) -> Job:
         with self.changed:
-            self.jobs[number] = job
+            self.jobs[job.number] = job
             self.waiting.append(job)
             self.forget_earliest()
             self.changed.notify()
@@ -209,7 +228,7 @@ class JobQueue:
         done = len(job.answers)
         rows = job.rows[done : done + (1 if done < job.single_until else CHUNK)]
         try:
-            answers = self.worker.ask(self.limits.step_seconds, "predict", [row.smiles for row in rows])
+            answers = self.worker.ask(self.limits.step_seconds, "predict", rows, job.options)
             assert isinstance(answers, list)
         except NoAnswer as error:
             if not self.is_open:
@@ -229,13 +248,17 @@ class JobQueue:
         source, job.source = job.source, None
         assert source
         try:
-            found = self.worker.ask(self.limits.step_seconds, "read", source, job.shown, self.limits.rows)
+            asked = source, job.shown, self.limits.rows, job.options, job.smiles_column
+            found = self.worker.ask(self.limits.step_seconds, "read", *asked)
         except NoAnswer as error:
             raise InputError(f"{job.shown} could not be read: {error}") from None
         finally:
             source.unlink(missing_ok=True)
         assert isinstance(found, TableRows)
         job.columns, job.rows = found.columns, found.rows
+        job.smiles_column, job.added = found.smiles_column, found.added
+        if found.problem:
+            job.fail(found.problem)
 
     def finish(self, job: Job) -> None:
         """The end of a table, which goes into the store if there is a row in it."""

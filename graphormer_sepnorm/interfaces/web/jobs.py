@@ -7,11 +7,18 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import cast
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.web.schemas import JobState, ModelFacts, MoleculePrediction, TableRow
+from graphormer_sepnorm.interfaces.web.schemas import (
+    ColumnFacts,
+    JobState,
+    ModelFacts,
+    MoleculePrediction,
+    Options,
+    TableRow,
+)
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.formats import with_free_names
 from graphormer_sepnorm.tables.writers import text_of_number
@@ -30,7 +37,9 @@ class Job:
         number: its address, which nobody can guess.
         source: the file it is read from; None once it is read.
         shown: what messages call that file.
-        columns, rows: as read.
+        options: what is said of its molecules.
+        columns, rows, added: as in ``TableRows``.
+        smiles_column: that has the molecules; before the table is read, the one that is asked for.
         answers: of the first rows.
         state: where it is.
         problem: why it failed.
@@ -42,8 +51,11 @@ class Job:
     number: str
     source: Path | None
     shown: str
+    options: Options = field(default_factory=Options)
     columns: list[str] = field(default_factory=list)
     rows: list[TableRow] = field(default_factory=list)
+    smiles_column: str = ""
+    added: list[ColumnFacts] = field(default_factory=list)
     answers: list[MoleculePrediction] = field(default_factory=list)
     state: JobState = "waiting"
     problem: str = ""
@@ -58,6 +70,11 @@ class Job:
     @property
     def unreadable(self) -> int:
         return sum(bool(answer.error) for answer in list(self.answers))
+
+    @property
+    def download(self) -> str:
+        """The name of the file that is downloaded."""
+        return name_of_download(self.shown)
 
     def fail(self, problem: str) -> None:
         self.state, self.problem = "failed", problem
@@ -85,12 +102,19 @@ class ResultStore:
     def put(self, job: Job, facts: ModelFacts) -> None:
         """Keeps a table that is over; the CSV only if there is a row in it."""
         if job.answers:
-            write_atomically(self.folder / f"{job.number}.csv", b"".join(csv_lines(job, facts)))
+            write_atomically(self.folder / f"{job.number}.csv", b"".join(csv_lines(job)))
         write_atomically(self.folder / f"{job.number}.json", as_json(job, facts))
 
     def find_csv(self, number: str) -> Path | None:
         path = self.folder / f"{number}.csv"
         return path if NUMBER.fullmatch(number) and path.is_file() else None
+
+    def download_of(self, number: str) -> str:
+        """The name of the file that is downloaded, also of a table of other models."""
+        try:
+            return name_of_download(json.loads((self.folder / f"{number}.json").read_bytes())["shown"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return name_of_download("")
 
     def load(self, number: str, facts: ModelFacts) -> Job | None:
         """A finished table of the models with these facts; None if there is none."""
@@ -106,8 +130,11 @@ def as_json(job: Job, facts: ModelFacts) -> bytes:
     content = {
         "facts": facts.model_dump(),
         "shown": job.shown,
+        "options": job.options.model_dump(),
         "columns": job.columns,
         "rows": [asdict(row) for row in job.rows],
+        "smiles_column": job.smiles_column,
+        "added": [column.model_dump() for column in job.added],
         "answers": [answer.model_dump() for answer in job.answers],
         "state": job.state,
         "problem": job.problem,
@@ -120,29 +147,38 @@ def from_json(number: str, content: bytes, facts: ModelFacts) -> Job | None:
     found = json.loads(content)
     if found.pop("facts") != facts.model_dump():
         return None
-    rows = [TableRow(**row) for row in found.pop("rows")]
+    rows = [TableRow(**row | {"conditions": tuple(row["conditions"])}) for row in found.pop("rows")]
     answers = [MoleculePrediction(**answer) for answer in found.pop("answers")]
-    return Job(number, None, rows=rows, answers=answers, is_stored=True, **found)
+    added = [ColumnFacts(**column) for column in found.pop("added")]
+    options = Options(**found.pop("options"))
+    return Job(number, None, options=options, rows=rows, added=added, answers=answers, is_stored=True, **found)
 
 
-def csv_lines(job: Job, facts: ModelFacts) -> Iterator[bytes]:
+def name_of_download(shown: str) -> str:
+    """``assay-predictions.csv`` of the upload ``assay.xlsx``; ``predictions.csv`` of what was no file."""
+    name = PurePath(shown)
+    return f"{name.stem}-predictions.csv" if name.suffix else "predictions.csv"
+
+
+def csv_lines(job: Job) -> Iterator[bytes]:
     """The CSV of what is done: the columns of the input, and those of the predictions.
 
     Fields are quoted, and one that a spreadsheet would take for a formula begins with an apostrophe. Bytes of the input
     that are not UTF-8 become what they were.
     """
-    yield csv_line([*job.columns, *with_free_names((column.name for column in facts.columns), job.columns)])
+    yield csv_line([*job.columns, *with_free_names((column.name for column in job.added), job.columns)])
     for row, answer in zip(job.rows, list(job.answers), strict=False):
-        found = answer.model_dump()
-        yield csv_line([*row.fields, *(text_at(found, column.place) for column in facts.columns)])
+        cells = (cell_at(answer, column.place) for column in job.added)
+        texts = (cell if isinstance(cell, str) else text_of_number(cell) for cell in cells)
+        yield csv_line([*row.fields, *texts])
 
 
-def text_at(answer: dict, place: list[str]) -> str:
-    """The cell at a place of an answer, as in every table of predictions; "" where there is none."""
+def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:
+    """The cell at a place of an answer; None where there is none."""
     found: object = answer
     for name in place:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else text_of_number(cast(float | None, found))
+        found = found.get(name) if isinstance(found, dict) else getattr(found, name, None)
+    return cast(str | float | None, found)
 
 
 def csv_line(fields: list[str]) -> bytes:

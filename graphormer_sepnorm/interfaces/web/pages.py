@@ -12,11 +12,14 @@ from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.exchange import (
+    CONDITION,
+    FormOptions,
+    SmilesColumn,
     answer_to,
     as_text,
     kind_of_text,
     known,
-    rows_of,
+    row_of,
     smiles_of,
     status_of,
     submit_file,
@@ -24,13 +27,17 @@ from graphormer_sepnorm.interfaces.web.exchange import (
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
+from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, Options
+from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 from graphormer_sepnorm.version import __version__
 
 HERE = Path(__file__).parent
-ROWS_PER_PAGE = 50
+CONFIDENCES = 0.8, 0.9, 0.95
 MOST_COLUMNS_SHOWN = 3
+FIRST_VIEW = View()
 RowNumber = Annotated[int, Query(ge=0)]
+AskedView = Annotated[View, Query()]
 
 
 class Pages:
@@ -40,7 +47,16 @@ class Pages:
         self.environment = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
         )
-        self.environment.globals.update(facts=queue.facts, limits=queue.limits, version=__version__, kinds=TABLE_KINDS)
+        self.environment.filters["number"] = as_shown
+        self.environment.globals.update(
+            facts=queue.facts,
+            limits=queue.limits,
+            version=__version__,
+            kinds=TABLE_KINDS,
+            condition=CONDITION,
+            confidences=confidences_of(queue.facts),
+            usual=usual_options(queue.facts),
+        )
 
     def __call__(
         self, name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values
@@ -48,16 +64,39 @@ class Pages:
         return HTMLResponse(self.environment.get_template(name).render(values), status, headers)
 
 
-def shown_of(job: Job, page: int = 1) -> dict:
+def usual_options(facts: ModelFacts) -> Options:
+    """What a new form asks for: all that the models know."""
+    return Options(interval=facts.confidence, domain=facts.knows_domain, alerts=True, properties=True)
+
+
+def confidences_of(facts: ModelFacts) -> list[float]:
+    """Those that can be chosen; none if the models have no intervals."""
+    return [] if facts.confidence is None else sorted({facts.confidence, *CONFIDENCES})
+
+
+def as_shown(value: float, decimals: int | None) -> str:
+    """A number with so many decimals; with four digits if that is not known."""
+    return f"{value:.4g}" if decimals is None else f"{round(value, decimals) + 0.0:.{decimals}f}"
+
+
+def progress_of(job: Job) -> dict:
+    """What templates show of how far a table is."""
+    return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
+
+
+def shown_of(job: Job, view: View = FIRST_VIEW) -> dict:
     """What templates show of a table."""
-    start = (page - 1) * ROWS_PER_PAGE
-    return {
-        "progress": status_of(job),
-        "is_over": job.is_over,
-        "rows": rows_of(job, start, ROWS_PER_PAGE),
-        "columns": [name for name in map(as_text, job.columns) if name.lower() != "smiles"][:MOST_COLUMNS_SHOWN],
-        "page": page,
-        "num_pages": -(-len(job.answers) // ROWS_PER_PAGE),
+    numbers = shown_rows(job, view)
+    start = (view.page - 1) * ROWS_PER_PAGE
+    names = (as_text(name) for name in job.columns if name != job.smiles_column)
+    return progress_of(job) | {
+        "rows": [row_of(job, number) for number in numbers[start : start + ROWS_PER_PAGE]],
+        "num_rows": len(numbers),
+        "columns": list(names)[:MOST_COLUMNS_SHOWN],
+        "added": job.added,
+        "measured": {column.place[1]: column.name for column in job.added if column.place[-1] == "measured"},
+        "view": view,
+        "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
     }
 
 
@@ -70,48 +109,64 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/about", include_in_schema=False)
     def about() -> Response:
-        return pages("about.html", schema=app.openapi())
+        return pages("about.html")
 
     @app.post("/tables", include_in_schema=False)
-    def submit(request: Request, text: Annotated[str, Form()] = "", file: UploadFile | None = None) -> Response:
+    def submit(
+        request: Request,
+        options: FormOptions,
+        text: Annotated[str, Form()] = "",
+        file: UploadFile | None = None,
+        smiles_column: SmilesColumn = "",
+    ) -> Response:
         if file is not None and file.filename:
-            job = submit_file(queue, file)
+            job = submit_file(queue, file, options, smiles_column)
         elif text.strip():
             content = io.BytesIO(text.encode(errors="replace"))
-            job = queue.submit(content, kind_of_text(text), "the text")
+            job = queue.submit(content, kind_of_text(text, smiles_column), "the text", options, smiles_column)
         else:
             raise InputError("there are no molecules: draw one, type or paste some SMILES, or choose a file")
-        address = f"/tables/{job.number}"
-        if "hx-request" in request.headers:
-            return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(job))
-        return RedirectResponse(address, 303)
+        return led_to(request, job, pages)
+
+
+def led_to(request: Request, job: Job, pages: Pages) -> Response:
+    """The page of a table that was just given in, or for htmx the part that shows it."""
+    address = f"/tables/{job.number}"
+    if "hx-request" in request.headers:
+        return pages("table.html", headers={"HX-Push-Url": address}, **shown_of(job))
+    return RedirectResponse(address, 303)
 
 
 def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     """The pages of a table, and parts of them."""
 
     @app.get("/tables/{id}", include_in_schema=False)
-    def show(id: str, page: Annotated[int, Query(ge=1, le=10**6)] = 1) -> Response:
-        return pages("page.html", **shown_of(known(queue, id), page))
+    def show(id: str, view: AskedView) -> Response:
+        return pages("page.html", **shown_of(known(queue, id), view))
 
     @app.get("/tables/{id}/status", include_in_schema=False)
     def status(id: str, seen: RowNumber = 0) -> Response:
         """How far the table is; an event for its rows where there are more than the page has ``seen``."""
-        found = shown_of(known(queue, id))
-        changed = found["is_over"] or len(found["rows"]) > seen
-        return pages("status.html", headers={"HX-Trigger": "rows-changed"} if changed else None, **found)
+        job = known(queue, id)
+        changed = job.is_over or min(len(job.answers), ROWS_PER_PAGE) > seen
+        return pages("status.html", headers={"HX-Trigger": "rows-changed"} if changed else None, **progress_of(job))
 
     @app.post("/tables/{id}/cancel", include_in_schema=False)
     def cancel(request: Request, id: str) -> Response:
         job = known(queue, id)
         queue.cancel(job)
         if "hx-request" in request.headers:
-            return pages("status.html", headers={"HX-Trigger": "rows-changed"}, **shown_of(job))
+            return pages("status.html", headers={"HX-Trigger": "rows-changed"}, **progress_of(job))
         return RedirectResponse(f"/tables/{id}", 303)
 
+    @app.post("/tables/{id}/again", include_in_schema=False)
+    def again(request: Request, id: str, smiles_column: SmilesColumn) -> Response:
+        """The same table with the molecules of another column."""
+        return led_to(request, queue.predict_again(known(queue, id), smiles_column), pages)
+
     @app.get("/tables/{id}/rows", include_in_schema=False)
-    def rows(id: str, page: Annotated[int, Query(ge=1, le=10**6)] = 1) -> Response:
-        return pages("rows.html", **shown_of(known(queue, id), page))
+    def rows(id: str, view: AskedView) -> Response:
+        return pages("rows.html", **shown_of(known(queue, id), view))
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:

@@ -15,6 +15,14 @@ class ColumnFacts(BaseModel):
     place: list[str] = Field(description="the names that lead to its cell in the JSON of a row")
 
 
+class ConditionFacts(BaseModel):
+    """A condition of the measurements that a model was trained on, such as a temperature."""
+
+    name: str = Field(description="the column of a table")
+    words: list[str] = Field(description="its values; empty if it is a number")
+    usual: float = Field(default=0, description="mean of the training rows, if it is a number")
+
+
 class ModelFacts(BaseModel):
     """What is known of the models before the first molecule."""
 
@@ -22,9 +30,12 @@ class ModelFacts(BaseModel):
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
     models: int = Field(description="how many models are averaged; a spread is given for more than one")
-    confidence: float | None = Field(description="of intervals, or of sets of classes; null where there are none")
+    confidence: float | None = Field(
+        description="usual one of intervals, or of sets of classes; null where there are none"
+    )
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
-    columns: list[ColumnFacts] = Field(description="what is said of a molecule, in the order of the CSV")
+    decimals: dict[str, int] = Field(default={}, description="of the training labels, by target, where known")
+    conditions: list[ConditionFacts] = Field(default=[], description="of measurements, which predictions depend on")
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
 
@@ -91,7 +102,21 @@ class Problem(BaseModel):
     detail: str = Field(description="one sentence")
 
 
-class SmilesList(BaseModel):
+class Options(BaseModel):
+    """What is said of molecules, as by the options of the command ``predict``."""
+
+    interval: float | None = Field(
+        default=None, description="confidence, such as 0.9, of intervals or of sets of classes; null: none"
+    )
+    domain: bool = Field(default=False, description="compare molecules with the training molecules")
+    alerts: bool = Field(default=False, description="name structural alerts (PAINS, Brenk)")
+    properties: bool = Field(default=False, description="add molecular weight, logP, TPSA and others")
+    conditions: dict[str, str] = Field(
+        default={}, description="of all molecules, by column, for models that need them; a column of the table wins"
+    )
+
+
+class SmilesList(Options):
     """Molecules to predict."""
 
     smiles: list[str] = Field(min_length=1, examples=[["CCO", "c1ccccc1O"]])
@@ -106,6 +131,8 @@ class JobStatus(BaseModel):
     rows: int = Field(description="in the table; 0 until it is read")
     done: int
     unreadable: int = Field(description="rows so far without a prediction")
+    columns: list[str] = Field(default=[], description="of the table")
+    smiles_column: str = Field(default="", description="the one of the SMILES; empty if none was found")
 
 
 class RowPrediction(MoleculePrediction):
@@ -126,11 +153,22 @@ class TableRow:
     fields: list[str]
     smiles: str
     error: str
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """A whole table as it was read."""
+    """A whole table as it was read.
+
+    Attributes:
+        columns, rows: of the table.
+        smiles_column: that of the molecules; "" if there is none.
+        added: the columns of its predictions.
+        problem: why it cannot be predicted; "" if it can.
+    """
 
     columns: list[str]
     rows: list[TableRow]
+    smiles_column: str
+    added: list[ColumnFacts]
+    problem: str = ""

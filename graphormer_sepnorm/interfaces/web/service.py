@@ -1,7 +1,7 @@
 """What the worker computes: tables, predictions, and pictures. Runs in a process of its own."""
 
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -10,7 +10,7 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem.Draw import rdMolDraw2D
 
-from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns
@@ -21,9 +21,11 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
     ColumnFacts,
+    ConditionFacts,
     Fragment,
     ModelFacts,
     MoleculePrediction,
+    Options,
     TableRow,
     TableRows,
 )
@@ -35,7 +37,10 @@ from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.info import describe_any
 from graphormer_sepnorm.table_model.load import load_predicting_model
-from graphormer_sepnorm.tables.formats import open_table
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.tables.formats import find_column, open_table
+from graphormer_sepnorm.tables.formats.table import NoColumn
+from graphormer_sepnorm.tables.rows import condition_text, places_of
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
 
@@ -78,10 +83,16 @@ class PredictionService:
         """What is known of the predictions' errors and of the training molecules."""
         return self.predictor.trust
 
-    @cached_property
-    def columns(self) -> PredictionColumns:
-        """What is said of each molecule: all that is known."""
-        return PredictionColumns(self.predictor, self.known_confidence, self.trust is not None, True, True)
+    def columns(self, options: Options) -> PredictionColumns:
+        """What is said of each molecule; raises InputError for what the models do not know."""
+        return PredictionColumns(self.predictor, options.interval, options.domain, options.alerts, options.properties)
+
+    def added(self, options: Options) -> list[ColumnFacts]:
+        """The columns of predictions; raises InputError for what the models do not know."""
+        try:
+            return [ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns(options).all]
+        except InputError as error:
+            raise InputError(str(error).removeprefix("--interval: ").removeprefix("--domain: ")) from None
 
     @property
     def known_confidence(self) -> float | None:
@@ -97,41 +108,61 @@ class PredictionService:
             models=len(self.predictor.models),
             confidence=self.known_confidence,
             knows_domain=self.trust is not None,
-            columns=[ColumnFacts(name=column.name, place=list(column.place)) for column in self.columns.all],
+            decimals=self.decimals(),
+            conditions=self.conditions(),
             about=self.about,
         )
 
-    def read(self, path: Path, shown: str, most_rows: int) -> TableRows:
-        """The table in a file.
+    def decimals(self) -> dict[str, int]:
+        """How many decimals the labels of each target have, where they are known; two of probabilities."""
+        if TASKS[self.predictor.kind].predicts_probabilities:
+            return dict.fromkeys(self.predictor.targets, 2)
+        rows = self.trust.rows if self.trust else None
+        return {} if rows is None else dict(zip(self.predictor.targets, rows.decimals, strict=True))
+
+    def conditions(self) -> list[ConditionFacts]:
+        known = self.predictor.conditions.columns if isinstance(self.predictor, TableModel) else ()
+        return [ConditionFacts(name=each.name, words=list(each.words), usual=each.mean) for each in known]
+
+    def read(self, path: Path, shown: str, most_rows: int, options: Options, smiles_column: str) -> TableRows:
+        """The table in a file; if the column of its molecules is not found, with a problem.
 
         Args:
             path: as ``open_table``.
             shown: what messages call it.
             most_rows: that a table may have.
+            options: what is to be said of the molecules.
+            smiles_column: that has them; "": found by its name.
 
         Raises:
-            InputError: an unusable table, one without rows, or with more than ``most_rows``.
+            InputError: an unusable table, one without rows or with more than ``most_rows``, missing conditions, or
+                options that the models do not have.
         """
+        added = self.added(options)
         try:
-            with open_table(path) as table:
-                rows = [TableRow(row.fields, row.smiles, row.error) for row in islice(table.rows, most_rows + 1)]
-                columns = table.columns
+            found = read_rows(path, smiles_column or None, most_rows + 1)
+        except NoColumn as error:
+            found = read_without_molecules(path, error.columns, most_rows + 1)
         except InputError as error:
             raise InputError(str(error).replace(str(path), shown)) from None
-        if len(rows) > most_rows:
+        if len(found.rows) > most_rows:
             raise InputError(
                 f"{shown} has more than {most_rows:,} molecules, which is the most for this page: "
                 "use graphormer-sepnorm predict for it, or a part of the table"
             )
-        if not rows:
+        if not found.rows:
             raise InputError(f"{shown} has no molecules")
-        return TableRows(columns, rows)
+        rows = under_conditions(found, self.predictor.condition_columns, options.conditions, shown)
+        problem = "" if found.smiles_column else f"choose the column of {shown} that has the SMILES"
+        return replace(found, rows=rows, added=added, problem=problem)
 
-    def predict(self, smiles: list[str]) -> list[MoleculePrediction]:
-        """An answer for each SMILES; one that cannot be read costs only its own row."""
+    def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
+        """An answer for each row; one that cannot be read costs only itself."""
+        columns = self.columns(options)
+        samples = [Sample(row.smiles, row.conditions) if row.conditions else row.smiles for row in rows]
         with computing(self.compute), one_thread():
-            found = self.columns.reader.compute(read_molecules(self.predictor.featurizer, smiles))
-        return as_answers(self.columns, found)
+            found = columns.reader.compute(read_molecules(self.predictor.featurizer, samples))
+        return as_answers(columns, found)
 
     def structure(self, smiles: str) -> str:
         """A small picture as SVG; raises InputError for what cannot be read or drawn."""
@@ -168,6 +199,49 @@ class PredictionService:
             ],
             picture=draw([explanation], ".svg").decode(),
         )
+
+
+def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
+    """The first rows of the table in a file, at ``most`` so many; raises InputError as ``open_table``."""
+    with open_table(path, smiles_column) as table:
+        rows = [TableRow(row.fields, row.smiles, row.error) for row in islice(table.rows, most)]
+    place = find_column(table.columns, smiles_column, str(path))
+    return TableRows(table.columns, rows, table.columns[place], [])
+
+
+def read_without_molecules(path: Path, columns: list[str], most: int) -> TableRows:
+    """As ``read_rows``, of a table of which it is not known which of the ``columns`` has the molecules."""
+    once = next((name for name in columns if columns.count(name) == 1), None)
+    if once is None:
+        raise InputError("the columns of the table have no names of their own: give each another name")
+    found = read_rows(path, once, most)
+    return replace(found, rows=[replace(row, smiles="") for row in found.rows], smiles_column="")
+
+
+def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str) -> list[TableRow]:
+    """The rows with the conditions of their measurement.
+
+    Args:
+        table: has them as columns.
+        names: of the conditions that the models need.
+        given: those of all rows, for columns that the table does not have.
+        shown: what messages call the table.
+
+    Raises:
+        InputError: a condition is neither a column nor given.
+    """
+    places = places_of(shown, table.columns, [name for name in names if name in table.columns])
+    if missing := [name for name in names if name not in places and not given.get(name, "").strip()]:
+        raise InputError(f"the predictions depend on {', '.join(missing)}: fill in the field, or add such a column")
+    return [
+        replace(
+            row,
+            conditions=tuple(
+                condition_text(row.fields[places[name]] if name in places else given[name]) for name in names
+            ),
+        )
+        for row in table.rows
+    ]
 
 
 def as_answers(columns: PredictionColumns, found: Predictions) -> list[MoleculePrediction]:
@@ -222,5 +296,12 @@ def load_service(
     }
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
     models = PredictionService(predictor, confidence, compute, name, about)
-    models.predict(["C"])  # what is compiled at the first molecule is not to count against a user's time
+    warm_up(models)
     return models
+
+
+def warm_up(models: PredictionService) -> None:
+    """Predicts a molecule with all options, so that compiling does not count against a user's time."""
+    conditions = tuple(each.words[0] if each.words else str(each.usual) for each in models.conditions())
+    usual = Options(interval=models.known_confidence, domain=models.trust is not None, alerts=True, properties=True)
+    models.predict([TableRow(["C"], "C", "", conditions)], usual)

@@ -10,5 +10,5 @@ MEMBERS: dict[str, type[Member]] = {
     "kernel": KernelMember,
     "forest": ForestMember,
     "networks": NetworksMember,
-    "tuned kernel": TunedKernelMember,  # reads the kernel and the networks, which come before it
+    "tuned kernel": TunedKernelMember,  # depends on the kernel and the networks, which come first
 }

@@ -1,4 +1,4 @@
-"""What every member of a table model is: fitted out of fold and on all rows, saved and loaded without pickle.
+"""Interface of the members of a table model: fitted out of fold and on all rows, saved without pickle.
 
 Axis letters: M molecules, T targets.
 """
@@ -19,68 +19,68 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 
 
 class Member(Protocol):
-    """A model of a table that takes part in a table model.
+    """A member of a table model.
 
     Attributes:
-        share: in proportion to which members are expected to weigh, before anything is known of a table.
+        share: prior weight of the member, up to a common factor.
     """
 
     share: ClassVar[float]
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":
-        """Fits to molecules fold by fold, and then as it will predict others.
+        """Fits to molecules fold by fold, and then for predictions of new molecules.
 
         Args:
-            molecules: that are learnt from; what is computed of them is kept there for other members.
-            labels: of them.
-            folds: in which each of them is predicted without having been seen.
-            setting: all else that a member may need.
+            molecules: training molecules; their computed features are cached there for other members.
+            labels: labels of the molecules.
+            folds: folds for the out-of-fold predictions.
+            setting: settings of the fit.
 
         Raises:
-            CannotLearn: the molecules cannot be learnt from by this kind of member.
+            CannotLearn: this kind of member cannot be fitted to the molecules.
         """
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Values, or probabilities: float64 [M, T]; NaN for a molecule that it cannot predict."""
+        """Predicted values or probabilities: float64 [M, T]; NaN for a molecule that cannot be predicted."""
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
-        """The networks that it computes with."""
+        """The networks of the member, with their configs."""
 
     @property
     def outputs(self) -> list[Output]:
-        """What it computes with them of every molecule."""
+        """The outputs that it computes with its networks for every molecule."""
 
     def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
-        """What is known of M molecules from the ``outputs`` [M, width], as ``MoleculeFeatures.computed`` has it."""
+        """Features of M molecules from the ``outputs`` [M, width], in the form of ``MoleculeFeatures.computed``."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What predictions depend on apart from networks."""
+        """The arrays that predictions depend on, except those of networks."""
 
     def save(self, folder: Path) -> None:
-        """Writes what was learnt into a folder; raises InputError if it cannot be written."""
+        """Writes the fitted member to a folder; raises InputError if writing fails."""
 
     @classmethod
     def load(cls, folder: Path, members: "dict[str, Member]") -> Self:
-        """Reads what ``save`` wrote; raises InputError for what is missing or damaged.
+        """Reads a member that ``save`` wrote; raises InputError for a missing or damaged file.
 
         Args:
-            members: those that were loaded before, by name.
+            members: members that have already been loaded, by name.
         """
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How and where members are fitted.
+    """Settings with which members are fitted.
 
     Attributes:
-        config: of the networks; its seed is that of everything that is drawn.
-        folder: where what takes long is kept as it comes; None: nowhere.
-        resume: go on with what is there.
+        config: config of the networks; its seed is used for all random numbers.
+        folder: folder for the progress of slow steps; None: progress is not saved.
+        resume: continue from the progress in the folder.
         verbose: show progress.
-        conditions: of the measurements.
-        members: those that were fitted before, by name.
+        conditions: conditions of the measurements.
+        members: members that have already been fitted, by name.
     """
 
     config: Config
@@ -93,12 +93,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A member, and what members of its kind predict for molecules that they did not see.
+    """A fitted member with its out-of-fold predictions.
 
     Attributes:
-        member: fitted as it will predict others.
+        member: the member, fitted for predictions of new molecules.
         out_of_fold: float64 [M, T]; NaN for a molecule that no fold predicts.
-        remark: a sentence on what a user would not expect, without its full stop; "" if there is nothing.
+        remark: a sentence, without its full stop, on behaviour that a user would not expect; "" if there is none.
     """
 
     member: Member

@@ -24,11 +24,11 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 
 FEATURES = SIZE + WIDTH
-MOST_CONDITIONS = 10_000  # values of conditions behind the features
+MOST_CONDITIONS = 10_000  # most values of conditions that are appended to the features
 
 
 def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
-    """Morgan counts, ``fast_descriptors``, 0 where one is not finite, and conditions: float32 [M, FEATURES + C]."""
+    """Morgan counts, ``fast_descriptors`` (0 where not finite) and conditions: float32 [M, FEATURES + C]."""
     morgan = molecules.of(counts)[:, :SIZE].toarray()
     parts = [morgan, np.nan_to_num(molecules.of(descriptors)), molecules.of(condition_values)]
     return np.concatenate(parts, axis=1, dtype=np.float32)
@@ -36,7 +36,7 @@ def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ForestMember:
-    """Forests, one per target. They learn exact labels only."""
+    """One forest per target, fitted to exact labels only."""
 
     share: ClassVar = 0.15
 
@@ -80,6 +80,6 @@ class ForestMember:
 
 
 def grow(features: np.ndarray, labels: Labels, targets: np.ndarray, setting: Setting) -> Forest:
-    """Forests of some targets."""
+    """Grows forests for some targets."""
     kind: Literal["regression", "classification"] = "classification" if labels.is_classification else "regression"
     return fit_forest(features, labels.y[:, targets], kind, setting.config.train.seed, TREES, labels.weight)

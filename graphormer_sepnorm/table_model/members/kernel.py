@@ -1,7 +1,7 @@
-"""Machines on how similar molecules are, by counts of what occurs in them, by descriptors and by the foundation.
+"""Kernel machines on similarities by count fingerprints, descriptors and embeddings of the foundation model.
 
-Of numbers, the mean of a support vector machine and a Gaussian process; of classes, a Gaussian process. What they
-learnt is kept as arrays, with the body that embeds.
+Regression uses the mean of a support vector machine and a Gaussian process, classification a Gaussian process. The
+fitted state is stored as arrays, together with the network that embeds.
 
 Axis letters: M molecules, N training molecules, T targets.
 """
@@ -34,12 +34,12 @@ FORMAT = 3
 
 @dataclass(frozen=True)
 class KernelMember:
-    """The machines of all targets.
+    """The kernel machines of all targets.
 
     Attributes:
         reference: the training molecules.
-        machines: that predict from similarities to these.
-        calibration: from decisions to probabilities, of a classification.
+        machines: kernel machines that predict from similarities to these molecules.
+        calibration: maps decisions to probabilities for a classification.
     """
 
     share: ClassVar = 0.55
@@ -50,7 +50,7 @@ class KernelMember:
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``; of many molecules compares some with all. Its body is what the networks start from."""
+        """As ``Member.fit``; embeds with the networks' pretrained model, and uses landmarks if molecules are many."""
         body = body_named(setting.config.train.start_from or BODY)
         numbers = landmarks(len(molecules))
         reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules, body)
@@ -69,7 +69,7 @@ class KernelMember:
         return self.finished(self.machines(molecules.of(self.reference.similarities)))
 
     def finished(self, decisions: np.ndarray) -> np.ndarray:
-        """Decisions [M, T] as values or probabilities."""
+        """Converts decisions [M, T] to values or probabilities."""
         return decisions if self.calibration is None else self.calibration(expit(decisions))
 
     @property
@@ -117,7 +117,7 @@ class KernelMember:
         return member
 
     def fits_together(self) -> bool:
-        """Whether the shapes are those of the attributes."""
+        """Whether the shapes are consistent."""
         machines, calibration = self.machines, self.calibration
         molecules, targets = machines.coefficients.shape
         return (
@@ -129,7 +129,7 @@ class KernelMember:
 
 
 def remark(numbers: np.ndarray, molecules: int) -> str:
-    """A sentence for users on how the kernel was fitted, if they would not expect it."""
+    """A sentence for users if the kernel was fitted with landmarks, otherwise ""."""
     if len(numbers) == molecules:
         return ""
-    return f"the kernel compares molecules with {len(numbers):,} of the {molecules:,} that it learnt from"
+    return f"the kernel compares molecules with {len(numbers):,} of its {molecules:,} training molecules"

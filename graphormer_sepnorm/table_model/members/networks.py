@@ -1,6 +1,6 @@
-"""Networks that are trained on a table, one per fold: each learns from the other folds, and all predict together.
+"""Networks trained on a table, one per fold: each trains on the other folds, and their predictions are averaged.
 
-No molecule is set aside to choose an epoch: the last one counts.
+No molecules are held out to choose an epoch: the last epoch is used.
 
 Axis letters: R networks, M molecules, T targets.
 """
@@ -35,12 +35,12 @@ from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
 
-# What the curves show: defined for every fold, also for one of a single class.
+# Metric of the training curves, defined for every fold, even one with a single class.
 CURVE_METRIC = {"regression": "mae", "classification": "logloss", "multiclass": "multiclass-logloss"}
 
 
 class LastEpochTrainer(Trainer):
-    """A trainer whose last epoch is the best: the molecules that it is evaluated on choose nothing."""
+    """A trainer that keeps the last epoch; its validation molecules do not select an epoch."""
 
     def run_epoch(self, epoch: int) -> Epoch:
         found = super().run_epoch(epoch)
@@ -53,7 +53,7 @@ class NetworksMember:
     """The networks of all folds.
 
     Attributes:
-        networks: R of them in evaluation mode, each with the config and the facts of its training.
+        networks: R networks in evaluation mode, each with its config and the facts of its training.
     """
 
     share: ClassVar = 0.3
@@ -62,13 +62,13 @@ class NetworksMember:
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``. Each network trains in a run folder of its own and goes on there if it is to resume.
+        """As ``Member.fit``. Each network trains in its own run folder and resumes there on request.
 
-        On the CPU each trains in a process of its own, as many at once as there are cores.
+        On the CPU, each network trains in its own process, as many at a time as there are cores.
 
         Raises:
             CannotLearn: as ``Trainer``.
-            InputError: training fails, or what is in the run folder is that of other networks.
+            InputError: training fails, or the run folder holds other networks.
         """
         data = prepared(molecules, labels, setting.config)
         out_of_fold = np.full_like(labels.y, np.nan)
@@ -105,17 +105,17 @@ class NetworksMember:
         return {}
 
     def by_network(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Predictions of each network: float32 [M, R, T]."""
+        """The predictions of each network: float32 [M, R, T]."""
         molecules.computed |= self.computed(self.answers(molecules))
         return molecules.of(self.by_network)
 
     def embeddings(self, molecules: MoleculeFeatures) -> np.ndarray:
-        """Embeddings by each network: float32 [M, R, D]."""
+        """The embeddings of each network: float32 [M, R, D]."""
         molecules.computed |= self.computed(self.answers(molecules))
         return molecules.of(self.embeddings)
 
     def answers(self, molecules: MoleculeFeatures) -> list[np.ndarray]:
-        """The ``outputs`` for molecules: float32 [M, D + T] each."""
+        """The ``outputs`` for molecules, float32 [M, D + T] each."""
         read = read_molecules(self.networks[0][1].featurizer, molecules.molecules)
         graphs = replace(read.graphs, conditions=molecules.of(condition_values)[read.rows])
         return computed(replace(read, graphs=graphs), self.outputs)
@@ -138,15 +138,15 @@ class NetworksMember:
 
 @dataclass(frozen=True)
 class FoldsWork:
-    """What the networks of all folds are trained with.
+    """Inputs for the training of the networks of all folds.
 
     Attributes:
-        whole: folder of their run folders.
+        whole: parent folder of their run folders.
         data: all molecules.
-        labels: of them.
-        folds: of them.
-        setting: how they are trained.
-        compute: where.
+        labels: labels of the molecules.
+        folds: folds of the molecules.
+        setting: settings of the training.
+        compute: device and precision.
     """
 
     whole: RunFolder
@@ -158,7 +158,7 @@ class FoldsWork:
 
 
 def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
-    """Trains the network of a fold; its embeddings and predictions of all molecules [M, D + T], or why that fails."""
+    """Trains the network of a fold; returns embeddings and predictions of all molecules [M, D + T], or the error."""
     learnt, predicted = work.folds.parts()[number]
     run, held_back = work.whole.member(number), MoleculeDataset([work.data.take(predicted)])
     config = of_fold(work.setting.config, work.labels, number)
@@ -175,7 +175,7 @@ def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
 
 
 def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Graphs:
-    """The molecules with their labels and the arrays of the network's encodings."""
+    """The graphs of the molecules, with labels and the arrays for the network's encodings."""
     graphs = molecules.of(GraphsOf.named(config.featurizer))
     bounds = None if labels.bounds is None else labels.bounds.astype(np.float32)
     weight = None if labels.weight is None else labels.weight.astype(np.float32)
@@ -192,7 +192,7 @@ def of_fold(config: Config, labels: Labels, number: int) -> Config:
 def train(
     run: RunFolder, config: Config, learnt: MoleculeDataset, val: MoleculeDataset, setting: Setting, label: str
 ) -> None:
-    """Trains a network to its last epoch in a run folder; ``val`` is for the curves only."""
+    """Trains a network to its last epoch in a run folder; ``val`` is used only for the curves."""
     try:
         trainer = LastEpochTrainer(config, learnt, val)
     except InputError as error:

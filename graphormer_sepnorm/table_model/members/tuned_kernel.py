@@ -1,6 +1,6 @@
-"""The machines of the kernel, with the embeddings of the fine-tuned networks in place of the foundation's.
+"""Kernel machines with embeddings of the fine-tuned networks in place of the foundation model's.
 
-The machines of a fold learn from the molecules that its network learned from, and all predict together.
+The machines of a fold are fitted to the training molecules of its network. The predictions of all folds are averaged.
 
 Axis letters: R networks, M molecules, N training molecules, G groups of similarities, D width, T targets.
 """
@@ -30,17 +30,17 @@ from graphormer_sepnorm.table_model.similarity import gaussian
 
 TUNED = "tuned_kernel.safetensors"
 FORMAT = 1
-EMBEDDINGS = 2  # their place among the groups of similarities
+EMBEDDINGS = 2  # index of the embeddings among the groups of similarities
 
 
 @dataclass(frozen=True)
 class Space:
-    """The training molecules in the space of a fine-tuned network.
+    """The training molecules in the embedding space of a fine-tuned network.
 
     Attributes:
-        embeddings: float32 [N, D], less ``mean`` and over ``scale``.
-        mean, scale: float32 [D].
-        width: of the Gaussian.
+        embeddings: float32 [N, D], standardized by ``mean`` and ``scale``.
+        mean, scale: float32 [D], mean and scale of the embeddings.
+        width: width of the Gaussian.
     """
 
     embeddings: np.ndarray
@@ -50,26 +50,26 @@ class Space:
 
     @classmethod
     def of(cls, embeddings: np.ndarray) -> "Space":
-        """The space of the embeddings [N, D] of the training molecules."""
+        """The space with the embeddings [N, D] of the training molecules."""
         mean, scale = embeddings.mean(axis=0), embeddings.std(axis=0) + np.float32(1e-6)
         scaled = (embeddings - mean) / scale
         return cls(scaled, mean, scale, NARROWER * median_distance(scaled))
 
     def similarities(self, embeddings: np.ndarray) -> np.ndarray:
-        """From 0 to 1, of embeddings [M, D] to those of the training molecules: float32 [M, N]."""
+        """Similarities of embeddings [M, D] to those of the training molecules: float32 [M, N], from 0 to 1."""
         return gaussian((embeddings - self.mean) / self.scale, self.embeddings, self.width)
 
 
 @dataclass(frozen=True)
 class TunedKernelMember:
-    """The machines of all folds.
+    """The kernel machines of all folds.
 
     Attributes:
-        kernel: has the training molecules, with which others are compared.
-        networks: that embed.
-        spaces: R of them, one per network.
-        machines: R of them, that predict from similarities.
-        calibration: from decisions to probabilities, of a classification.
+        kernel: kernel member, whose training molecules are the references.
+        networks: networks that embed.
+        spaces: R embedding spaces, one per network.
+        machines: R sets of machines that predict from similarities.
+        calibration: maps decisions to probabilities for a classification.
     """
 
     share: ClassVar = 0.4
@@ -82,7 +82,7 @@ class TunedKernelMember:
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
-        """As ``Member.fit``; after the kernel and the networks."""
+        """As ``Member.fit``; the kernel and the networks must have been fitted before."""
         kernel, networks = beside(setting.members)
         numbers = landmarks(len(molecules))
         similarities = molecules.of(kernel.reference.similarities).copy()
@@ -110,12 +110,12 @@ class TunedKernelMember:
         return self.finished(total / len(self.machines))
 
     def finished(self, decisions: np.ndarray) -> np.ndarray:
-        """Decisions [M, T] as values or probabilities."""
+        """Converts decisions [M, T] to values or probabilities."""
         return decisions if self.calibration is None else self.calibration(expit(decisions))
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
-        """None of its own: they are those of the networks and of the kernel."""
+        """Empty: its networks belong to the other members."""
         return []
 
     @property
@@ -176,7 +176,7 @@ class TunedKernelMember:
         return member
 
     def fits_together(self) -> bool:
-        """Whether numbers and shapes are those of the kernel and the networks."""
+        """Whether numbers and shapes match the kernel and the networks."""
         count, targets = self.kernel.machines.coefficients.shape
         width = self.networks.models[0][0].config.width
         return (
@@ -191,14 +191,14 @@ class TunedKernelMember:
 
 
 def seen_by(kernel: KernelMember, molecules: MoleculeFeatures, space: Space, embeddings: np.ndarray) -> np.ndarray:
-    """Similarities to the training molecules in a space, under conditions if there are any: float32 [M, N]."""
+    """Similarities to the training molecules in a space, with conditions if there are any: float32 [M, N]."""
     found = space.similarities(embeddings)
     return kernel.reference.under_conditions(molecules, found[:, None])[:, 0]
 
 
 def beside(members: dict[str, Member]) -> tuple[KernelMember, NetworksMember]:
-    """The members that it reads; raises CannotLearn if one of them does not take part."""
+    """The kernel and the networks; raises CannotLearn if one of them was left out."""
     kernel, networks = members.get("kernel"), members.get("networks")
     if not (isinstance(kernel, KernelMember) and isinstance(networks, NetworksMember)):
-        raise CannotLearn("it reads the kernel and the networks, and one of them takes no part")
+        raise CannotLearn("it needs the kernel and the networks, and one of them was left out")
     return kernel, networks

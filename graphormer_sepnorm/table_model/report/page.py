@@ -1,7 +1,7 @@
 """The report of a run on a table: one HTML page that needs no other file and no network.
 
-Jinja escapes everything that comes from the user, such as column names, SMILES and paths. Pictures are embedded as
-images, in which browsers run no scripts.
+Jinja escapes all user input, such as column names, SMILES and paths. Pictures are embedded as images, in which browsers
+run no scripts.
 """
 
 import base64
@@ -38,7 +38,7 @@ class Grid:
 
     Attributes:
         header: names of the columns.
-        rows: each as long as the header.
+        rows: rows of texts, each as long as the header.
         words: description.
     """
 
@@ -49,7 +49,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Molecule:
-    """A molecule and a text about it; ``picture`` is None if it cannot be drawn."""
+    """A molecule with facts about it; ``picture`` is None if it cannot be drawn."""
 
     smiles: str
     picture: Picture | None

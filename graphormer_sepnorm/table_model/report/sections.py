@@ -1,4 +1,4 @@
-"""What a report on a table model says, a function for each section: laid out by ``page``."""
+"""The content of a table model's report: one function per section; ``page`` does the layout."""
 
 import csv
 import shlex
@@ -31,21 +31,21 @@ WORST = 8
 EXPLAINED = 4
 CHANGES = 10
 CLIFFS = 4
-MOST_PAIRED = 2_000  # molecules that are compared with each other
+MOST_PAIRED = 2_000  # molecules that are compared pairwise
 UNDEFINED = "not defined"
 NAMES = {STACK: "prediction", MEAN: "mean of the training labels"}
 
 
 @dataclass(frozen=True)
 class Reported:
-    """What a report is about.
+    """The run that a report describes.
 
     Attributes:
         run: the run folder, with its pictures.
         model: the table model.
         options: how its table was read.
         test: the scores of what ``predict`` predicts; their ``result`` is that of ``report_table``.
-        looked: the test molecules beside the training molecules.
+        looked: the test molecules, compared with the training molecules.
     """
 
     run: RunFolder
@@ -64,7 +64,7 @@ class Reported:
 
     @property
     def networks(self) -> list[RunFolder]:
-        """The run folders of the networks that take part."""
+        """The run folders of the networks in the table model."""
         return self.run.members() if "networks" in self.result["members"] else []
 
 
@@ -75,10 +75,12 @@ def summary(page: Reported) -> str:
     words = ""
     if forest is not None:
         better = METRICS[result["metric"]].improves(forest, result["value"])
-        words = f"; a random forest on its own has {shown(forest)}" + (", which is better" if better else "")
+        words = (
+            f" A random forest trained on the same data scores {shown(forest)}{', which is better' if better else ''}."
+        )
     return (
-        f"A {page.task.kind} of {', '.join(page.task.targets)}. On {result['n']} test molecules the prediction has a "
-        f"{result['metric']} of {shown(result['value'])}{words}."
+        f"A {page.task.kind} model of {', '.join(page.task.targets)}. On {result['n']} test molecules, the "
+        f"{METRICS[result['metric']].title} of its predictions is {shown(result['value'])}.{words}"
     )
 
 
@@ -94,13 +96,13 @@ def scores_section(page: Reported) -> Section:
     """Scores of each target by each member, with intervals."""
     metric, reported = page.result["metric"], TASKS[page.task.kind].reported
     words = [
-        "Scores on the test molecules. Beside them stands the 95 % interval of the "
-        f"{metric}, by drawing the test molecules {RESAMPLES:,} times with replacement.",
-        "The prediction is a mean of its members. Their weights were learnt from predictions for molecules that "
-        f"they did not see: {weight_words(page.result['weights'])}.",
+        "Scores on the test molecules. The 95 % interval of the "
+        f"{METRICS[metric].title} comes from {RESAMPLES:,} bootstrap resamples of the test molecules.",
+        "The prediction is a weighted mean of its members. The weights were fitted on out-of-fold predictions: "
+        f"{weight_words(page.result['weights'])}.",
     ]
     for name, reason in page.result.get("left_out_members", {}).items():
-        words.append(f"The member {name} does not take part: {reason}.")
+        words.append(f"The member {name} was left out: {reason}.")
     words += [f"{remark[:1].upper()}{remark[1:]}." for remark in page.result.get("remarks", {}).values()]
     for target, facts in page.result["targets"].items():
         words += comparison_words(target, metric, facts)
@@ -108,24 +110,24 @@ def scores_section(page: Reported) -> Section:
     pictures = [png(page.run.predictions_picture(page.task.kind), prediction_words(page.task))]
     if TASKS[page.task.kind].calibrated_by == "probabilities":
         figure = panels_of_targets(page.task.targets, page.test.y, page.test.prediction, draw_precision_recall)
-        pictures.append(Picture("png", as_png(figure), "Precision and recall; grey: the share of class 1."))
+        pictures.append(Picture("png", as_png(figure), "Precision-recall curves; grey: the share of class 1."))
     return Section("Scores", tuple(words), grids, tuple(pictures))
 
 
 def comparison_words(target: str, metric: str, facts: dict) -> list[str]:
-    """Sentences on a target: a warning, and how the prediction does beside the forest."""
+    """Sentences on a target: a warning, and the difference between the prediction's score and the forest's."""
     words = [f"{target}: {facts['warning']}."] if "warning" in facts else []
     against = facts.get("against_forest")
     if against and against["interval"] is not None:
         words.append(
-            f"{target}: the {metric} of the prediction less that of the forest is {shown(against['difference'])}, "
-            f"95 % interval {shown_interval(against['interval'])}."
+            f"{target}: the {METRICS[metric].title} of the prediction minus that of the forest is "
+            f"{shown(against['difference'])} (95 % interval {shown_interval(against['interval'])})."
         )
     return words
 
 
 def scores_grid(target: str, facts: dict, metric: str, reported: tuple[str, ...]) -> Grid:
-    """The scores of one target, a row for each prediction."""
+    """The scores of one target, one row per prediction."""
     rows = tuple(
         (
             NAMES.get(name, f"{name} on its own"),
@@ -134,12 +136,13 @@ def scores_grid(target: str, facts: dict, metric: str, reported: tuple[str, ...]
         )
         for name, scores in facts["scores"].items()
     )
-    header = ("", *reported, *([f"95 % interval of the {metric}"] if "interval" in facts else []))
+    titles = (METRICS[each].title for each in reported)
+    header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))
     return Grid(header, rows, f"{target}, {facts['n']} labels")
 
 
 def weight_words(weights: dict[str, dict[str, float]]) -> str:
-    """The weight of each member, of several targets as a range."""
+    """The weight of each member, as a range if there are several targets."""
     words = []
     for name, by_target in weights.items():
         lowest, highest = (f"{choose(by_target.values()):.2f}" for choose in (min, max))
@@ -149,7 +152,7 @@ def weight_words(weights: dict[str, dict[str, float]]) -> str:
 
 def prediction_words(task: TaskConfig) -> str:
     curves = TASKS[task.kind].predicts_probabilities
-    return "ROC curves, test molecules." if curves else "Predicted against measured, test molecules."
+    return "ROC curves on the test molecules." if curves else "Predicted vs. measured values of the test molecules."
 
 
 def png(path: Path, words: str) -> Picture:
@@ -165,10 +168,10 @@ def data_section(page: Reported) -> Section:
         rows.append((split, str(len(y)), *(str((~np.isnan(column)).sum()) for column in y.T[: len(targets)])))
     counts = Grid(("split", "molecules", *(f"labels of {name}" for name in targets)), tuple(rows))
     words = (
-        f"{page.options.path} was split by {split_words(page.options)}. The training and the validation molecules are "
-        "learnt from.",
-        f"{rows_of(folder / SKIPPED)} rows were skipped ({SKIPPED} says why); "
-        f"{rows_of(folder / DUPLICATES)} rows are of molecules that stand in several ({DUPLICATES} names them).",
+        f"{page.options.path} was split by {split_words(page.options)}. The model is fitted to both the training and "
+        "the validation molecules.",
+        f"{rows_of(folder / SKIPPED)} rows were skipped ({SKIPPED} gives the reasons). "
+        f"{rows_of(folder / DUPLICATES)} rows are of molecules that appear more than once ({DUPLICATES} lists them).",
     )
     return Section("Data and split", words, (counts,))
 
@@ -177,7 +180,7 @@ def split_words(options: TableOptions) -> str:
     if options.split == "column":
         return f"the column {options.split_column}"
     if options.folds:
-        return f"{options.split} into {options.folds} folds, one of which is tested here, seed {options.seed}"
+        return f"{options.split} into {options.folds} folds, one of which is the test set here, seed {options.seed}"
     sizes = ":".join(f"{100 * getattr(options.sizes, name):g}" for name in SPLITS)
     if options.split == "time":
         return f"the times in the column {options.split_column}, {sizes}"
@@ -185,26 +188,26 @@ def split_words(options: TableOptions) -> str:
 
 
 def rows_of(path: Path) -> int:
-    """The rows of a table of ours, without its header."""
+    """The number of rows of a table that this package wrote, without the header."""
     with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
         return sum(1 for _ in csv.reader(file)) - 1
 
 
 def trust_section(page: Reported) -> Section:
-    """How far intervals or probabilities hold."""
+    """The coverage of the intervals, or the calibration of the probabilities."""
     trust = page.result["trust"]
     if "coverage" in trust:
         return intervals_section(page)
     if "brier" in trust:
         return calibration_section(page)
     if TASKS[page.task.kind].calibrated_by is None:
-        return Section("Probabilities", ("Those of several classes are not calibrated, and have no intervals.",))
-    return Section("Intervals", (f"There are none: a target has no labels among the {trust['calibrated_by']}.",))
+        return Section("Probabilities", ("Multiclass probabilities are not calibrated and have no intervals.",))
+    return Section("Intervals", (f"No intervals: a target has no labels among the {trust['calibrated_by']}.",))
 
 
 def intervals_section(page: Reported) -> Section:
     trust, targets = page.result["trust"], page.task.targets
-    header = ("confidence", *(f"{name}: {what}" for name in targets for what in ("held", "mean width")))
+    header = ("confidence", *(f"{name}: {what}" for name in targets for what in ("coverage", "mean width")))
     rows = tuple(
         (
             confidence,
@@ -213,11 +216,11 @@ def intervals_section(page: Reported) -> Section:
         for confidence in trust["coverage"]
     )
     words = (
-        f"Intervals are learnt from the errors on {trust['calibrated_on']} {trust['calibrated_by']}. Beside each "
-        f"confidence stands the share of the test labels that lie in their interval. {UNDEFINED.capitalize()}: it "
-        "needs more molecules to learn from.",
+        f"Intervals are calibrated on the errors for {trust['calibrated_on']} {trust['calibrated_by']}. For each "
+        f"confidence level: the share of test values inside their interval (coverage). {UNDEFINED.capitalize()}: this "
+        "level needs more calibration molecules.",
     )
-    picture = png(page.run.calibration_picture, "The share of test labels in their interval, by confidence.")
+    picture = png(page.run.calibration_picture, "Coverage of the test values by confidence level.")
     return Section("Intervals", words, (Grid(header, rows),), (picture,))
 
 
@@ -230,10 +233,11 @@ def calibration_section(page: Reported) -> Section:
         for target in page.task.targets
     )
     words = (
-        f"Probabilities are calibrated on {trust['calibrated_on']} {trust['calibrated_by']}, by Platt's scaling. The "
-        "calibration error is by how much they miss the share of class 1 on the test molecules, before and after.",
+        f"Probabilities are calibrated on {trust['calibrated_on']} {trust['calibrated_by']} by Platt scaling. The "
+        "calibration error is the mean difference between the predicted probabilities and the observed share of class "
+        "1 on the test molecules, before and after calibration.",
     )
-    picture = png(page.run.calibration_picture, "How often class 1 occurs where it is said to have a probability.")
+    picture = png(page.run.calibration_picture, "Observed share of class 1 by predicted probability.")
     return Section("Calibration", words, (Grid(header, rows),), (picture,))
 
 
@@ -245,11 +249,11 @@ def distance_section(page: Reported) -> Section:
         for part in trust["error_by_similarity"]
     )
     words = (
-        "How wrong predictions are for test molecules that are like a training molecule, and for others. "
+        "Errors on the test molecules by their similarity to the nearest training molecule. "
         f"{trust['unfamiliar']} test molecules have an element, a charge or a size that no training molecule has.",
     )
     grid = Grid(("similarity", "test molecules", f"mean {error_words(page.task)}"), rows)
-    picture = png(page.run.distance_picture, f"The {error_words(page.task)} against two distances, with its mean.")
+    picture = png(page.run.distance_picture, f"The {error_words(page.task)} vs. two distances, with its mean.")
     return Section("Distance to the training molecules", words, (grid,), (picture,))
 
 
@@ -284,7 +288,7 @@ def plain_picture(smiles: str) -> Picture | None:
 
 
 def contributions_section(page: Reported) -> Section | None:
-    """Of the molecules with the lowest and the highest predictions of the first target."""
+    """Atom contributions for the molecules with the lowest and the highest predictions of the first target."""
     if page.model.conditions.columns:
         return None
     order = np.argsort(page.test.prediction[:, 0], kind="stable")
@@ -294,14 +298,14 @@ def contributions_section(page: Reported) -> Section | None:
         Picture("svg", draw([each], ".svg"), each.caption) for each in found if not isinstance(each, InputError)
     )
     words = (
-        "The contribution of each atom to the prediction of the table model, for the test molecules with the lowest "
-        f"and the highest predictions of {page.task.targets[0]}.",
+        "The contribution of each atom to the prediction, for the test molecules with the lowest and the highest "
+        f"predicted values of {page.task.targets[0]}.",
     )
-    return Section("Contributions of atoms", words, pictures=pictures)
+    return Section("Atom contributions", words, pictures=pictures)
 
 
 def pairs_section(page: Reported) -> Section | None:
-    """The changes that move a number most, and the steepest activity cliffs of the first target."""
+    """The replacements with the largest effect, and the steepest activity cliffs of the first target."""
     if TASKS[page.task.kind].predicts_probabilities:
         return None
     smiles, y = learnt_rows(page)
@@ -313,9 +317,9 @@ def pairs_section(page: Reported) -> Section | None:
             grids.append(changes_grid(target, changes))
     cliffs = activity_cliffs(mols, y[:, 0])[:CLIFFS]
     words = (
-        "The tables show which replacements of one part of a molecule change the number most, over all pairs of "
-        "training molecules that differ in this part only. Activity cliffs are pairs of similar molecules with very "
-        f"different numbers, which are hard to predict: the steepest ones of {page.task.targets[0]} are drawn.",
+        "The tables list the replacements of one part of a molecule that change the value most. Each mean is over all "
+        "pairs of training molecules that differ only in this part. Activity cliffs are pairs of similar molecules "
+        f"with very different values, which are hard to predict. Shown: the steepest of {page.task.targets[0]}.",
     )
     molecules = [
         cliff_molecule(page.task.targets[0], smiles[place], y[place, 0], cliff)
@@ -330,7 +334,7 @@ def pairs_section(page: Reported) -> Section | None:
 
 
 def learnt_rows(page: Reported) -> tuple[list[str], np.ndarray]:
-    """The molecules that were learnt from and their labels [M, T], of many some at equal distances."""
+    """The training molecules and their labels [M, T]; of many, an evenly spaced subset."""
     parts = [read_rows(page.run.path / TABLE, page.task, split) for split in ("train", "val")]
     smiles, y = [text for texts, _ in parts for text in texts], np.concatenate([labels for _, labels in parts])
     kept = evenly(len(smiles), MOST_PAIRED)
@@ -342,7 +346,7 @@ def changes_grid(target: str, changes: list[Change]) -> Grid:
         (change.before, change.after, f"{change.mean:+.3g}", f"{change.deviation:.2g}", str(len(change.pairs)))
         for change in changes
     )
-    return Grid(("from", "to", "mean change", "deviation", "pairs"), rows, target)
+    return Grid(("from", "to", "mean change", "standard deviation", "pairs"), rows, target)
 
 
 def cliff_molecule(target: str, smiles: str, label: float, cliff: Cliff) -> Molecule:
@@ -353,7 +357,7 @@ def cliff_molecule(target: str, smiles: str, label: float, cliff: Cliff) -> Mole
 def training_section(page: Reported) -> Section | None:
     """The curves of the networks."""
     pictures = tuple(
-        png(network.curves, f"{network.path.name}: loss and score of the rows that it did not see")
+        png(network.curves, f"{network.path.name}: loss and score on the held-out rows")
         for network in page.networks[:MAX_PANELS]
         if network.curves.exists()
     )
@@ -370,7 +374,7 @@ def use_section(page: Reported) -> Section:
     argument = f", interval={confidence}" if confidence else ""
     return Section(
         "How to use the model",
-        ("From the folder that the training was started in, on the command line and in Python:",),
+        ("Run these in the folder in which training was started, on the command line or in Python:",),
         commands=(
             f"graphormer-sepnorm predict {folder} molecules.csv -o predictions.csv{option} --domain",
             f"graphormer-sepnorm evaluate {folder}",

@@ -1,4 +1,4 @@
-"""The end of a training on a table: scores, predictions, pictures and the report."""
+"""Scores, predictions, pictures and the report at the end of training on a table."""
 
 from dataclasses import replace
 
@@ -24,25 +24,25 @@ from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.version import __version__
 
-CURVE = tuple(step / 20 for step in range(1, 20))  # confidences of the picture of coverage
+CURVE = tuple(step / 20 for step in range(1, 20))  # confidence levels of the coverage plot
 
 
 def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Folds, seed: int) -> dict:
-    """Scores a fitted table model on the test rows of its run folder, and reports.
+    """Scores a fitted table model on the test rows of its run folder and writes the report.
 
     Writes ``test.json``, ``predictions.csv``, pictures and ``report.html``.
 
     Args:
-        run: the folder, which has the table.
+        run: the run folder, which holds the table.
         fitted: the model.
-        labels, folds: that it was fitted to.
-        seed: of the training.
+        labels, folds: labels and folds that it was fitted to.
+        seed: seed of the training.
 
     Returns:
-        as ``evaluate_table``, and ``out_of_fold``, the scores of the members and of the whole on the rows that were
-        learnt from; ``left_out_members``, why a member does not take part, and ``remarks``, what a user would not
-        expect of a member, if there is such; and ``trust``, what was measured of intervals, probabilities and
-        distances.
+        as ``evaluate_table``, and ``out_of_fold``, the out-of-fold scores of the members and of the whole on the
+        training rows; ``trust``, the measurements of intervals, probabilities and distances. Where there are such:
+        ``left_out_members``, the reason for each member that was left out, and ``remarks``, a sentence on each member
+        that behaves in a way a user would not expect.
 
     Raises:
         InputError: the table cannot be read, or the folder cannot be written.
@@ -51,7 +51,7 @@ def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Fol
     assert model.trust is not None
     scored = score_rows(model, rows, means_of(run, model))
     looked = compare(model, rows.smiles, scored.final)
-    by_whom = "validation molecules" if (folds.numbers < 0).any() else "molecules, predicted out of fold"
+    by_whom = "validation molecules" if (folds.numbers < 0).any() else "molecules with out-of-fold predictions"
     trust = {
         "calibrated_on": len(folds.predicted),
         "calibrated_by": by_whom,
@@ -75,7 +75,7 @@ def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Fol
 
 
 def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
-    """The scores of the members and of the whole by their names, on the rows that were predicted."""
+    """The scores of the members and of the whole, by name, on the rows that a fold predicted."""
     rows, found = folds.predicted, fitted.out_of_fold
     predictions = [*found.by_member, found.values]
     return {
@@ -85,7 +85,7 @@ def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dic
 
 
 def draw(run: RunFolder, trust: Trust, scored: Scored, looked: ComparedMolecules) -> None:
-    """Draws how far intervals or probabilities hold, and errors against distances."""
+    """Draws the coverage or calibration plot, and the plot of errors vs. distances."""
     task, plain = scored.final.task, scored.plain
     if trust.intervals is not None:
         curve = np.stack([measure_interval(trust.intervals, confidence, plain)[0] for confidence in CURVE])

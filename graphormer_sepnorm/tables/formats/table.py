@@ -142,6 +142,18 @@ def places_of_column(columns: list[str], name: str | None) -> list[int]:
     return [place for place, column in enumerate(plain) if "smiles" in column and column.isalnum()]
 
 
+class NoColumn(InputError):
+    """A table has no column that is known to have the molecules, or several.
+
+    Attributes:
+        columns: those that it has.
+    """
+
+    def __init__(self, sentence: str, columns: list[str]):
+        super().__init__(sentence)
+        self.columns = columns
+
+
 def find_column(columns: list[str], name: str | None, source: str, or_delimiter: bool = False) -> int:
     """The place of the one column that ``places_of_column`` finds.
 
@@ -151,13 +163,13 @@ def find_column(columns: list[str], name: str | None, source: str, or_delimiter:
         or_delimiter: whether the columns may have been split at a wrong character.
 
     Raises:
-        InputError: there is no such column, or several.
+        NoColumn: there is no such column, or several.
     """
     places = places_of_column(columns, name)
     if len(places) != 1:
         problem = not_one_column(source, columns, name or "smiles", len(places))
         other = ", or the character between columns with --delimiter" if or_delimiter else ""
-        raise InputError(f"{problem}: name one with --smiles-column{other}")
+        raise NoColumn(f"{problem}: name one with --smiles-column{other}", columns)
     return places[0]
 
 

@@ -70,11 +70,11 @@ def test_every_column_has_a_place_of_its_own(trusting):
 
 
 def test_what_the_model_cannot_give_is_refused():
-    with pytest.raises(InputError, match="--interval: nothing is known of the molecules"):
+    with pytest.raises(InputError, match="--interval: the model has no information on its training molecules"):
         PredictionColumns(Predictor([tiny_model()]), 0.9)
-    with pytest.raises(InputError, match="--interval: nothing is known of the molecules"):
+    with pytest.raises(InputError, match="--interval: the model has no information on its training molecules"):
         PredictionColumns(Predictor([tiny_model(kind="classification")]), 0.9)
-    with pytest.raises(InputError, match="--domain: nothing is known of the molecules"):
+    with pytest.raises(InputError, match="--domain: the model has no information on its training molecules"):
         PredictionColumns(Predictor([tiny_model()]), domain=True).columns()
 
 
@@ -90,5 +90,5 @@ def test_of_classes_there_are_sets_in_place_of_intervals():
     assert cells["a_set"] == ["1", "0", ""] and cells["b_set"] == ["0", "1", ""]
     with pytest.raises(InputError, match="choose one between 0 and 1"):
         PredictionColumns(model, 1.0)
-    with pytest.raises(InputError, match="kept no sets of classes"):
+    with pytest.raises(InputError, match="version without prediction sets"):
         PredictionColumns(EarlierModel(model.models, trust=replace(trust, class_sets=None)), 0.9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.training_rows import TrainingRows, read_training_rows
+from graphormer_sepnorm.inference.training_rows import USUAL_DECIMALS, TrainingRows, read_training_rows
 
 LABELS = np.array([[3.0, np.nan], [1, np.nan], [np.nan, np.nan], [2, np.nan], [2, np.nan]])
 
@@ -17,6 +17,12 @@ def test_percentiles_by_hand():
     found = TrainingRows.of(LABELS).percentiles(values)
     assert found[:5, 0].tolist() == [0, 50, 75, 87.5, 100] and np.isnan(found[5, 0])
     assert np.isnan(found[:, 1]).all()
+
+
+def test_decimals_are_those_of_nine_of_ten_labels():
+    whole = np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 0.123])
+    columns = [whole, whole / 10, np.log10(whole), np.full(10, np.nan)]
+    assert TrainingRows.of(np.stack(columns, axis=1)).decimals == [0, 1, USUAL_DECIMALS, USUAL_DECIMALS]
 
 
 def test_names_may_have_any_characters_but_end_with_their_line():

@@ -36,7 +36,7 @@ def test_a_full_gpu_is_a_sentence_and_exit_code_2(capsys):
         guarded(lambda: fail(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")))
     assert end.value.code == 2
     message = capsys.readouterr().err
-    assert message.startswith("error: the memory of the GPU is full: choose a smaller batch")
+    assert message.startswith("error: the GPU is out of memory: choose a smaller batch")
     assert message.count("\n") == 1
     with pytest.raises(RuntimeError, match="another"):
         guarded(lambda: fail(RuntimeError("another")))

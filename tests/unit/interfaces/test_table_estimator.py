@@ -70,10 +70,10 @@ def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, 
     assert members(quick=True) == ["kernel"]
 
 
-def test_weights_leave_networks_out_and_say_so(tiny_recipe, smiles, logp):
-    estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, forest=False)
+def test_all_members_learn_by_weights(tiny_recipe, smiles, logp):
+    estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2)
     estimator.fit(smiles[:40], logp[:40, 0], sample_weight=np.arange(1, 41))
-    assert list(estimator.model_.members) == ["kernel"] and "weights" in estimator.left_out_["networks"]
+    assert list(estimator.model_.members) == list(MEMBERS) and estimator.left_out_ == {}
 
 
 def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):

@@ -142,7 +142,7 @@ def test_a_killed_process_gives_a_sentence():
     with start("killed") as process:
         _, messages = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert messages.startswith("error: a process that computes was killed, perhaps for want of memory")
+    assert messages.startswith("error: a worker process was killed, perhaps for lack of memory")
     assert "Traceback" not in messages
 
 

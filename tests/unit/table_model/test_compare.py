@@ -71,11 +71,11 @@ def test_missing_labels_do_not_count(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"smiles": "CC"}, "have other test rows"),
-        ({"dataset": "zinc"}, "have other test rows"),
-        ({"y": Y + 1}, "have other test labels"),
-        ({"y": Y[:20], "prediction": Y[:20]}, "have other test rows"),
-        ({"metric": "rmse"}, "have other metrics"),
+        ({"smiles": "CC"}, "have different test rows"),
+        ({"dataset": "zinc"}, "have different test rows"),
+        ({"y": Y + 1}, "have different test labels"),
+        ({"y": Y[:20], "prediction": Y[:20]}, "have different test rows"),
+        ({"metric": "rmse"}, "have different metrics"),
     ],
 )
 def test_runs_on_other_rows_are_refused(tmp_path, changes, message):

@@ -37,7 +37,7 @@ def test_a_model_asks_for_its_conditions():
 def test_a_column_with_one_word_that_is_no_number_has_words():
     assert column_of("assay", ["1.0", "2.0", "x"]).words == ("1.0", "2.0", "x")
     assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0)
-    with pytest.raises(InputError, match=f"--feature-columns lab has {MOST_WORDS + 1} different words"):
+    with pytest.raises(InputError, match=f"--feature-columns lab has {MOST_WORDS + 1} distinct words"):
         column_of("lab", [f"lab {number}" for number in range(MOST_WORDS + 1)])
 
 

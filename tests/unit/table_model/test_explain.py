@@ -135,7 +135,7 @@ def test_of_several_networks_the_mean(tmp_path):
 
 
 def test_attention_is_of_one_network(model, tmp_path):
-    with pytest.raises(InputError, match="attention is of one network"):
+    with pytest.raises(InputError, match="attention explains a single network"):
         explain_rows(model, [ASPIRIN], "attention")
     one = load_predictor([str(save_tiny(tmp_path / "run", featurizer="mol"))])
     (found,) = explain_rows(one, [ASPIRIN], "attention").values()

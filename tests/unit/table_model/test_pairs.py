@@ -22,8 +22,8 @@ def test_the_steepest_cliff_comes_first():
     mols = read("CCCCCCCCCO", "CCCCCCCCCCO", "CCCCCCCCCN", "c1ccccc1", "OCCCCCCCCC")
     y = np.array([1.0, 4, np.nan, 9, 1.5])
     cliffs = activity_cliffs(mols, y)
-    assert [(cliff.lower, cliff.higher) for cliff in cliffs] == [(0, 4), (4, 1), (0, 1)] or cliffs[0].similarity == 1
-    assert {(cliff.lower, cliff.higher) for cliff in cliffs} == {(0, 1), (0, 4), (4, 1)}
+    assert [(cliff.lower, cliff.higher) for cliff in cliffs] == [(0, 4), (0, 1), (4, 1)]
+    assert cliffs[1].similarity < 1, "they differ in the number of carbons"
     same = next(cliff for cliff in cliffs if (cliff.lower, cliff.higher) == (0, 4))
     assert (same.similarity, same.difference) == (1, 0.5) and same.steepness == pytest.approx(50)
     assert [cliff.steepness for cliff in cliffs] == sorted((cliff.steepness for cliff in cliffs), reverse=True)

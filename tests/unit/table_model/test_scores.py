@@ -31,7 +31,9 @@ def test_one_label_is_a_warning_and_no_interval():
     y = np.array([[1.0, NAN], [2, NAN], [4, 7]])
     found = scores_by_target(Predicted(TWO, y, {STACK: y + 1, "forest": y}, np.zeros(2)))
     assert found["a"]["n"] == 3 and "warning" not in found["a"]
-    assert found["b"]["n"] == 1 and found["b"]["warning"] == "1 test molecule has a label: its error is no score"
+    assert (
+        found["b"]["n"] == 1 and found["b"]["warning"] == "only 1 test molecule has a label: its error is not a score"
+    )
     assert not {"interval", "against_forest"} & found["b"].keys()
 
 

@@ -55,7 +55,7 @@ def test_it_is_scored_again_alike(trained: Trained):
     again = evaluate_table(trained.run)
     assert again["value"] == pytest.approx(trained.result["value"], rel=1e-6)
     assert again["members"]["kernel"]["rmse"] == pytest.approx(trained.result["members"]["kernel"]["rmse"], rel=1e-6)
-    with pytest.raises(InputError, match="learnt from all rows but those for test"):
+    with pytest.raises(InputError, match="was fitted to all rows outside the test set"):
         evaluate_table(trained.run, "val")
 
 
@@ -172,7 +172,7 @@ def test_a_kernel_on_landmarks_is_said(trained: Trained, tmp_path, monkeypatch):
     monkeypatch.setattr(reference, "LANDMARKS", 30)
     run = RunFolder(tmp_path / "run")
     result = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True))
-    remark = f"the kernel compares molecules with 30 of the {60 - result['n']} that it learnt from"
+    remark = f"the kernel compares molecules with 30 of its {60 - result['n']} training molecules"
     assert result["remarks"] == json.loads(run.test.read_text())["remarks"] == {"kernel": remark}
     assert f"T{remark[1:]}." in run.report.read_text() and remark in list(left_out_lines(result))
     assert evaluate_table(run)["value"] == pytest.approx(result["value"], rel=1e-6)

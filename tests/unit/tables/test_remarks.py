@@ -23,7 +23,7 @@ def test_an_ordinary_table_needs_no_remark(tmp_path):
 def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
     table = read(tmp_path, [*chains(), "C,2", "CC,40"])
     first, second = remarks(*table)
-    assert first.startswith("2 molecules stand in several rows, 1 of them with labels that contradict each other")
+    assert first.startswith("2 molecules appear in more than one row, 1 of them with contradictory labels")
     deviation = ((0.5 + 722) / 2) ** 0.5
     assert second.startswith(f"y: rows of one molecule are averaged; their standard deviation is {deviation:.3g}")
     assert repeatability(*table) == {"y": pytest.approx(deviation)}
@@ -39,7 +39,10 @@ def test_salts_are_found_unless_they_are_taken_away(tmp_path):
 @pytest.mark.parametrize(("last", "said"), [("20000", True), ("900", False), ("-1", False)])
 def test_labels_over_three_decades_are_pointed_at(tmp_path, last, said):
     found = remarks(*read(tmp_path, [*chains(), "CCO,0.5" if said else "CCO,1", f"CCN,{last}"]))
-    assert any("y: labels from 0.5 to 2e+04 are more than three decades: --log10 'y'" in text for text in found) == said
+    assert (
+        any("y: labels from 0.5 to 2e+04 span more than three decades: consider --log10 'y'" in text for text in found)
+        == said
+    )
 
 
 def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
@@ -48,5 +51,5 @@ def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
 
 def test_skipped_rows_are_counted(tmp_path):
     assert remarks(*read(tmp_path, [*chains(), "C(,1"])) == [
-        "1 rows were skipped: skipped.csv in the run folder says why"
+        "1 rows were skipped: skipped.csv in the run folder gives the reasons"
     ]

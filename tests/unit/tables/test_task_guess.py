@@ -37,10 +37,10 @@ def test_the_task_of_labels_by_hand(labels, kind, classes):
 
 def test_sentences_say_what_was_found_and_how_to_choose_otherwise():
     assert guess_task([column("0", "1")]).sentence == (
-        "y: labels '0', '1', so the task is classification; otherwise say --task regression"
+        "y: labels '0', '1', so the task is classification; otherwise use --task regression"
     )
     assert guess_task([column("0.5", "7", "x")]).sentence == (
-        "y: numbers (1 labels are none and are skipped), so the task is regression; otherwise say --task classification"
+        "y: numbers (1 labels are none and are skipped), so the task is regression; otherwise use --task classification"
     )
     assert guess_task([column("b", "a", "c")]).sentence == (
         "y has 3 classes ('a', 'b', 'c'), so each gets a probability of its own; for one probability give a column of "
@@ -67,9 +67,7 @@ def test_several_columns_are_of_one_kind():
     assert guess_task([numbers, classes], "regression").kind == "regression"
     with pytest.raises(InputError, match="a asks for regression, b asks for classification"):
         guess_task([numbers, classes])
-    with pytest.raises(
-        InputError, match=r"column c has 3 classes .* predict it alone, or give a column of 0 and 1 for"
-    ):
+    with pytest.raises(InputError, match=r"column c has 3 classes .* predict only it, or give a column of 0 and 1 for"):
         guess_task([classes, words])
 
 

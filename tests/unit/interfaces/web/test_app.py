@@ -11,7 +11,8 @@ from starlette.testclient import TestClient
 from graphormer_sepnorm.interfaces.web.app import make_app
 from graphormer_sepnorm.interfaces.web.exchange import as_table
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
-from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, Problem, RowPrediction
+from graphormer_sepnorm.interfaces.web.pages import as_shown
+from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, Options, Problem, RowPrediction
 from tests.page import InThisProcess, PretendedService, open_queue
 
 HTMX = {"hx-request": "true"}
@@ -52,11 +53,12 @@ def test_molecules_as_json(page):
     progress = predict(page, "CCO", "X", "CXe")
     assert progress == {
         "id": progress["id"], "state": "done", "problem": "", "rows": 3, "done": 3, "unreadable": 1,
+        "columns": ["smiles"], "smiles_column": "smiles",
     }  # fmt: skip
     rows = page.get(f"/api/tables/{progress['id']}/rows").json()
     assert [row["row"] for row in rows] == [0, 1, 2] and rows[1]["error"] == "X cannot be read"
-    (length,) = rows[2]["predictions"].values()
-    assert {name: value for name, value in length.items() if value is not None} == {"value": 3, "low": 2, "high": 4}
+    found = rows[2]["predictions"]["length"]
+    assert {name: number for name, number in found.items() if number is not None} == {"value": 3, "low": 2, "high": 4}
     assert rows[2]["warning"] == "Xe was never seen" and rows[2]["similarity"] == 0.5
     assert [RowPrediction.model_validate(row) for row in rows]
     assert [row["row"] for row in page.get(f"/api/tables/{progress['id']}/rows?start=1&count=1").json()] == [1]
@@ -68,17 +70,24 @@ def test_the_model_and_its_schema(page):
     assert {"/api/model", "/api/tables", "/api/tables/file", "/api/tables/{id}"} <= set(schema["paths"])
     assert all(path.startswith("/api/") for path in schema["paths"])
     assert all(what["description"] for methods in schema["paths"].values() for what in methods.values())
-    about = page.get("/about").text
-    assert all(f"<code>{path}</code>" in about for path in schema["paths"])
+    docs = page.get("/docs")
+    assert "SwaggerUIBundle" in docs.text and "/api/openapi.json" in docs.text
+    assert "https://cdn.jsdelivr.net" in docs.headers["content-security-policy"]
 
 
 def test_a_table_as_csv(page):
     number = finished(page, upload(page, b"smiles\nCC\nX\n"))["id"]
     answer = page.get(f"/api/tables/{number}/predictions.csv")
-    assert answer.headers["content-disposition"] == 'attachment; filename="predictions.csv"'
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''molecules-predictions.csv"
     assert answer.headers["content-type"].startswith("text/csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert [row["length"] for row in rows] == ["2", ""] and rows[1]["error"] == "X cannot be read"
+
+
+def test_a_download_has_the_name_of_its_upload_in_any_script(page):
+    number = finished(page, upload(page, b"smiles\nCC\n", "m\u00e9; x.csv"))["id"]
+    named = page.get(f"/api/tables/{number}/predictions.csv").headers["content-disposition"]
+    assert named.partition("UTF-8''")[2] == "m%C3%A9%3B%20x-predictions.csv"
 
 
 def test_a_finished_csv_outlives_the_page(tmp_path):
@@ -232,6 +241,54 @@ def test_a_long_table_has_pages(page):
     assert "Page 3 of 3" in page.get(f"/tables/{number}?page=3").text
 
 
+def test_rows_are_sorted_and_filtered(page):
+    number = predict(page, "CCC", "X", "CXe", "C")["id"]
+    shown = page.get(f"/tables/{number}/rows?sort=length&order=falling&only=predicted").text
+    assert re.findall(r'<th scope="row">(\d+)</th>', shown) == ["1", "3", "4"]
+    assert "No row fits." in page.get(f"/tables/{number}/rows?find=Q").text
+    assert page.get(f"/tables/{number}/rows?only=none").status_code == 422
+
+
+def test_sorting_and_paging_keep_the_rest_of_a_view(page):
+    number = predict(page, *["C"] * 60)["id"]
+    text = page.get(f"/tables/{number}/rows?sort=length&find=c").text
+    assert f"/tables/{number}/rows?page=2&amp;sort=length&amp;find=c" in text
+    assert f"/tables/{number}/rows?sort=length&amp;order=falling&amp;find=c" in text
+    assert 'aria-sort="ascending"' in text
+
+
+def test_the_column_of_molecules_is_chosen_on_the_page(page):
+    progress = finished(page, upload(page, b"mol,name\nCC,a\nX,b\n"))
+    assert (progress["state"], progress["smiles_column"]) == ("failed", "")
+    address = f"/tables/{progress['id']}"
+    shown = page.get(address).text
+    assert "Choose the column of molecules.csv." in shown and "<option>mol</option>" in shown and "--" not in shown
+    other = page.post(f"{address}/again", data={"smiles_column": "mol"}).headers["location"].rpartition("/")[2]
+    while (again := page.get(f"/api/tables/{other}").json())["state"] != "done":
+        time.sleep(0.02)
+    assert (again["done"], again["unreadable"], again["smiles_column"]) == (2, 1, "mol")
+    assert page.post(f"{address}/again", data={"smiles_column": "no"}).status_code == 422
+
+
+def test_the_options_of_a_form_are_those_of_the_table(page, queue):
+    form = {"text": "CC", "interval": "", "alerts": "true", "condition pH": "7", "smiles_column": ""}
+    number = page.post("/tables", data=form).headers["location"].rpartition("/")[2]
+    assert queue.find(number).options == Options(alerts=True, conditions={"pH": "7"})
+    asked = {"smiles": ["CC"], "interval": 0.5, "domain": True}
+    number = page.post("/api/tables", json=asked).json()["id"]
+    assert queue.find(number).options == Options(interval=0.5, domain=True)
+    data = {"properties": "true", "smiles_column": "smiles"}
+    answer = page.post("/api/tables/file", files={"file": ("a.csv", b"smiles\nC\n")}, data=data)
+    assert queue.find(answer.json()["id"]).options == Options(properties=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"), [(1.25, 1, "1.2"), (-0.04, 1, "0.0"), (7.0, 2, "7.00"), (1234.56, None, "1235")]
+)
+def test_numbers_have_the_decimals_of_the_labels(value, decimals, text):
+    assert as_shown(value, decimals) == text
+
+
 def test_the_page_is_told_when_there_are_more_rows(page):
     number = predict(page, "C")["id"]
     status = page.get(f"/tables/{number}/status?seen=0", headers=HTMX)
@@ -252,7 +309,7 @@ def test_pictures(page):
 def test_every_control_has_a_label(page):
     text = page.get("/").text
     for control in re.findall(r"<(?:input|textarea|select)\b[^>]*>", text):
-        name = re.search(r'id="(\w+)"', control)[1]
+        name = re.search(r'id="([\w-]+)"', control)[1]
         assert f'for="{name}"' in text, control
     assert all("alt=" in image for image in re.findall(r"<img[^>]*>", text))
 

@@ -13,6 +13,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import job_queue
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue, QueueFull
 from graphormer_sepnorm.interfaces.web.jobs import Job
+from graphormer_sepnorm.interfaces.web.schemas import Options
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from tests.page import InThisProcess, PretendedService, open_queue
 
@@ -27,7 +28,7 @@ def until(condition) -> None:
 
 
 def submit(queue: JobQueue, *smiles: str) -> Job:
-    return queue.submit(io.BytesIO("\n".join(["smiles", *smiles]).encode()), ".csv", "the list")
+    return queue.submit(io.BytesIO("\n".join(["smiles", *smiles]).encode()), ".csv", "the list", Options())
 
 
 def submit_together(queue: JobQueue, *tables: list[str]) -> list[Job]:
@@ -42,10 +43,10 @@ class Held(PretendedService):
     def __init__(self):
         self.free, self.seen = threading.Event(), []
 
-    def predict(self, smiles):
+    def predict(self, rows, options):
         self.free.wait(60)
-        self.seen.append(smiles[0][0])
-        return super().predict(smiles)
+        self.seen.append(rows[0].smiles[0])
+        return super().predict(rows, options)
 
     def structure(self, smiles):
         self.seen.append("picture")
@@ -117,7 +118,7 @@ def test_a_table_with_too_many_rows_fails_with_a_sentence(held):
 @pytest.mark.parametrize("suffix", ["", ".exe", ".gz", ".csv/../../x", ".parquet"])
 def test_other_files_are_refused_before_they_are_written(held, suffix):
     with pytest.raises(InputError, match="give one of"):
-        held.submit(io.BytesIO(b"smiles\nC"), suffix, "it")
+        held.submit(io.BytesIO(b"smiles\nC"), suffix, "it", Options())
 
 
 @pytest.mark.slow

@@ -7,17 +7,19 @@ import os
 import pytest
 
 from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, csv_lines, harmless
-from graphormer_sepnorm.interfaces.web.schemas import MoleculePrediction, TableRow
-from tests.page import PretendedService
+from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
+from tests.page import ADDED, PretendedService
 
 NUMBER = "0" * 32
 FACTS = PretendedService().facts()
 
 
 def finished(number: str = NUMBER) -> Job:
-    rows = [TableRow(["caf\udce9", "CC"], "CC", ""), TableRow(["", "X"], "X", "")]
-    answers = [*PretendedService().predict(["CC"]), MoleculePrediction(error="X cannot be read")]
-    return Job(number, None, "the list", ["na\udcefme", "smiles"], rows, answers, "done")
+    rows = [TableRow(["caf\udce9", "CC"], "CC", "", ("25.0",)), TableRow(["", "X"], "X", "", ("25.0",))]
+    answers = PretendedService().predict(rows, Options())
+    options = Options(interval=0.8, conditions={"temperature": "25"})
+    columns = ["na\udcefme", "smiles"]
+    return Job(number, None, "assay.csv", options, columns, rows, "smiles", ADDED, answers, "done")
 
 
 def test_a_stored_table_comes_back_as_it_was(tmp_path):
@@ -35,6 +37,22 @@ def test_a_table_of_other_models_is_only_a_download(tmp_path):
     assert store.find_csv(NUMBER).read_bytes().startswith(b'"na\xefme"')
 
 
+@pytest.mark.parametrize(
+    ("shown", "name"),
+    [
+        ("assay.csv", "assay-predictions.csv"),
+        ("my assay.v2.xlsx", "my assay.v2-predictions.csv"),
+        ("the text", "predictions.csv"),
+    ],
+)
+def test_a_download_is_named_after_the_upload(tmp_path, shown, name):
+    job = finished()
+    job.shown = shown
+    store = ResultStore(tmp_path)
+    store.put(job, FACTS)
+    assert job.download == store.download_of(NUMBER) == name
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff"])
 def test_a_damaged_file_is_no_table(tmp_path, content):
     store = ResultStore(tmp_path)
@@ -47,7 +65,7 @@ def test_the_store_gives_its_own_files_alone(tmp_path):
     (tmp_path / "secret.json").write_text("{}")
     store = ResultStore(tmp_path / "store")
     store.put(finished(), FACTS)
-    assert store.find_csv(NUMBER).read_bytes() == b"".join(csv_lines(finished(), FACTS))
+    assert store.find_csv(NUMBER).read_bytes() == b"".join(csv_lines(finished()))
     for number in ("../secret", "1" * 32, "0" * 31, "", ".", "0" * 32 + "\n", "A" * 32):
         assert store.find_csv(number) is None and store.load(number, FACTS) is None
     assert (tmp_path / "store").stat().st_mode & 0o777 == 0o700
@@ -78,15 +96,14 @@ def test_numbers_and_smiles_stay_what_they_are(text):
 
 
 def test_the_csv_by_hand():
-    table = Job("0" * 32, None, "", ["=name", "smiles", "length"])
+    table = Job("0" * 32, None, "", columns=["=name", "smiles", "length"], added=ADDED)
     table.rows = [
         TableRow(["=cmd()", "CXe", "-1"], "CXe", ""),
         TableRow(["caf\udce9", "X", 'a"b,c'], "X", ""),
         TableRow(["late", "C", ""], "C", ""),
     ]
-    models = PretendedService()
-    table.answers = [*models.predict(["CXe"]), MoleculePrediction(error="X cannot be read")]
-    content = b"".join(csv_lines(table, models.facts()))
+    table.answers = PretendedService().predict(table.rows[:2], Options())
+    content = b"".join(csv_lines(table))
     assert b'"caf\xe9"' in content
     header, *rows = csv.reader(io.StringIO(content.decode("latin-1")))
     added = ["length_predicted", "length_low", "length_high", "nearest", "similarity", "warning", "error"]

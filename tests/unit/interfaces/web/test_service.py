@@ -1,15 +1,30 @@
 """What the worker computes, with two tiny models."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import service as module
-from graphormer_sepnorm.interfaces.web.service import PredictionService, load_service
+from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, Options, TableRow, TableRows
+from graphormer_sepnorm.interfaces.web.service import (
+    PredictionService,
+    load_service,
+    under_conditions,
+    warm_up,
+)
+from graphormer_sepnorm.table_model.conditions import Conditions
+from graphormer_sepnorm.table_model.explain import stack_of
 from tests.page import tiny_service
 from tests.tiny import save_tiny
 
 SMILES = ["CCO", "C[C", "[Xe]", "c1ccccc1O"]
+ALL = Options(interval=0.9, domain=True, alerts=True, properties=True)
+
+
+def rows_of(*smiles: str) -> list[TableRow]:
+    return [TableRow([text], text, "") for text in smiles]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +41,7 @@ def test_answers_are_the_predictors(models):
     from graphormer_sepnorm.chem.features import read_molecules
 
     found = models.predictor.compute(read_molecules("mol", SMILES))
-    answers = models.predict(SMILES)
+    answers = models.predict(rows_of(*SMILES), ALL)
     assert [bool(answer.error) for answer in answers] == [False, True, False, False]
     for row in (0, 2, 3):
         one = answers[row].predictions["logp"]
@@ -36,14 +51,14 @@ def test_answers_are_the_predictors(models):
 
 
 def test_answers_say_what_was_never_seen(models):
-    answers = models.predict(SMILES)
+    answers = models.predict(rows_of(*SMILES), ALL)
     assert "Xe was never seen" in answers[2].warning and answers[2].similarity < 0.1
     assert answers[1].similarity is None and answers[1].warning == answers[1].nearest == ""
     assert answers[0].nearest in models.trust.domain.smiles
 
 
 def test_answers_name_alerts_and_properties(models):
-    answers = models.predict(["O=C1C=CC(=O)C=C1", "C[C"])
+    answers = models.predict(rows_of("O=C1C=CC(=O)C=C1", "C[C"), ALL)
     assert answers[0].alerts == "Brenk: chinone_1; PAINS_A: quinone_A(370)" and answers[1].alerts == ""
     assert round(answers[0].properties["MolWt"], 1) == 108.1 and answers[1].properties == {}
 
@@ -53,7 +68,9 @@ def test_salts_are_stripped_by_a_model_that_was_trained_so(tmp_path):
         load_service([str(save_tiny(tmp_path / name, featurizer=name))], 0.9, "cpu", "auto")
         for name in ("mol", "mol-without-salts")
     )
-    (with_salt, without), (stripped, bare) = (found.predict(["CCO.[Na+].[Cl-]", "CCO"]) for found in (plain, stripping))
+    (with_salt, without), (stripped, bare) = (
+        found.predict(rows_of("CCO.[Na+].[Cl-]", "CCO"), Options()) for found in (plain, stripping)
+    )
     assert with_salt.predictions != without.predictions
     assert stripped == bare
     assert len(stripping.atoms("CCO.[Na+].[Cl-]", "logp").atoms) == 3
@@ -73,23 +90,75 @@ def test_messages_about_a_table_have_the_users_name_for_it(models, tmp_path):
     path = tmp_path / "secret.csv"
     path.write_bytes("smiles".encode("utf-16"))
     with pytest.raises(InputError, match=r"^mine\.csv is UTF-16") as problem:
-        models.read(path, "mine.csv", 10)
+        models.read(path, "mine.csv", 10, ALL, "")
     assert str(tmp_path) not in str(problem.value)
 
 
 def test_tables_are_read_as_predict_reads_them(models, tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"id;smiles\n1;CC\n2\n\xe9;C\n")
-    records = models.read(path, "a", 3)
+    records = models.read(path, "a", 3, ALL, "")
     assert records.columns == ["id", "smiles"]
     assert [(row.fields[0], row.smiles, bool(row.error)) for row in records.rows] == [
         ("1", "CC", False), ("2", "", True), ("\udce9", "C", False),
     ]  # fmt: skip
     with pytest.raises(InputError, match="a has more than 2 molecules"):
-        models.read(path, "a", 2)
+        models.read(path, "a", 2, ALL, "")
     path.write_text("smiles\n")
     with pytest.raises(InputError, match="a has no molecules"):
-        models.read(path, "a", 2)
+        models.read(path, "a", 2, ALL, "")
+
+
+def test_the_columns_are_those_that_were_asked_for(models, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("smiles\nCC\n")
+
+    def names(**options) -> list[str]:
+        return [column.name for column in models.read(path, "a", 3, Options(**options), "").added]
+
+    assert names() == ["logp", "logp_std", "error"]
+    assert names(interval=0.5) == ["logp", "logp_low", "logp_high", "logp_std", "error"]
+    assert names(alerts=True) == ["logp", "logp_std", "alerts", "error"]
+    assert models.predict(rows_of("CC"), Options())[0].predictions["logp"].low is None
+    with pytest.raises(InputError, match=r"^the confidence of an interval is 2"):
+        models.read(path, "a", 3, Options(interval=2), "")
+
+
+def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("mol,parent\nCC,C\n")
+    found = models.read(path, "a.csv", 3, ALL, "")
+    assert (found.columns, found.smiles_column, found.rows[0].smiles) == (["mol", "parent"], "", "")
+    assert found.problem == "choose the column of a.csv that has the SMILES"
+    chosen = models.read(path, "a.csv", 3, ALL, "parent")
+    assert (chosen.smiles_column, chosen.rows[0].smiles, chosen.problem) == ("parent", "C", "")
+    path.write_text("mol,mol\nCC,C\n")
+    with pytest.raises(InputError, match="give each another name"):
+        models.read(path, "a.csv", 3, ALL, "")
+
+
+def test_conditions_are_of_the_table_or_of_the_form():
+    table = TableRows(["smiles", "pH"], [TableRow(["CC", "7"], "CC", "")], "smiles", [])
+    (row,) = under_conditions(table, ("temperature", "pH"), {"temperature": "25", "pH": "1"}, "a.csv")
+    assert row.conditions == ("25.0", "7.0")
+    with pytest.raises(InputError, match="the predictions depend on temperature: fill in the field"):
+        under_conditions(table, ("temperature", "pH"), {"temperature": " "}, "a.csv")
+
+
+def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_path):
+    conditions = Conditions.of(("temperature", "assay"), [("20.0", "b"), ("40.0", "a")])
+    model = replace(stack_of(models.predictor), trust=None, conditions=conditions)
+    conditioned = replace(models, predictor=model)
+    assert conditioned.facts().conditions == [
+        ConditionFacts(name="temperature", words=[], usual=30),
+        ConditionFacts(name="assay", words=["a", "b"]),
+    ]
+    path = tmp_path / "a.csv"
+    path.write_text("smiles,assay\nCC,a\nCC,c\n")
+    found = conditioned.read(path, "a.csv", 9, Options(conditions={"temperature": "25"}), "")
+    known, unknown = conditioned.predict(found.rows, Options())
+    assert known.error == "" and unknown.error == "its assay is 'c': the model knows a, b"
+    warm_up(conditioned)
 
 
 def test_models_by_name(tmp_path, monkeypatch):
@@ -99,7 +168,7 @@ def test_models_by_name(tmp_path, monkeypatch):
     assert (facts.model, facts.targets, facts.is_probability, facts.models) == ("run", ["toxic", "sticky"], True, 1)
     assert facts.confidence is None and not facts.knows_domain
     assert "1 layers, width 16" in facts.about["architecture"] and str(tmp_path) not in str(facts)
-    (answer,) = models.predict(["CC"])
+    (answer,) = models.predict(rows_of("CC"), Options())
     assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].spread is None
     with pytest.raises(InputError, match="neither a run folder"):
         load_service(["nothing"], 0.9, "cpu", "auto")

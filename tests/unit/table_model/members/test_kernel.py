@@ -55,7 +55,7 @@ def test_many_molecules_are_compared_with_landmarks(
     monkeypatch.setattr(reference, "LANDMARKS", 40)
     known = {"numbers": labels, "classes": classes}[kind]
     found = KernelMember.fit(molecules, known, folds, setting)
-    assert found.remark == "the kernel compares molecules with 40 of the 60 that it learnt from"
+    assert found.remark == "the kernel compares molecules with 40 of its 60 training molecules"
     assert found.member.reference.counts.shape[0] == 40
     error, mean = (
         np.nanmean((each - known.y) ** 2, axis=0) for each in (found.out_of_fold, np.nanmean(known.y, axis=0))

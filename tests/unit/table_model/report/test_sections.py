@@ -50,10 +50,10 @@ def test_a_split_in_words(options, words):
 @pytest.mark.parametrize(
     ("metric", "ours", "forest", "words"),
     [
-        ("mae", 0.5, 0.4, "; a random forest on its own has 0.4, which is better."),
-        ("mae", 0.5, 0.6, "; a random forest on its own has 0.6."),
-        ("rocauc", 0.5, 0.6, "; a random forest on its own has 0.6, which is better."),
-        ("rocauc", 0.5, None, "a rocauc of 0.5."),
+        ("mae", 0.5, 0.4, "is 0.5. A random forest trained on the same data scores 0.4, which is better."),
+        ("mae", 0.5, 0.6, "is 0.5. A random forest trained on the same data scores 0.6."),
+        ("rocauc", 0.5, 0.6, "is 0.5. A random forest trained on the same data scores 0.6, which is better."),
+        ("rocauc", 0.5, None, "the ROC-AUC of its predictions is 0.5."),
     ],
 )
 def test_the_forest_is_said_to_be_better_where_it_is(metric, ours, forest, words):
@@ -76,12 +76,16 @@ def test_the_scores_of_a_target_stand_with_their_interval():
         ("prediction", "0.5", "not defined", "0.4 to 0.6123"),
         ("mean of the training labels", "1", "0", "not defined"),
     )
-    assert grid.header[-1] == "95 % interval of the mae" and grid.words == "a, 9 labels"
+    assert grid.header[-1] == "95 % interval of the MAE" and grid.words == "a, 9 labels"
     (words,) = comparison_words("a", "mae", facts)
-    assert words == "a: the mae of the prediction less that of the forest is -0.1, 95 % interval -0.2 to 0.05."
-    alone = {"n": 1, "scores": {"stack": {"mae": 0.5}}, "warning": "1 test molecule has a label: its error is no score"}
-    assert comparison_words("a", "mae", alone) == ["a: 1 test molecule has a label: its error is no score."]
-    assert scores_grid("a", alone, "mae", ("mae",)).header == ("", "mae")
+    assert words == "a: the MAE of the prediction minus that of the forest is -0.1 (95 % interval -0.2 to 0.05)."
+    alone = {
+        "n": 1,
+        "scores": {"stack": {"mae": 0.5}},
+        "warning": "only 1 test molecule has a label: its error is not a score",
+    }
+    assert comparison_words("a", "mae", alone) == ["a: only 1 test molecule has a label: its error is not a score."]
+    assert scores_grid("a", alone, "mae", ("mae",)).header == ("", "MAE")
 
 
 def test_weights_in_words():
@@ -94,8 +98,8 @@ def test_what_is_not_calibrated_is_said_for_its_own_reason():
     def words(kind: str) -> str:
         return trust_section(page({"trust": {"calibrated_by": "validation molecules"}}, kind)).words[0]
 
-    assert words("multiclass") == "Those of several classes are not calibrated, and have no intervals."
-    assert words("regression") == "There are none: a target has no labels among the validation molecules."
+    assert words("multiclass") == "Multiclass probabilities are not calibrated and have no intervals."
+    assert words("regression") == "No intervals: a target has no labels among the validation molecules."
 
 
 def test_pairs_of_the_rows_that_were_learnt_from(tmp_path):

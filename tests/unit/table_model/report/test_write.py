@@ -16,7 +16,7 @@ from tests.unit.table_model.conftest import Trained
 
 TITLES = (
     "Scores", "Data and split", "Intervals", "Distance to the training molecules", "Worst predictions",
-    "Contributions of atoms", "Training", "How to use the model",
+    "Atom contributions", "Training", "How to use the model",
 )  # fmt: skip
 
 

@@ -1,0 +1,62 @@
+"""Which rows of a table the page shows, and in which order."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, Field
+
+from graphormer_sepnorm.interfaces.web.exchange import as_text
+from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
+from graphormer_sepnorm.interfaces.web.schemas import MoleculePrediction, TableRow
+
+ROWS_PER_PAGE = 50
+NOTHING = (None, "")
+# Rows that can be asked for, by the name of the choice.
+KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
+    "all": lambda answer: True,
+    "predicted": lambda answer: not answer.error,
+    "warned": lambda answer: bool(answer.warning),
+    "unreadable": lambda answer: bool(answer.error),
+}
+
+
+class View(BaseModel):
+    """Which rows are shown, as the address says it.
+
+    Attributes:
+        page: from 1 on.
+        sort: a column of the predictions; "": rows stay in the order of the table.
+        order: of that column; rows without a value come last.
+        find: a text that a field of the row has, in capitals or not.
+        only: a name in ``KEPT``.
+    """
+
+    page: int = Field(default=1, ge=1, le=10**6)
+    sort: str = ""
+    order: Literal["rising", "falling"] = "rising"
+    find: str = ""
+    only: Literal["all", "predicted", "warned", "unreadable"] = "all"
+
+    def address(self, **changes: object) -> str:
+        """The query of an address with these changes, without what is usual."""
+        return urlencode(self.model_copy(update=changes).model_dump(exclude_defaults=True))
+
+
+def shown_rows(job: Job, view: View) -> list[int]:
+    """The numbers of the rows on all pages of a view, in its order."""
+    answers = list(job.answers)
+    keeps, text = KEPT[view.only], view.find.strip().lower()
+    rows = [n for n, answer in enumerate(answers) if keeps(answer) and has_text(job.rows[n], text)]
+    place = next((column.place for column in job.added if column.name == view.sort), None)
+    if place is None:
+        return rows
+    cells: dict[int, Any] = {row: cell_at(answers[row], place) for row in rows}
+    known = [row for row in rows if cells[row] not in NOTHING]
+    rest = [row for row in rows if cells[row] in NOTHING]
+    return sorted(known, key=cells.__getitem__, reverse=view.order == "falling") + rest
+
+
+def has_text(row: TableRow, text: str) -> bool:
+    """Whether a field of a row has a text in lower case."""
+    return not text or any(text in as_text(field).lower() for field in row.fields)

@@ -1,0 +1,38 @@
+"""Which rows of a table are shown, by hand."""
+
+import pytest
+
+from graphormer_sepnorm.interfaces.web.jobs import Job
+from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
+from graphormer_sepnorm.interfaces.web.view import View, shown_rows
+from tests.page import ADDED, PretendedService
+
+ROWS = [TableRow([text, name], text, "") for text, name in zip(["CCC", "X", "CXe", "C", "OOOO"], "abcde", strict=True)]
+JOB = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS, added=ADDED)
+JOB.answers = PretendedService().predict(ROWS, Options())
+
+
+@pytest.mark.parametrize(
+    ("view", "rows"),
+    [
+        ({}, [0, 1, 2, 3, 4]),
+        ({"sort": "length"}, [3, 0, 2, 4, 1]),
+        ({"sort": "length_low", "order": "falling"}, [4, 0, 2, 3, 1]),
+        ({"sort": "warning"}, [2, 0, 1, 3, 4]),
+        ({"sort": "no column"}, [0, 1, 2, 3, 4]),
+        ({"find": " c "}, [0, 2, 3]),
+        ({"find": "E"}, [2, 4]),
+        ({"only": "unreadable"}, [1]),
+        ({"only": "warned"}, [2]),
+        ({"only": "predicted", "find": "C", "sort": "length"}, [3, 0, 2]),
+    ],
+)
+def test_rows_by_hand(view, rows):
+    assert shown_rows(JOB, View(**view)) == rows
+
+
+def test_an_address_names_what_is_not_usual():
+    view = View(sort="a b", find="=", page=3)
+    assert view.address() == "page=3&sort=a+b&find=%3D"
+    assert view.address(page=1, order="falling") == "sort=a+b&order=falling&find=%3D"
+    assert View().address() == ""
