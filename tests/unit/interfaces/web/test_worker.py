@@ -72,7 +72,9 @@ def test_an_interrupted_question_has_no_answer(worker):
 
     asking = threading.Thread(target=ask)
     asking.start()
-    while not worker.asked.running():
+    for _ in range(6000):
+        if worker.asked.running():
+            break
         threading.Event().wait(0.01)
     worker.interrupt()
     asking.join()
