@@ -238,4 +238,4 @@ def test_the_report_is_one_page_with_everything_escaped(regression):
 def test_the_report_of_a_classification(classification):
     page = Page(classification / "report.html")
     assert "Calibration" in page.text and "Brier score, before" in page.text and "--interval" not in page.text
-    assert "recision" in page.text
+    assert "Precision-recall curves" in page.text
