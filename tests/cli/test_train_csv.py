@@ -255,7 +255,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
         (["--target-columns", "a", "--split-sizes", "80:30"], "the split sizes are '80:30': give three"),
         (
             ["--target-columns", "a", "--split", "column", "--split-column", "b", "--split-sizes", "60:20:20"],
-            "does not go",
+            "cannot be combined",
         ),
         (["--target-columns", "a", "--balance"], "--balance is for"),
         (["--target-columns", "a", "--optimizer", "sgd"], "unknown optimizer 'sgd', choose one of adamw, muon"),
@@ -263,8 +263,8 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
         (["--target-columns", "a", "long"], "a asks for regression, long asks for classification"),
         (["--target-columns", "a", "--metric", "rocauc"], "does not score a regression: choose one of mae, rmse, r2"),
         (["--target-columns", "long", "--metric", "rmse"], "choose one of rocauc, prauc, accuracy, logloss"),
-        (["--target-columns", "long", "--loss", "mse"], "--loss is for --task regression"),
-        (["--target-columns", "long", "--loss", "l1"], "--loss is for --task regression"),
+        (["--target-columns", "long", "--loss", "mse"], "--loss is only for --task regression"),
+        (["--target-columns", "long", "--loss", "l1"], "--loss is only for --task regression"),
         (["--target-columns", "a", "b", "--target-weights", "1"], "--target-weights has 1 numbers for 2 columns"),
         (["--target-columns", "a", "--smiles-column", "mol"], "no column 'mol'"),
         (["--target-columns", "long", "--split", "column", "--split-column", "rare"], "is in the train split"),
@@ -489,7 +489,7 @@ def test_a_split_that_says_one_division_has_no_folds(train, molecules, tmp_path)
     code, _, messages = train(
         table, "--target-columns", "a", "--folds", 3, "--split", "column", "--split-column", "part"
     )
-    assert code == 2 and "--folds goes with --split scaffold" in messages and not (tmp_path / "run").exists()
+    assert code == 2 and "--folds requires --split scaffold" in messages and not (tmp_path / "run").exists()
 
 
 def test_a_kernel_is_there_in_seconds_and_predicts_as_every_table_model(command, molecules, tmp_path):

@@ -48,5 +48,5 @@ def test_a_table_of_contributions(explain, tmp_path):
     explain_table(explain, str(table), tmp_path / "out.csv")
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert {line.split(",")[0] for line in lines[1:]} == {"1", "3"} and len(lines) == 1 + 2 * (3 + 1)
-    with pytest.raises(InputError, match="the table that is read"):
+    with pytest.raises(InputError, match="is the input table"):
         explain_table(explain, str(table), table)

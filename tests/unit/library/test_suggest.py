@@ -95,7 +95,7 @@ def test_what_cannot_be_ranked_is_refused(predictor, tmp_path):
     two = Predictor([tiny_model(targets=("a", "b"), seed=seed) for seed in range(2)])
     classes = Predictor([tiny_model(kind="classification", seed=seed) for seed in range(2)])
     for model, wish, message in (
-        (two, Wish(1), "predicts a, b: say with --target"),
+        (two, Wish(1), "predicts a, b: choose one of them with --target"),
         (two, Wish(1, target="c"), "--target c is not a target of the model, which predicts a, b"),
         (two, Wish(1, "expected-improvement", "a"), "name the best value so far with --best"),
         (Predictor([tiny_model()]), Wish(1), "needs a model that estimates its errors"),

@@ -48,7 +48,7 @@ def test_a_run_that_is_always_nearer_is_better_in_every_draw(tmp_path):
     assert second["difference"] == pytest.approx(-0.25) and second["difference_interval"] == pytest.approx([-0.25] * 2)
     assert second["better"] == 1 and first["better"] == 0 and first["difference"] == 0
     header, above, below = comparison_lines(compared)
-    assert header == "y: mae of 40 molecules, 95 % intervals" and "difference" not in above
+    assert header == "y: MAE on 40 molecules, 95 % intervals" and "difference" not in above
     assert below.endswith("0.25 (0.25 to 0.25)  difference -0.25 (-0.25 to -0.25), better in 100 % of draws")
 
 

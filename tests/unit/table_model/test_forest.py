@@ -92,7 +92,7 @@ def test_nodes_that_are_no_trees_are_refused_however_they_came_there(forest, tmp
     arrays, facts = load_arrays(path)
     arrays[name][INNER] = value
     save_arrays(path, arrays, facts)
-    with pytest.raises(InputError, match="not those of trees"):
+    with pytest.raises(InputError, match="do not form trees"):
         load_forest(path)
 
 

@@ -7,8 +7,13 @@ import threading
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from tests.page import PretendedService
+
+
+def rows(smiles: str) -> list[TableRow]:
+    return [TableRow([smiles], smiles, "")]
 
 
 def unusable() -> object:
@@ -24,14 +29,14 @@ def worker():
 
 def test_a_question_that_takes_too_long_ends_its_process_and_not_the_next_question(worker):
     with pytest.raises(NoAnswer, match=r"more than 0\.2 seconds"):
-        worker.ask(0.2, "predict", ["SLEEP"])
-    (answer,) = worker.ask(60, "predict", ["CCO"])
+        worker.ask(0.2, "predict", rows("SLEEP"), Options())
+    (answer,) = worker.ask(60, "predict", rows("CCO"), Options())
     assert answer.predictions["length"].value == 3
 
 
 def test_a_crash_costs_its_own_question(worker):
     with pytest.raises(NoAnswer, match="crashed"):
-        worker.ask(60, "predict", ["CRASH"])
+        worker.ask(60, "predict", rows("CRASH"), Options())
     assert worker.ask(60, "structure", "CC") == "<svg><!-- 2 --></svg>"
 
 
@@ -47,7 +52,7 @@ def test_mistakes_of_the_asker_and_of_the_program_come_back_by_name(worker):
     with pytest.raises(InputError, match="no target 'b'"):
         worker.ask(60, "atoms", "C", "b")
     with pytest.raises(NoAnswer, match="KeyError"):
-        worker.ask(60, "predict", ["BUG"])
+        worker.ask(60, "predict", rows("BUG"), Options())
     assert worker.ask(60, "facts").model == "pretended"
 
 
@@ -66,7 +71,7 @@ def test_an_interrupted_question_has_no_answer(worker):
 
     def ask() -> None:
         try:
-            worker.ask(600, "predict", ["SLEEP"])
+            worker.ask(600, "predict", rows("SLEEP"), Options())
         except NoAnswer as error:
             problems.append(str(error))
 

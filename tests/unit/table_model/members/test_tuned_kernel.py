@@ -39,7 +39,7 @@ def test_machines_of_a_fold_learn_nothing_from_its_molecules(member, folds):
 
 
 def test_it_needs_the_kernel_and_the_networks(molecules, labels, folds, setting):
-    with pytest.raises(CannotLearn, match="it reads the kernel and the networks"):
+    with pytest.raises(CannotLearn, match="it needs the kernel and the networks"):
         TunedKernelMember.fit(molecules, labels, folds, setting)
 
 

@@ -39,7 +39,7 @@ def test_numbers_are_shown_with_four_digits():
     [
         ({"split": "scaffold", "seed": 3}, "scaffold, 80:10:10, seed 3"),
         ({"split": "column", "split_column": "part"}, "the column part"),
-        ({"split": "random", "seed": 1, "folds": 5}, "random into 5 folds, one of which is tested here, seed 1"),
+        ({"split": "random", "seed": 1, "folds": 5}, "random into 5 folds, one of which is the test set here, seed 1"),
         ({"split": "time", "split_column": "day"}, "the times in the column day, 80:10:10"),
     ],
 )
