@@ -337,20 +337,6 @@ class Molecules:
         return ["" if mol is None else Chem.MolToSmiles(mol) for mol in self.mols]
 
 
-def looked_at(featurizer: str, smiles: Sequence[Text]) -> Sequence[Text]:
-    """The SMILES after preparation, as from ``Featurizer.read``; those that cannot be read are unchanged."""
-    if not FEATURIZERS[featurizer].preparation:
-        return smiles
-    return [prepared_text(featurizer, text) if isinstance(text, str) else text for text in smiles]
-
-
-def prepared_text(featurizer: str, smiles: str) -> str:
-    try:
-        return FEATURIZERS[featurizer].read(smiles)[0]
-    except InputError:
-        return smiles
-
-
 def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 0) -> Graphs:
     """The graphs of a whole table, for training; nothing else of the molecules is kept in memory.
 

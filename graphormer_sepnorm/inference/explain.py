@@ -91,6 +91,14 @@ class Explanation:
         }
 
 
+@dataclass(frozen=True)
+class Attributions:
+    """Contributions float64 [n] to a number, and the number for the molecule of average atoms."""
+
+    contributions: np.ndarray
+    baseline: float
+
+
 class ExplainedTarget:
     """One of the targets of a task.
 
@@ -133,6 +141,17 @@ class ExplainedTarget:
     def caption(self, prediction: float) -> str:
         return (
             f"{self.name}: probability {prediction:.2f}" if self.is_probability else f"{self.name} = {prediction:.3g}"
+        )
+
+    def explanation(self, smiles: str, prediction: float, found: Attributions) -> Explanation:
+        """The explanation of a prediction by contributions to its ``scale``."""
+        return Explanation(
+            smiles=smiles,
+            caption=self.caption(prediction),
+            prediction=prediction,
+            meaning=f"contribution to {self.scale}",
+            contributions=found.contributions,
+            baseline=found.baseline,
         )
 
 
@@ -192,14 +211,6 @@ class EmbeddedMolecule:
         return self.model.read(near, *self.model.run_blocks(near, copies, structure), ptr)
 
 
-@dataclass(frozen=True)
-class Attributions:
-    """Contributions float64 [n] to a number, and the number for the molecule of average atoms."""
-
-    contributions: np.ndarray
-    baseline: float
-
-
 def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) -> Attributions:
     """Contributions of the atoms to a model output, by integrated gradients over the atom embeddings.
 
@@ -243,14 +254,7 @@ def integrated_gradients(model: Graphormer, smiles: str, target: str | None = No
     found = attributions(molecule, view.value)
     with torch.no_grad():
         prediction = view.prediction(molecule.outputs(molecule.atoms))
-    return Explanation(
-        smiles=smiles,
-        caption=view.caption(prediction),
-        prediction=prediction,
-        meaning=f"contribution to {view.scale}",
-        contributions=found.contributions,
-        baseline=found.baseline,
-    )
+    return view.explanation(smiles, prediction, found)
 
 
 def view_of(model: Graphormer, target: str | None, smiles: str) -> tuple[ExplainedTarget, EmbeddedMolecule]:

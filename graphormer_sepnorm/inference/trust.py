@@ -15,7 +15,7 @@ from graphormer_sepnorm.inference.class_sets import ClassSets, read_class_sets
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.inference.training_rows import TrainingRows, read_training_rows
-from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 
 FORMAT = 1
 
@@ -74,9 +74,7 @@ def load_trust(path: Path) -> Trust:
     Raises:
         InputError: no such file, damaged, or of a newer format.
     """
-    arrays, facts = load_arrays(path)
-    if facts.get("format") != FORMAT:
-        raise InputError(f"{path} has format {facts.get('format')!r}; this release reads format {FORMAT}")
+    arrays, _ = load_format(path, FORMAT)
 
     def read(name: str, dtype: type, ndim: int) -> np.ndarray:
         return checked_array(arrays, name, dtype, ndim, path)

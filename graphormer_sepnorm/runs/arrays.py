@@ -45,6 +45,14 @@ def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict]:
     return {name: tensor.numpy() for name, tensor in tensors.items()}, read_facts(metadata["facts"], path)
 
 
+def load_format(path: Path, number: int) -> tuple[dict[str, np.ndarray], dict]:
+    """As ``load_arrays``; raises InputError too for a file whose facts name another format."""
+    arrays, facts = load_arrays(path)
+    if facts.get("format") != number:
+        raise InputError(f"{path} has format {facts.get('format')!r}; this release reads format {number}")
+    return arrays, facts
+
+
 def checked_array(arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: int, path: Path) -> np.ndarray:
     """The array with this name; raises InputError if it is missing or has another type or number of axes."""
     array = arrays.get(name)

@@ -7,6 +7,7 @@ Axis letters: K members, S masked molecules, T targets.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -128,15 +129,7 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     )
     if view.is_probability:
         found = rescaled(found, partial(log_odds, stack, by_member, view.column))
-    return Explanation(
-        smiles=smiles,
-        caption=view.caption(prediction),
-        prediction=prediction,
-        meaning=f"contribution to {view.scale}",
-        contributions=found.contributions,
-        baseline=found.baseline,
-        start=" or ".join(parts),
-    )
+    return replace(view.explanation(smiles, prediction, found), start=" or ".join(parts))
 
 
 def shares(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:

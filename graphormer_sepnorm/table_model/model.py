@@ -19,7 +19,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Embedder, Output, Predictions, calibrated, computed
 from graphormer_sepnorm.inference.trust import Trust, load_trust, save_trust, trust_arrays
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import Conditions, condition_values
@@ -203,9 +203,7 @@ class TableModel:
                 does not have.
         """
         run = RunFolder(folder)
-        arrays, facts = load_arrays(run.stack)
-        if facts.get("format") != FORMAT:
-            raise InputError(f"{run.stack} has format {facts.get('format')!r}; this release reads format {FORMAT}")
+        arrays, facts = load_format(run.stack, FORMAT)
         names, featurizer, task = facts.get("members"), facts.get("featurizer"), read_task(facts.get("task"), run.stack)
         if not (isinstance(names, list) and names and set(names) <= MEMBERS.keys() and featurizer in FEATURIZERS):
             raise InputError(f"{run.stack} names members or features that this release does not have")

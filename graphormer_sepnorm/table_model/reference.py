@@ -88,6 +88,33 @@ def landmarks(count: int) -> np.ndarray:
     return np.arange(count) if count <= MOST_ROWS else evenly(count, LANDMARKS)
 
 
+@dataclass(frozen=True)
+class Space:
+    """The training molecules in the embedding space of a network.
+
+    Attributes:
+        embeddings: float32 [N, D], standardized by ``mean`` and ``scale``.
+        mean, scale: float32 [D], mean and scale of the embeddings.
+        width: width of the Gaussian.
+    """
+
+    embeddings: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+    width: float
+
+    @classmethod
+    def of(cls, embeddings: np.ndarray) -> "Space":
+        """The space with the embeddings [N, D] of the training molecules."""
+        mean, scale = embeddings.mean(axis=0), embeddings.std(axis=0) + np.float32(1e-6)
+        scaled = (embeddings - mean) / scale
+        return cls(scaled, mean, scale, NARROWER * median_distance(scaled))
+
+    def similarities(self, embeddings: np.ndarray) -> np.ndarray:
+        """Similarities of embeddings [M, D] to those of the training molecules: float32 [M, N], from 0 to 1."""
+        return gaussian((embeddings - self.mean) / self.scale, self.embeddings, self.width)
+
+
 @dataclass(frozen=True, eq=False)
 class Reference:
     """The training molecules that serve as references.
@@ -116,20 +143,23 @@ class Reference:
     @classmethod
     def of(cls, molecules: MoleculeFeatures, body: Body) -> "Reference":
         """The training molecules as references, embedded by a body."""
-        raw = molecules.of(body)
-        mean, scale = raw.mean(axis=0), raw.std(axis=0) + np.float32(1e-6)
-        scaled = (raw - mean) / scale
+        space = Space.of(molecules.of(body))
         scores = NormalScores.of(molecules.of(descriptors))
         described = scores(molecules.of(descriptors))
         conditions = molecules.of(condition_values)
-        widths = [median_distance(described), NARROWER * median_distance(scaled)]
+        widths = [median_distance(described), space.width]
         if conditions.shape[1]:
             widths.append(median_distance(conditions))
-        return cls(body, molecules.of(counts), scores, described, scaled, mean, scale, np.array(widths), conditions)
+        embedded = (space.embeddings, space.mean, space.scale)
+        return cls(body, molecules.of(counts), scores, described, *embedded, np.array(widths), conditions)
 
     @cached_property
     def index(self) -> CountIndex:
         return CountIndex.of(damped(self.counts), len(KINDS))
+
+    @property
+    def space(self) -> Space:
+        return Space(self.embeddings, self.mean, self.scale, self.widths[1])
 
     def similarities(self, molecules: MoleculeFeatures) -> np.ndarray:
         """Similarities by counts (the mean over kinds), descriptors and embeddings: float32 [M, G, N], from 0 to 1.
@@ -137,11 +167,10 @@ class Reference:
         Conditions modify each group as in ``with_conditions``.
         """
         described = self.scores(molecules.of(descriptors))
-        embedded = (molecules.of(self.body) - self.mean) / self.scale
         parts = (
             self.index.similarity(damped(molecules.of(counts))),
             gaussian(described, self.described, self.widths[0]),
-            gaussian(embedded, self.embeddings, self.widths[1]),
+            self.space.similarities(molecules.of(self.body)),
         )
         return self.under_conditions(molecules, np.stack(parts, axis=1))
 

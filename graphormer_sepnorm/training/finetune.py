@@ -36,8 +36,8 @@ def start_from(model: Network, path: Path, frozen_layers: int = 0) -> None:
 
     Weights of conditions stay as they are: the conditions of the checkpoint are others.
 
-    The embeddings and the bias network before frozen blocks are frozen too. BatchNorm statistics are not weights:
-    training estimates them on its own molecules, also in frozen blocks.
+    The embeddings and the bias network before frozen blocks are frozen too. BatchNorm statistics are not weights: in
+    frozen blocks too, training estimates them on its own molecules, unless the run keeps them.
 
     Args:
         model: a model with the checkpoint's architecture; ``num_tasks`` may differ.

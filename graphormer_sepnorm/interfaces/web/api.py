@@ -77,7 +77,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
 
     @app.get("/api/model", tags=["model"])
     async def model() -> ModelFacts:
-        """What is known of the models."""
+        """Facts about the models."""
         return queue.facts
 
     @app.post("/api/tables", status_code=202, tags=["tables"])
@@ -109,7 +109,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
 
 
 def add_results(app: FastAPI, queue: JobQueue) -> None:
-    """What is done, as JSON and as CSV."""
+    """Finished tables, as JSON and as CSV."""
 
     @app.get("/api/tables/{id}/rows", tags=["tables"])
     def rows(
@@ -121,7 +121,7 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
 
     @app.get("/api/tables/{id}/predictions.csv", tags=["tables"], response_class=CsvResponse)
     def download(id: str) -> Response:
-        """What is done as CSV; also of tables that were finished before the page was started anew."""
+        """A finished table as CSV, even if it was finished before the page was restarted."""
         job = queue.find(id)
         if job is not None:
             headers = {"Content-Disposition": attachment(job.download)}

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 
 def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
-    """What cannot be answered: a sentence, as JSON below ``/api`` and as a page elsewhere."""
+    """Errors: a sentence, as JSON below ``/api`` and as a page elsewhere."""
 
     def problem(request: Request, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
         sentence = as_text(sentence)

@@ -1,4 +1,4 @@
-"""What requests about tables share: how a table is given in and found, and what of it is shown."""
+"""Functions that requests about tables share: how a table is submitted, found and shown."""
 
 import asyncio
 import csv
@@ -72,7 +72,7 @@ def as_table(smiles: list[str]) -> bytes:
 
 
 def kind_of_text(text: str, smiles_column: str = "") -> str:
-    """What a pasted text is: a CSV if its first line has a column of molecules and others, else SMILES and names."""
+    """The kind of a pasted text: ".csv" if its first line names a column of molecules and others, else ".smi"."""
     first = text.lstrip("\ufeff").split("\n", 1)[0].strip()
     headers = (split(first, mark) for mark in DELIMITERS if mark in first)
     is_table = any(places_of_column(names, smiles_column or None) for names in headers)
@@ -80,7 +80,7 @@ def kind_of_text(text: str, smiles_column: str = "") -> str:
 
 
 async def answer_to(future: Future) -> object:
-    """What the worker answers; raises HTTPException if it does not."""
+    """The answer of the worker; raises HTTPException if there is none."""
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:

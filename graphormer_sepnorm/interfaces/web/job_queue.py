@@ -27,7 +27,7 @@ CHUNK = 64
 
 @dataclass(frozen=True)
 class JobLimits:
-    """What one page allows.
+    """Limits of one page.
 
     Attributes:
         upload_bytes: of a request.
@@ -177,7 +177,7 @@ class JobQueue:
         shutil.rmtree(self.uploads, ignore_errors=True)
 
     def work(self) -> None:
-        """What the thread does."""
+        """Runs in the thread of the queue."""
         while True:
             with self.changed:
                 self.changed.wait_for(lambda: self.waiting or self.pictures or not self.is_open)

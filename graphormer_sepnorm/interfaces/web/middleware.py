@@ -1,4 +1,4 @@
-"""What every request passes: by what name, from which page, by whom and how fast; and the headers of the answer.
+"""Checks of every request: by what name, from which page, by whom and how fast; and the headers of the answer.
 
 Starlette's middleware checks the name of the host, the token, and the size of a request.
 """
@@ -47,7 +47,7 @@ DOCS_POLICY = (
 
 
 def middleware(most_bytes: int, token: str | None = None, names: Sequence[str] | None = None) -> list[Middleware]:
-    """What requests pass, in this order.
+    """The middleware of requests, in this order.
 
     Args:
         most_bytes: of a request.

@@ -65,7 +65,7 @@ class Pages:
 
 
 def usual_options(facts: ModelFacts) -> Options:
-    """What a new form asks for: all that the models know."""
+    """The options of a new form: everything that the models know."""
     return Options(interval=facts.confidence, domain=facts.knows_domain, alerts=True, properties=True)
 
 
@@ -80,12 +80,12 @@ def as_shown(value: float, decimals: int | None) -> str:
 
 
 def progress_of(job: Job) -> dict:
-    """What templates show of how far a table is."""
+    """The progress of a table, for templates."""
     return {"progress": status_of(job), "is_over": job.is_over, "options": job.options}
 
 
 def shown_of(job: Job, view: View = FIRST_VIEW) -> dict:
-    """What templates show of a table."""
+    """A table, for templates."""
     numbers = shown_rows(job, view)
     start = (view.page - 1) * ROWS_PER_PAGE
     names = (as_text(name) for name in job.columns if name != job.smiles_column)

@@ -1,4 +1,4 @@
-"""What the worker gives and the page and its JSON show."""
+"""Results of the worker, as the page and its JSON show them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -24,7 +24,7 @@ class ConditionFacts(BaseModel):
 
 
 class ModelFacts(BaseModel):
-    """What is known of the models before the first molecule."""
+    """Facts about the models."""
 
     model: str = Field(description="name of the model; of several, joined by +")
     targets: list[str]
@@ -53,7 +53,7 @@ class TargetPrediction(BaseModel):
 
 
 class MoleculePrediction(BaseModel):
-    """What the models say of a molecule."""
+    """The predictions for a molecule."""
 
     error: str = Field(default="", description="why there is no prediction; empty where there is one")
     predictions: dict[str, TargetPrediction] = Field(default={}, description="by target")
@@ -103,7 +103,7 @@ class Problem(BaseModel):
 
 
 class Options(BaseModel):
-    """What is said of molecules, as by the options of the command ``predict``."""
+    """The columns to add, as the options of the command ``predict``."""
 
     interval: float | None = Field(
         default=None, description="confidence, such as 0.9, of intervals or of sets of classes; null: none"

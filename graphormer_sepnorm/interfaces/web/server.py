@@ -12,7 +12,7 @@ MOST_CONNECTIONS = 2000
 
 
 def make_server(app: FastAPI) -> uvicorn.Server:
-    """What listens and lets requests in."""
+    """The server that accepts requests."""
     allow_open_files(2 * MOST_CONNECTIONS)
     config = uvicorn.Config(
         app,

@@ -1,4 +1,4 @@
-"""What the worker computes: tables, predictions, and pictures. Runs in a process of its own."""
+"""Computations of the worker process: tables, predictions and pictures."""
 
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -80,11 +80,11 @@ class PredictionService:
 
     @property
     def trust(self) -> Trust | None:
-        """What is known of the predictions' errors and of the training molecules."""
+        """The errors of predictions and the training molecules, as far as the models know them."""
         return self.predictor.trust
 
     def columns(self, options: Options) -> PredictionColumns:
-        """What is said of each molecule; raises InputError for what the models do not know."""
+        """The columns of each molecule; raises InputError for options that the models do not support."""
         return PredictionColumns(self.predictor, options.interval, options.domain, options.alerts, options.properties)
 
     def added(self, options: Options) -> list[ColumnFacts]:

@@ -49,7 +49,7 @@ class Worker:
         return ProcessPool(1, initializer=make_object, initargs=self.recipe, context=context)
 
     def ask(self, seconds: float, question: str, *arguments: object) -> object:
-        """What a method of the object returns.
+        """Calls a method of the object and returns its result.
 
         Args:
             seconds: that the answer may take; the process is ended then.
@@ -101,7 +101,7 @@ def make_object(make: Callable[..., object], arguments: tuple) -> None:
 
 
 def answer(question: str, arguments: tuple) -> object:
-    """What a method of the object returns, in the other process; raises InputError or NoAnswer."""
+    """Calls a method of the object in the other process; raises InputError or NoAnswer."""
     if isinstance(made, InputError):
         raise made
     try:

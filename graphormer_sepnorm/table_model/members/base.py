@@ -70,6 +70,21 @@ class Member(Protocol):
         """
 
 
+class WithoutNetworks:
+    """The part of a ``Member`` that one without networks of its own shares with others."""
+
+    @property
+    def models(self) -> list[tuple[Network, Config]]:
+        return []
+
+    @property
+    def outputs(self) -> list[Output]:
+        return []
+
+    def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
+        return {}
+
+
 @dataclass(frozen=True)
 class Setting:
     """Settings with which members are fitted.

@@ -3,7 +3,6 @@
 Axis letters: M molecules, T targets.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, Self
@@ -12,16 +11,13 @@ import numpy as np
 
 from graphormer_sepnorm.chem.fast_descriptors import WIDTH
 from graphormer_sepnorm.chem.fingerprints import SIZE
-from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.inference.predict import Output
-from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.folder import FOREST
 from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, counts, descriptors
 from graphormer_sepnorm.table_model.forest import Forest, forest_arrays, load_forest, save_forest
 from graphormer_sepnorm.table_model.growing import TREES, fit_forest
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting, WithoutNetworks
 
 FEATURES = SIZE + WIDTH
 MOST_CONDITIONS = 10_000  # most values of conditions that are appended to the features
@@ -35,7 +31,7 @@ def forest_features(molecules: MoleculeFeatures) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class ForestMember:
+class ForestMember(WithoutNetworks):
     """One forest per target, fitted to exact labels only."""
 
     share: ClassVar = 0.15
@@ -56,17 +52,6 @@ class ForestMember:
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return self.forest.predict(molecules.of(forest_features)).astype(np.float64)
-
-    @property
-    def models(self) -> list[tuple[Network, Config]]:
-        return []
-
-    @property
-    def outputs(self) -> list[Output]:
-        return []
-
-    def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
-        return {}
 
     def arrays(self) -> dict[str, np.ndarray]:
         return forest_arrays(self.forest)

@@ -19,7 +19,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
 from graphormer_sepnorm.inference.predict import Output, load_embedder
 from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -59,18 +59,12 @@ class KernelMember:
         for learnt, predicted in folds.parts():
             machines = fit_machines(compared, labels, learnt)
             decisions[predicted] = machines(compared.similarities[predicted])
-        calibration, rows = None, folds.predicted
-        if labels.is_classification:
-            calibration = fit_calibration(labels.y[rows], expit(decisions[rows]))
+        calibration = calibration_of(labels, decisions, folds.predicted)
         member = cls(reference, fit_machines(compared, labels, np.arange(len(labels))), calibration)
-        return Fitted(member, member.finished(decisions), remark(numbers, len(molecules)))
+        return Fitted(member, as_values(decisions, calibration), remark(numbers, len(molecules)))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
-        return self.finished(self.machines(molecules.of(self.reference.similarities)))
-
-    def finished(self, decisions: np.ndarray) -> np.ndarray:
-        """Converts decisions [M, T] to values or probabilities."""
-        return decisions if self.calibration is None else self.calibration(expit(decisions))
+        return as_values(self.machines(molecules.of(self.reference.similarities)), self.calibration)
 
     @property
     def models(self) -> list[tuple[Network, Config]]:
@@ -85,14 +79,13 @@ class KernelMember:
 
     def arrays(self) -> dict[str, np.ndarray]:
         machines = self.machines
-        found = self.reference.arrays() | {
+        return {
+            **self.reference.arrays(),
             "weights": machines.weights,
             "coefficients": machines.coefficients,
             "intercept": machines.intercept,
+            **calibration_arrays(self.calibration),
         }
-        if self.calibration is not None:
-            found |= {"slope": self.calibration.slope, "shift": self.calibration.intercept}
-        return found
 
     def save(self, folder: Path) -> None:
         save_model(folder / BODY_FILE, *self.models[0], {})
@@ -101,17 +94,14 @@ class KernelMember:
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> "KernelMember":
         path = folder / KERNEL
-        arrays, facts = load_arrays(path)
-        if facts.get("format") != FORMAT:
-            raise InputError(f"{path} has format {facts.get('format')!r}; this release reads format {FORMAT}")
+        arrays, _ = load_format(path, FORMAT)
 
         def read(name: str, ndim: int) -> np.ndarray:
             return checked_array(arrays, name, np.float64, ndim, path)
 
         reference = Reference.from_arrays(arrays, Body(load_embedder(str(folder / BODY_FILE))), path)
         machines = Machines(read("weights", 2), read("coefficients", 2), read("intercept", 1))
-        calibration = Calibration(read("slope", 1), read("shift", 1)) if "slope" in arrays else None
-        member = cls(reference, machines, calibration)
+        member = cls(reference, machines, read_calibration(arrays, path))
         if not member.fits_together():
             raise InputError(f"{path} is damaged: its arrays do not fit together")
         return member
@@ -126,6 +116,28 @@ class KernelMember:
             and machines.intercept.shape == (targets,)
             and (calibration is None or calibration.slope.shape == calibration.intercept.shape == (targets,))
         )
+
+
+def calibration_of(labels: Labels, decisions: np.ndarray, rows: np.ndarray) -> Calibration | None:
+    """For a classification, the calibration of decisions [M, T] that was fitted to some of the molecules."""
+    return fit_calibration(labels.y[rows], expit(decisions[rows])) if labels.is_classification else None
+
+
+def as_values(decisions: np.ndarray, calibration: Calibration | None) -> np.ndarray:
+    """Decisions [M, T] as values or, with a calibration, as probabilities."""
+    return decisions if calibration is None else calibration(expit(decisions))
+
+
+def calibration_arrays(calibration: Calibration | None) -> dict[str, np.ndarray]:
+    """The arrays of a calibration; none without one."""
+    return {} if calibration is None else {"slope": calibration.slope, "shift": calibration.intercept}
+
+
+def read_calibration(arrays: dict[str, np.ndarray], path: Path) -> Calibration | None:
+    """The calibration with these arrays from a file; raises InputError if they are damaged."""
+    if "slope" not in arrays:
+        return None
+    return Calibration(*(checked_array(arrays, name, np.float64, 1, path) for name in ("slope", "shift")))
 
 
 def remark(numbers: np.ndarray, molecules: int) -> str:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from graphormer_sepnorm.chem.features import read_molecules
+from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
@@ -116,9 +116,9 @@ class NetworksMember:
 
     def answers(self, molecules: MoleculeFeatures) -> list[np.ndarray]:
         """The ``outputs`` for molecules, float32 [M, D + T] each."""
-        read = read_molecules(self.networks[0][1].featurizer, molecules.molecules)
-        graphs = replace(read.graphs, conditions=molecules.of(condition_values)[read.rows])
-        return computed(replace(read, graphs=graphs), self.outputs)
+        graphs = molecules.of(GraphsOf.named(self.networks[0][1].featurizer))
+        graphs = replace(graphs, conditions=molecules.of(condition_values))
+        return computed(Molecules.of_graphs(graphs), self.outputs)
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         return molecules.of(self.by_network).mean(axis=1, dtype=np.float64)

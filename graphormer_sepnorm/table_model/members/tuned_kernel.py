@@ -5,28 +5,28 @@ The machines of a fold are fitted to the training molecules of its network. The 
 Axis letters: R networks, M molecules, N training molecules, G groups of similarities, D width, T targets.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
 
-from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
-from graphormer_sepnorm.inference.predict import Output
-from graphormer_sepnorm.model import Network
-from graphormer_sepnorm.runs.arrays import checked_array, load_arrays, save_arrays
+from graphormer_sepnorm.inference.calibration import Calibration
+from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
-from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
-from graphormer_sepnorm.table_model.members.kernel import KernelMember
+from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting, WithoutNetworks
+from graphormer_sepnorm.table_model.members.kernel import (
+    KernelMember,
+    as_values,
+    calibration_arrays,
+    calibration_of,
+    read_calibration,
+)
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.table_model.reference import NARROWER, SHARES, landmarks, median_distance
-from graphormer_sepnorm.table_model.similarity import gaussian
+from graphormer_sepnorm.table_model.reference import SHARES, Space, landmarks
 
 TUNED = "tuned_kernel.safetensors"
 FORMAT = 1
@@ -34,35 +34,8 @@ EMBEDDINGS = 2  # index of the embeddings among the groups of similarities
 
 
 @dataclass(frozen=True)
-class Space:
-    """The training molecules in the embedding space of a fine-tuned network.
-
-    Attributes:
-        embeddings: float32 [N, D], standardized by ``mean`` and ``scale``.
-        mean, scale: float32 [D], mean and scale of the embeddings.
-        width: width of the Gaussian.
-    """
-
-    embeddings: np.ndarray
-    mean: np.ndarray
-    scale: np.ndarray
-    width: float
-
-    @classmethod
-    def of(cls, embeddings: np.ndarray) -> "Space":
-        """The space with the embeddings [N, D] of the training molecules."""
-        mean, scale = embeddings.mean(axis=0), embeddings.std(axis=0) + np.float32(1e-6)
-        scaled = (embeddings - mean) / scale
-        return cls(scaled, mean, scale, NARROWER * median_distance(scaled))
-
-    def similarities(self, embeddings: np.ndarray) -> np.ndarray:
-        """Similarities of embeddings [M, D] to those of the training molecules: float32 [M, N], from 0 to 1."""
-        return gaussian((embeddings - self.mean) / self.scale, self.embeddings, self.width)
-
-
-@dataclass(frozen=True)
-class TunedKernelMember:
-    """The kernel machines of all folds.
+class TunedKernelMember(WithoutNetworks):
+    """The kernel machines of all folds. The networks that they read belong to the other members.
 
     Attributes:
         kernel: kernel member, whose training molecules are the references.
@@ -94,11 +67,8 @@ class TunedKernelMember:
             similarities[:, EMBEDDINGS] = seen_by(kernel, molecules, spaces[-1], embeddings)
             machines.append(fit_machines(Compared(similarities, numbers), labels, learnt))
             decisions[predicted] = machines[-1](similarities[predicted])
-        calibration, rows = None, folds.predicted
-        if labels.is_classification:
-            calibration = fit_calibration(labels.y[rows], expit(decisions[rows]))
-        member = cls(kernel, networks, spaces, machines, calibration)
-        return Fitted(member, member.finished(decisions))
+        calibration = calibration_of(labels, decisions, folds.predicted)
+        return Fitted(cls(kernel, networks, spaces, machines, calibration), as_values(decisions, calibration))
 
     def predict(self, molecules: MoleculeFeatures) -> np.ndarray:
         similarities = molecules.of(self.kernel.reference.similarities).copy()
@@ -107,26 +77,10 @@ class TunedKernelMember:
         for number, (space, machines) in enumerate(zip(self.spaces, self.machines, strict=True)):
             similarities[:, EMBEDDINGS] = seen_by(self.kernel, molecules, space, embeddings[:, number])
             total += machines(similarities)
-        return self.finished(total / len(self.machines))
-
-    def finished(self, decisions: np.ndarray) -> np.ndarray:
-        """Converts decisions [M, T] to values or probabilities."""
-        return decisions if self.calibration is None else self.calibration(expit(decisions))
-
-    @property
-    def models(self) -> list[tuple[Network, Config]]:
-        """Empty: its networks belong to the other members."""
-        return []
-
-    @property
-    def outputs(self) -> list[Output]:
-        return []
-
-    def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
-        return {}
+        return as_values(total / len(self.machines), self.calibration)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {
+        return {
             "embeddings": np.stack([space.embeddings for space in self.spaces]),
             "mean": np.stack([space.mean for space in self.spaces]),
             "scale": np.stack([space.scale for space in self.spaces]),
@@ -134,10 +88,8 @@ class TunedKernelMember:
             "weights": np.stack([machines.weights for machines in self.machines]),
             "coefficients": np.stack([machines.coefficients for machines in self.machines]),
             "intercept": np.stack([machines.intercept for machines in self.machines]),
+            **calibration_arrays(self.calibration),
         }
-        if self.calibration is not None:
-            found |= {"slope": self.calibration.slope, "shift": self.calibration.intercept}
-        return found
 
     def save(self, folder: Path) -> None:
         save_arrays(folder / TUNED, self.arrays(), {"format": FORMAT})
@@ -145,9 +97,7 @@ class TunedKernelMember:
     @classmethod
     def load(cls, folder: Path, members: dict[str, Member]) -> "TunedKernelMember":
         path = folder / TUNED
-        arrays, facts = load_arrays(path)
-        if facts.get("format") != FORMAT:
-            raise InputError(f"{path} has format {facts.get('format')!r}; this release reads format {FORMAT}")
+        arrays, _ = load_format(path, FORMAT)
 
         def read(name: str, dtype: type, ndim: int) -> np.ndarray:
             return checked_array(arrays, name, dtype, ndim, path)
@@ -165,11 +115,11 @@ class TunedKernelMember:
             read("intercept", np.float64, 2),
             strict=False,
         )
-        calibration = None
-        if "slope" in arrays:
-            calibration = Calibration(read("slope", np.float64, 1), read("shift", np.float64, 1))
         member = cls(
-            *beside(members), [Space(*each) for each in spaces], [Machines(*each) for each in machines], calibration
+            *beside(members),
+            [Space(*each) for each in spaces],
+            [Machines(*each) for each in machines],
+            read_calibration(arrays, path),
         )
         if not member.fits_together():
             raise InputError(f"{path} is damaged: its arrays do not fit together")

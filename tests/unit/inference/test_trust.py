@@ -9,6 +9,7 @@ from graphormer_sepnorm.inference.domain import Domain, fit_domain
 from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.inference.trust import Trust, load_trust, save_trust
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
+from tests.damage import with_changed_bits
 
 SMILES = ["CCO", "CCN", "c1ccccc1C(=O)[O-]", "CC(=O)Oc1ccccc1C(=O)O"]
 
@@ -55,10 +56,7 @@ def test_what_is_kept_comes_back(kept, tmp_path):
 def test_a_damaged_file_is_refused(kept, tmp_path):
     path = tmp_path / "trust.safetensors"
     save_trust(path, kept)
-    whole, random = path.read_bytes(), np.random.default_rng(0)
-    for place in random.integers(0, len(whole), 50):
-        changed = bytearray(whole)
-        changed[place] ^= 1 << int(random.integers(8))
+    for changed in with_changed_bits(path.read_bytes()):
         path.write_bytes(changed)
         with pytest.raises(InputError):
             load_trust(path)

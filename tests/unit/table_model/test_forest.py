@@ -12,6 +12,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays, save_arrays
 from graphormer_sepnorm.table_model import forest as forests
 from graphormer_sepnorm.table_model.forest import forest_features, load_forest, save_forest
+from tests.damage import with_changed_bits
 
 
 def test_features_by_hand():
@@ -56,10 +57,8 @@ def test_a_kept_forest_predicts_the_same(features, forest, tmp_path):
 def test_a_damaged_forest_is_refused(forest, tmp_path):
     path = tmp_path / "forest.safetensors"
     save_forest(path, forest)
-    whole, random = path.read_bytes(), np.random.default_rng(0)
-    for place in random.integers(0, len(whole), 50):
-        changed = bytearray(whole)
-        changed[place] ^= 1 << int(random.integers(8))
+    whole = path.read_bytes()
+    for changed in with_changed_bits(whole):
         path.write_bytes(changed)
         with pytest.raises(InputError):
             load_forest(path)
