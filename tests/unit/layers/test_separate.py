@@ -497,8 +497,8 @@ def test_timm_blocks_with_unknown_cls_are_left_alone_without_positions():
         model.cls_token = nn.Parameter(torch.zeros(1, 2, WIDTH))
         return model
 
-    assert "has one cls_token" in refusal(nn.Sequential(Block(WIDTH, 2)))
-    assert "has one cls_token" in refusal(two_tokens())
+    assert "has a single cls_token" in refusal(nn.Sequential(Block(WIDTH, 2)))
+    assert "has a single cls_token" in refusal(two_tokens())
     own = OwnTokens(img_size=32, embed_dim=WIDTH, depth=1, num_heads=2, num_classes=3)
     assert "assembles its tokens itself" in refusal(own)
     assert separate_norms(two_tokens(), cls_positions=(0, 1))[0].norm1.positions == (0, 1)
