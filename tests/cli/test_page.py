@@ -239,7 +239,7 @@ def test_the_column_and_the_options_are_chosen_on_the_page(user):
     page.select_option("#again", "mol")
     page.click("#status button")
     wait_for(page, "2 of 2 molecules computed.")
-    assert page.locator("#rows .nearest").count() == 0 and page.locator("#rows", has_text=" to ").count() == 0
+    assert page.locator("#rows .nearest").count() == 0 and page.locator("#rows .number", has_text=" to ").count() == 0
     page.click("text=Sort and filter")
     page.fill("#find", "propane")
     page.press("#find", "Enter")
