@@ -144,8 +144,10 @@ def separate_norms(
 ) -> Model:
     """Gives the CLS token its own normalization layer wherever ``model`` normalizes token sequences.
 
-    The norms of the layers in ``SEQUENCE_NORMS`` are replaced, also inside a larger model, and ``ShareNorm`` in
-    Graphormer. ``model.separated_norms``, a ``NormReport``, lists the norms that were replaced and skipped, and why.
+    Supported are the norms of ``nn.TransformerEncoder`` and its layers (batch or sequence first), of timm's
+    ``VisionTransformer`` and its blocks, of Hugging Face's ``BertModel``, ``RobertaModel``, ``ViTModel`` and
+    ``ViTMAEModel``, also inside a larger model, and ``ShareNorm`` in Graphormer. All other norms are left unchanged.
+    ``model.separated_norms``, a ``NormReport``, lists the norms that were replaced and skipped, and why.
 
     A new norm starts from the parameters and buffers of the one it replaces, if their names and shapes agree, and from
     its ``eps`` if both are of the same kind. With ``nn.LayerNorm`` on the CLS, a converted model therefore computes the
@@ -190,6 +192,7 @@ def separate_norms(
 
 
 def check_convertible(model: nn.Module, tok_norm: NormLayer | Literal["keep"]) -> None:
+    """Raises InputError for a wrong ``tok_norm`` or a model in DistributedDataParallel."""
     if isinstance(tok_norm, str) and tok_norm != "keep":
         raise InputError(f'tok_norm must be "keep" or a function that creates a norm from the width, got {tok_norm!r}')
     if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
