@@ -45,7 +45,7 @@ class Axis:
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         if low == high:
             low, high = low - 0.5, high + 0.5
-        return cls(label, tuple(MaxNLocator(TICKS, steps=STEPS).tick_values(low, high).tolist()))
+        return cls(label, tuple(map(float, MaxNLocator(TICKS, steps=STEPS).tick_values(low, high))))
 
     def share(self, value: float) -> float:
         """The position of a value: 0 at the start of the axis, 1 at its end."""

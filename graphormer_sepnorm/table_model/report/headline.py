@@ -120,7 +120,7 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
 
 
 def notes(page: Reported) -> tuple[str, ...]:
-    """What to know before relying on the model, one sentence each."""
+    """Warnings to read before relying on the model, one sentence each."""
     return (
         *of_members(page),
         *of_few(page),
