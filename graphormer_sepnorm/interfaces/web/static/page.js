@@ -50,11 +50,11 @@ if (form) {
       : !file.files.length && !text.value.trim()
         ? "There are no molecules: draw one, type or paste some SMILES, or choose a file."
         : "";
-    if (problem) {
-      event.preventDefault();
-      event.stopImmediatePropagation();
-      showProblem(problem);
-    }
+    const isSent = document.getElementById("predict").disabled; // by htmx, until the answer comes
+    if (!problem && !isSent) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (problem) showProblem(problem);
   }, { capture: true });
 
   drawInto(document.getElementById("editor"), text);
