@@ -114,11 +114,15 @@ document.addEventListener("htmx:after:swap", () => {
   if (status) say(status.dataset.say);
 });
 
-// Where the focus goes: to the result of a form, into the dialog of a picture.
+// Where the focus goes: to the result of a form, into the dialog of a picture, to the page of a table.
 document.addEventListener("htmx:after:request", (event) => {
   const source = event.detail?.ctx?.sourceElement;
   if (!source) return;
   if (source === form) focusSoon("#table-title, #result .problem");
+  if (source.matches("thead a, .pager a")) {
+    document.getElementById("rows").scrollIntoView();
+    focusSoon("#rows .wide");
+  }
   if (source.matches(".atoms, #atoms form")) {
     if (!dialog.open) dialog.showModal();
     if (source.matches(".atoms")) focusSoon("#atoms-title, #atoms .problem");

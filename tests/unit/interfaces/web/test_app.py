@@ -251,7 +251,10 @@ def test_rows_are_sorted_and_filtered(page):
 
 def test_sorting_and_paging_keep_the_rest_of_a_view(page):
     number = predict(page, *["C"] * 60)["id"]
-    text = page.get(f"/tables/{number}/rows?sort=length&find=c").text
+    answer = page.get(f"/tables/{number}/rows?sort=length&find=c")
+    assert answer.headers["hx-replace-url"] == f"/tables/{number}?sort=length&find=c"
+    assert page.get(f"/tables/{number}/rows").headers["hx-replace-url"] == f"/tables/{number}"
+    text = answer.text
     assert f"/tables/{number}/rows?page=2&amp;sort=length&amp;find=c" in text
     assert f"/tables/{number}/rows?sort=length&amp;order=falling&amp;find=c" in text
     assert 'aria-sort="ascending"' in text
