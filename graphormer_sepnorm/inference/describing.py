@@ -30,7 +30,7 @@ class Describer:
     def __init__(self, reader: MoleculeModel[Predictions], alerts: bool, properties: bool):
         self.reader, self.alerts, self.properties = reader, alerts, properties
         self.models, self.featurizer, self.device = reader.models, reader.featurizer, reader.device
-        self.condition_columns = reader.condition_columns
+        self.asked_conditions = reader.asked_conditions
 
     def compute(self, molecules: Molecules) -> Predictions:
         found = self.reader.compute(molecules)
