@@ -254,13 +254,6 @@ class Predictor:
         return Predictions(by_model.mean(axis=0), spread, molecules.errors, [""] * len(molecules.errors))
 
 
-def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
-    """Calibrated probabilities [M, tasks]; unchanged if there is no calibration."""
-    if trust is None or trust.calibration is None:
-        return values
-    return trust.calibration(values).astype(np.float32)
-
-
 class Comparer:
     """A predictor that also compares molecules with its training molecules.
 

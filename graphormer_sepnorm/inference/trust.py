@@ -1,6 +1,6 @@
 """How far predictions can be trusted, kept as arrays in a run folder: domain, and intervals or calibration.
 
-Axis letters: N training molecules, T targets.
+Axis letters: M molecules, N training molecules, T targets.
 """
 
 from dataclasses import dataclass, fields
@@ -44,6 +44,13 @@ class Trust:
         if self.class_sets and not self.class_sets.fits(num_tasks):
             return False
         return all(len(array) == num_tasks for array in of_targets) and embeddings.shape[1] in (0, width)
+
+
+def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
+    """Calibrated probabilities [M, tasks]; unchanged if there is no calibration."""
+    if trust is None or trust.calibration is None:
+        return values
+    return trust.calibration(values).astype(np.float32)
 
 
 def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:

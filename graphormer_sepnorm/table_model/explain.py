@@ -28,8 +28,9 @@ from graphormer_sepnorm.inference.explain import (
     attributions,
     explained_rows,
 )
-from graphormer_sepnorm.inference.predict import PredictingModel, calibrated, computed
+from graphormer_sepnorm.inference.predict import PredictingModel, computed
 from graphormer_sepnorm.inference.pretrained import Graphormer
+from graphormer_sepnorm.inference.trust import calibrated
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.table_model.conditions import HOW_TO_GIVE, condition_values

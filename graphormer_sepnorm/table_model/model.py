@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
 from graphormer_sepnorm.config import Config, Scale, TaskConfig, first_problem
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Embedder, Output, Predictions, calibrated, computed
-from graphormer_sepnorm.inference.trust import Trust, load_trust, save_trust, trust_arrays
+from graphormer_sepnorm.inference.predict import Embedder, Output, Predictions, computed
+from graphormer_sepnorm.inference.trust import Trust, calibrated, load_trust, save_trust, trust_arrays
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.folder import RunFolder

@@ -43,6 +43,7 @@ from graphormer_sepnorm.tables.formats.table import NoColumn
 from graphormer_sepnorm.tables.rows import condition_text, places_of
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.metrics import METRICS
 
 WIDTH, HEIGHT = 200, 140
 MOST_ATOMS_DRAWN = 200
@@ -289,15 +290,20 @@ def load_service(
     with computing(compute):
         predictor = load_predicting_model(names)
     described = describe_any(place if RunFolder(place).stack.exists() else member_paths(place)[0])
-    about = {
-        name.replace("_", " "): words(name, described[name])
-        for name in SHOWN_OF_MODEL
-        if described.get(name) is not None
-    }
+    about = about_model(described)
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
     models = PredictionService(predictor, confidence, compute, name, about)
     warm_up(models)
     return models
+
+
+def about_model(described: dict) -> dict[str, str]:
+    """Facts about a model for people: metrics by their titles, scores with four digits."""
+    known = {name: described[name] for name in SHOWN_OF_MODEL if described.get(name) is not None}
+    shown = {name: f"{value:.4g}" if isinstance(value, float) else words(name, value) for name, value in known.items()}
+    if known.get("metric") in METRICS:
+        shown["metric"] = METRICS[known["metric"]].title
+    return {name.replace("_", " "): text for name, text in shown.items()}
 
 
 def warm_up(models: PredictionService) -> None:

@@ -32,6 +32,13 @@ if (form) {
     file.focus();
   });
 
+  const example = document.getElementById("example");
+  example.hidden = false;
+  example.addEventListener("click", () => {
+    text.value = "CC(=O)Oc1ccccc1C(=O)O aspirin\nCN1C=NC2=C1C(=O)N(C(=O)N2C)C caffeine\nCC(C)Cc1ccc(cc1)C(C)C(=O)O ibuprofen";
+    text.focus();
+  });
+
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
