@@ -32,8 +32,7 @@ from graphormer_sepnorm.tasks import make_task
 
 PAIRS_PER_PIECE = 8_000_000
 NO_TRUST = (
-    "the model has no information on its training molecules: name the run folder of a model that was trained with "
-    "train --csv"
+    "the model has no information on its training molecules: name the run folder of a model that was trained on a table"
 )
 
 

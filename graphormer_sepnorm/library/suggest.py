@@ -94,7 +94,7 @@ def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
     if TASKS[predictor.kind].predicts_probabilities:
         raise InputError(f"--by {wish.by} is for regression models: rank probabilities with --by prediction")
     if not predictor.gives_spread:
-        raise InputError(f"--by {wish.by} needs a model that estimates its errors, such as one of train --csv")
+        raise InputError(f"--by {wish.by} needs a model that estimates its errors, such as one of your table")
     best = best_so_far(predictor, target, wish) if wish.by == "expected-improvement" else 0.0
     return Acquisition(wish.by, target, wish.minimize, best, wish.kappa)
 

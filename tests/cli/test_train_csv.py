@@ -41,7 +41,7 @@ def train(command, monkeypatch, tmp_path, blank_pictures):
     def run(table: pd.DataFrame, *arguments):
         table.to_csv(tmp_path / "mols.csv", index=False)
         options = ["--recipe", "tiny", "--epochs", 2, "--ensemble", 1, "--no-blend", "--out", tmp_path / "run"]
-        return command("train", "--csv", tmp_path / "mols.csv", *options, *arguments)
+        return command("train", tmp_path / "mols.csv", *options, *arguments)
 
     return run
 
@@ -299,7 +299,7 @@ def test_a_table_of_too_many_rows_is_refused(train, molecules, tmp_path, monkeyp
 )
 def test_options_of_a_table_without_one_are_refused(command, arguments):
     code, _, messages = command("train", "--dataset", "sample", *arguments)
-    assert code == 2 and "belong to --csv" in messages
+    assert code == 2 and "need one: name it first, as in train FILE" in messages
 
 
 def test_the_split_of_deepchem_has_no_seed_and_shares_no_scaffold(molecules):
@@ -553,7 +553,7 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     table.to_csv(tmp_path / "mols.csv", index=False)
     arguments = ["--target-columns", "IC50_nM", "--negative-log-molar", "nM", "--feature-columns", "T", "--quick"]
     options = [*arguments, "--split", "random", "--out", tmp_path / "run"]
-    code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *options)
+    code, result, messages = command("train", tmp_path / "mols.csv", *options)
     assert code == 0, messages
     assert "3 molecules appear in more than one row" in messages and "1 molecules are salts or mixtures" in messages
     assert result["repeatability"] == {"pIC50": pytest.approx(math.log10(1.2) / 2**0.5, rel=1e-4)}

@@ -29,7 +29,11 @@ TrainingPrecision = Annotated[
 ]
 AskedTask = Annotated[
     Literal["regression", "classification"] | None,
-    typer.Option("--task", help="Task of --csv; by default detected from its labels."),
+    typer.Option("--task", help="Task of the table; by default detected from its labels."),
+]
+TableFile = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE", help="Your table: CSV, .smi, SDF, .xlsx, .parquet, also .gz.", show_default=False),
 ]
 StripSalts = Annotated[
     bool,
@@ -51,6 +55,13 @@ Settings = Annotated[
 def with_given(config: Part, options: Mapping[str, object]) -> Part:
     """A part of a config with the given options; the others keep the recipe's values."""
     return replace(config, **{name: value for name, value in options.items() if value is not None})
+
+
+def one_table(file: str | None, csv: str | None) -> str | None:
+    """The table that is named as FILE or by --csv; raises InputError if both are given."""
+    if file is not None and csv is not None:
+        raise InputError(f"name one table: {file} or --csv {csv}")
+    return csv if file is None else file
 
 
 def read_conditions(texts: list[str] | None) -> dict[str, str]:

@@ -95,7 +95,7 @@ def predict(
 
     MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. The output has
     the rows and columns of the input, a column per target and "error", which says why a row could not be read; several
-    models give their mean, and their standard deviation in columns that end in "_std". A run folder of train --csv
+    models give their mean, and their standard deviation in columns that end in "_std". A run folder of train FILE
     also holds what intervals and domain need. --domain adds "nearest", the most similar training molecule,
     "similarity", its Tanimoto similarity, "cls_distance", the smallest distance in the model's own space, and
     "warning", which names elements, charges and sizes that no training molecule has.
