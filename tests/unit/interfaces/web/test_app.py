@@ -312,6 +312,20 @@ def test_a_model_without_known_labels_has_predictions_of_four_digits(tmp_path):
         assert "<b>3</b>" in page.get(f"/tables/{number}/rows").text
 
 
+def test_a_failure_of_the_page_is_a_sentence(tmp_path, monkeypatch):
+    with open_queue(InThisProcess(PretendedService()), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
+        monkeypatch.setattr(queue, "find", lambda number: 1 / 0)
+        as_page, as_part, as_json = (
+            page.get("/tables/a"),
+            page.get("/tables/a/rows", headers=HTMX),
+            page.get("/api/tables/a"),
+        )
+    assert as_page.status_code == as_part.status_code == as_json.status_code == 500
+    assert "The page failed here" in as_page.text and as_part.text.startswith('<p class="problem"')
+    assert as_json.json() == {"detail": "the page failed here: the terminal of the server says where"}
+
+
 def test_the_page_is_told_when_there_are_more_rows(page):
     number = predict(page, "C")["id"]
     status = page.get(f"/tables/{number}/status?seen=0", headers=HTMX)
