@@ -121,8 +121,9 @@ def _row(molecule, token):
 
 
 @njit(forceinline=True)
-def _gather(like, source, stride, molecule, count, target, width):
-    """Copy the rows of the first `count` tokens to [count, width], padded with rows of zeros to full tiles."""
+def _gather(like, matrix, column, stride, molecule, count, target, width):
+    """Copy columns of the first `count` tokens of a matrix to [count, width], padded with zeros to full tiles."""
+    source = simd.shifted(simd.pointer(matrix), column)
     for token in range(count):
         simd.store_rows(target, token * width, LANES, simd.load_span(like, source, _row(molecule, token) * stride))
     for token in range(count, simd.padded(count)):
@@ -130,8 +131,9 @@ def _gather(like, source, stride, molecule, count, target, width):
 
 
 @njit(forceinline=True)
-def _scatter(like, source, width, molecule, count, target, stride):
+def _scatter(like, source, width, molecule, count, matrix, column, stride):
     """The inverse of `_gather`."""
+    target = simd.shifted(simd.pointer(matrix), column)
     for token in range(count):
         simd.store_span(target, _row(molecule, token) * stride, simd.load_rows(like, source, token * width, LANES))
 
@@ -190,10 +192,9 @@ def _attention_forward(d: int) -> Loop:
             length, lanes, column = molecule[2], simd.padded(molecule[2]), head * d
             count = min(length, a.most_queries)
             block = molecule[4] * heads + head * lanes * length
-            _gather(span, simd.shifted(simd.pointer(a.keys), column), a.stride, molecule, length, keys, width)
-            _gather(span, simd.shifted(simd.pointer(a.values), column), a.stride, molecule, length, values, width)
-            source = simd.shifted(simd.pointer(a.queries), column)
-            _gather(span, source, a.query_stride, molecule, count, queries, width)
+            _gather(span, a.keys, column, a.stride, molecule, length, keys, width)
+            _gather(span, a.values, column, a.stride, molecule, length, values, width)
+            _gather(span, a.queries, column, a.query_stride, molecule, count, queries, width)
             for start in range(0, count, LANES):
                 position = block + start * length
                 scores = simd.shifted(simd.pointer(a.scores), position)
@@ -203,7 +204,7 @@ def _attention_forward(d: int) -> Loop:
                 inverse, out = _weigh_values(a, top, values, scores, length, like, width, position)
                 simd.store(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start, inverse)
                 simd.store_transposed(queries, start * width, width, out * (inverse * a.kept_scale))
-            _scatter(span, queries, width, molecule, count, simd.shifted(simd.pointer(a.out), column), heads * d)
+            _scatter(span, queries, width, molecule, count, a.out, column, heads * d)
 
     fields = dict.fromkeys(("queries", "keys", "values", "bias", "factor", "scores", "inverses", "out"), "q")
     return Loop(body, fields | _COMMON | {"key": "I", "salt": "I", "threshold": "I"})
@@ -261,6 +262,18 @@ def _add_key_gradients(kept, changes, outs, queries, values, keys, length, count
             simd.store_rows(keys, place, width, key_rows)
 
 
+@njit(forceinline=True)
+def _clear(numbers, count):
+    for place in range(0, count, LANES):
+        simd.store(numbers, place, simd.spread(np.float32(0)))
+
+
+@njit(forceinline=True)
+def _multiply(numbers, count, factor):
+    for place in range(0, count, LANES):
+        simd.store(numbers, place, simd.load(numbers, place) * factor)
+
+
 @lru_cache
 def _attention_backward(d: int) -> Loop:
     width = simd.padded(d)
@@ -288,16 +301,13 @@ def _attention_backward(d: int) -> Loop:
             length, lanes, column, narrow = molecule[2], simd.padded(molecule[2]), head * d, heads * d
             count = min(length, a.most_queries)
             block = molecule[4] * heads + head * lanes * length
-            _gather(span, simd.shifted(simd.pointer(a.keys), column), a.stride, molecule, length, keys, width)
-            _gather(span, simd.shifted(simd.pointer(a.values), column), a.stride, molecule, length, values, width)
-            source = simd.shifted(simd.pointer(a.queries), column)
-            _gather(span, source, a.query_stride, molecule, count, queries, width)
-            _gather(span, simd.shifted(simd.pointer(a.out), column), narrow, molecule, count, outs, width)
-            source = simd.shifted(simd.pointer(a.out_gradient), column)
-            _gather(span, source, narrow, molecule, count, out_gradients, width)
-            for place in range(0, lanes * width, LANES):
-                simd.store(key_gradients, place, simd.spread(np.float32(0)))
-                simd.store(value_gradients, place, simd.spread(np.float32(0)))
+            _gather(span, a.keys, column, a.stride, molecule, length, keys, width)
+            _gather(span, a.values, column, a.stride, molecule, length, values, width)
+            _gather(span, a.queries, column, a.query_stride, molecule, count, queries, width)
+            _gather(span, a.out, column, narrow, molecule, count, outs, width)
+            _gather(span, a.out_gradient, column, narrow, molecule, count, out_gradients, width)
+            _clear(key_gradients, lanes * width)
+            _clear(value_gradients, lanes * width)
             for start in range(0, count, LANES):
                 tile, position = start * width, block + start * length
                 inverse = simd.load(simd.pointer(a.inverses), molecule[5] * heads + head * lanes + start)
@@ -312,14 +322,10 @@ def _attention_backward(d: int) -> Loop:
                 _add_key_gradients(
                     kept, changes, gradients, queried, value_gradients, key_gradients, length, used, width
                 )
-            target = simd.shifted(simd.pointer(a.query_gradient), column)
-            _scatter(span, outs, width, molecule, count, target, a.query_stride)
-            for place in range(0, lanes * width, LANES):
-                simd.store(key_gradients, place, simd.load(key_gradients, place) * a.scale)
-            target = simd.shifted(simd.pointer(a.key_gradient), column)
-            _scatter(span, key_gradients, width, molecule, length, target, a.stride)
-            target = simd.shifted(simd.pointer(a.value_gradient), column)
-            _scatter(span, value_gradients, width, molecule, length, target, a.stride)
+            _scatter(span, outs, width, molecule, count, a.query_gradient, column, a.query_stride)
+            _multiply(key_gradients, lanes * width, a.scale)
+            _scatter(span, key_gradients, width, molecule, length, a.key_gradient, column, a.stride)
+            _scatter(span, value_gradients, width, molecule, length, a.value_gradient, column, a.stride)
 
     names = ("queries", "keys", "values", "factor", "scores", "inverses", "out", "out_gradient")
     gradients = ("query_gradient", "key_gradient", "value_gradient", "bias_gradient", "factor_gradient")

@@ -5,6 +5,7 @@ Axis letters: n sequences, l tokens, d width; packed: N = B + T rows, the CLS ro
 
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +39,30 @@ def forbid_single_row(norm: nn.Module, rows: int) -> None:
         )
 
 
+class TokenNorm(Protocol):
+    """Interface of the norms in ``NORMS``, which are modules.
+
+    Attributes:
+        cls_sees_atoms: whether the normalized CLS depends on the other tokens, as by batch statistics.
+        of_atoms: the norm of the tokens other than the CLS.
+    """
+
+    @property
+    def cls_sees_atoms(self) -> bool: ...
+
+    @property
+    def of_atoms(self) -> nn.Module: ...
+
+    def __call__(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Normalizes x [n, l, d] with the CLS at position 0; ``mask`` [n, l] is True at real tokens."""
+
+    def packed(self, x: Tensor, num_cls: int) -> Tensor:
+        """Normalizes packed rows x [n, d] whose first ``num_cls`` rows (possibly all) are CLS tokens."""
+
+    def see_cls_alone(self) -> None:
+        """Freezes a norm of the other tokens, which a block that reads only the CLS does not use."""
+
+
 class SepNorm(nn.Module):
     """Separate normalization: the CLS token and the other tokens each have their own normalization layer.
 
@@ -47,9 +72,6 @@ class SepNorm(nn.Module):
         hidden_size: width d.
         cls_norm: creates the norm of the CLS rows from the width; BatchNorm in the paper.
         tok_norm: creates the norm of the other rows from the width; LayerNorm in the paper.
-
-    Attributes:
-        cls_sees_atoms: whether the normalized CLS depends on the other tokens; always False.
     """
 
     cls_sees_atoms = False
@@ -87,11 +109,9 @@ class SepNorm(nn.Module):
 
     @property
     def of_atoms(self) -> nn.Module:
-        """The norm of the tokens other than the CLS."""
         return self.tok_norm_layer
 
     def see_cls_alone(self) -> None:
-        """Freezes the token norm, which a block that reads only the CLS does not use."""
         self.tok_norm_layer.requires_grad_(False)
 
 
@@ -112,19 +132,18 @@ class ShareNorm(nn.Module):
 
     @property
     def cls_sees_atoms(self) -> bool:
-        """Whether the normalized CLS depends on the other tokens; True for unknown norms."""
+        """True for unknown norms."""
         return not isinstance(self.norm_layer, BY_ROW)
 
     @property
     def of_atoms(self) -> nn.Module:
-        """The norm of the tokens other than the CLS, which is the norm of all tokens."""
         return self.norm_layer
 
     def see_cls_alone(self) -> None:
         """Does nothing: the CLS uses the norm of all tokens."""
 
 
-NORMS: dict[str, Callable[[int], SepNorm | ShareNorm]] = {
+NORMS: dict[str, Callable[[int], TokenNorm]] = {
     "sepnorm": SepNorm,
     "sepnorm-layernorm": partial(SepNorm, cls_norm=nn.LayerNorm),
     "sepnorm-batchnorm": partial(SepNorm, tok_norm=nn.BatchNorm1d),

@@ -151,64 +151,74 @@ def separate_norms(
 
     A new norm starts from the parameters and buffers of the one it replaces, if their names and shapes agree, and from
     its ``eps`` if both are of the same kind. With ``nn.LayerNorm`` on the CLS, a converted model therefore computes the
-    same as before. (Positions under ``src_key_padding_mask`` are the exception: ``nn.TransformerEncoder`` has an
-    inference path that fills them with zeros, and separate norms turn that path off.)
+    same as before, except at positions under ``src_key_padding_mask``, which an inference path of
+    ``nn.TransformerEncoder`` fills with zeros and separate norms do not.
 
     Convert the model before you wrap it in DistributedDataParallel and before you create the optimizer, because the CLS
-    norms are new parameters. BatchNorm on the tokens would include padding, because these models do not pass a mask to
-    their norms. BatchNorm on a CLS that no attention has reached yet (the norm of embeddings, the first norm of a
-    pre-norm model) sees the same row n times and can only return its bias; exclude such a norm with ``only`` or
-    ``where``.
+    norms are new parameters. BatchNorm on the tokens would include padding. BatchNorm on a CLS that no attention has
+    reached yet sees the same row n times and can only return its bias; exclude such a norm with ``only``.
 
     Source: Chen et al., "On Separate Normalization in Self-supervised Transformers", NeurIPS 2023.
 
     Args:
         model: any module.
         cls_norm: creates the norm of a special token from the width; BatchNorm1d in the paper.
-        tok_norm: "keep" uses the existing norm, with its parameters, for the other tokens; otherwise creates a new norm
-            from the width.
+        tok_norm: creates the norm of the other tokens from the width; "keep" uses the existing norm.
         only: regular expression; norms whose qualified name does not match anywhere are left unchanged.
         where: ``where(name, norm)`` is False for norms to leave unchanged.
         also: regular expression; qualified names of further norms that, according to the caller, act on [n, l, d].
-        cls_positions: positions of the special tokens, increasing and all of the same sign; each gets its own norm.
-            Default: only the CLS, at position 0. A timm model with further special tokens is then left unchanged,
-            because it does not specify which of them to separate.
+        cls_positions: positions of the special tokens, increasing and all of the same sign; each gets its own norm. By
+            default, only the CLS at position 0; a timm model with further special tokens is then left unchanged.
         batch_first: whether the norms in ``also`` see [n, l, d] or [l, n, d]; known layers define their own.
         inplace: whether to change ``model`` or a copy of it.
-
-    Returns:
-        The changed model.
 
     Raises:
         InputError: no norm was replaced, ``tok_norm`` or ``cls_positions`` is invalid, or the model is wrapped in
             DistributedDataParallel.
     """
+    check_convertible(model, tok_norm)
     positions = check_positions(cls_positions)
+    model = model if inplace else copy.deepcopy(model)
+
+    def skip(found: FoundNorm) -> str:
+        return reason_not_chosen(found, only, where) or reason_to_leave(found, also, positions)
+
+    def make(found: FoundNorm) -> nn.Module:
+        return separated(found, model, cls_norm, tok_norm, positions, batch_first)
+
+    report = replace_norms(model, find_norms(model, told=cls_positions is not None), skip, make)
+    model.separated_norms = report  # type: ignore[assignment]  # to PyTorch every attribute is a tensor or a module
+    return model
+
+
+def check_convertible(model: nn.Module, tok_norm: NormLayer | Literal["keep"]) -> None:
+    """Raises InputError for a wrong ``tok_norm`` or a model in DistributedDataParallel."""
     if isinstance(tok_norm, str) and tok_norm != "keep":
         raise InputError(f'tok_norm must be "keep" or a function that creates a norm from the width, got {tok_norm!r}')
     if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
         raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")
-    model = model if inplace else copy.deepcopy(model)
 
-    replacements: list[tuple[FoundNorm, nn.Module]] = []
-    skipped: dict[str, str] = {}
-    for found in find_norms(model, told=cls_positions is not None):
-        if reason := reason_not_chosen(found, only, where) or reason_to_leave(found, also, positions):
-            skipped[found.name] = reason
-        else:
-            first = owner_batch_first(found.owner)
-            like = next(chain(found.norm.parameters(), model.parameters()), torch.empty(0))
-            new = separated(found.norm, cls_norm, tok_norm, positions, batch_first if first is None else first, like)
-            replacements.append((found, new))
 
-    report = NormReport(tuple(found.name for found, _ in replacements), skipped)
-    if not replacements:
+def replace_norms(
+    model: nn.Module,
+    norms: list[FoundNorm],
+    skip: Callable[[FoundNorm], str],
+    make: Callable[[FoundNorm], nn.Module],
+) -> NormReport:
+    """Replaces norms of ``model`` by what ``make`` gives, except those for which ``skip`` gives a reason.
+
+    Raises:
+        InputError: no norm would be replaced.
+    """
+    skipped = {found.name: reason for found in norms if (reason := skip(found))}
+    new = [(found, make(found)) for found in norms if found.name not in skipped]
+    report = NormReport(tuple(found.name for found, _ in new), skipped)
+    if not new:
         raise InputError(f"no norm of {type(model).__name__} was replaced\n{report}".rstrip())
-    for found, new in replacements:
-        setattr(found.owner, found.attribute, new)
+    for found, norm in new:
+        setattr(found.owner, found.attribute, norm)
     forbid_fast_paths(model)
-    model.separated_norms = report  # type: ignore[assignment]  # to PyTorch every attribute is a tensor or a module
-    return model
+    return report
 
 
 def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...]:
@@ -328,20 +338,23 @@ def owner_batch_first(owner: nn.Module) -> bool | None:
 
 
 def separated(
-    norm: nn.Module,
+    found: FoundNorm,
+    model: nn.Module,
     cls_norm: NormLayer,
     tok_norm: NormLayer | Literal["keep"],
     positions: tuple[int, ...],
     batch_first: bool,
-    like: Tensor,
 ) -> nn.Module:
-    """The separate norm that replaces ``norm``, with the device and type of ``like``."""
+    """The separate norm that replaces one of ``model``, with its device and type, or those of the model."""
+    norm = found.norm
+    like = next(chain(norm.parameters(), model.parameters()), torch.empty(0))
     shared = norm.norm_layer if isinstance(norm, ShareNorm) else norm
     cls_norms = [start_from(shared, cls_norm, like) for _ in positions]
     tok = shared if tok_norm == "keep" else start_from(shared, tok_norm, like)
     if isinstance(norm, ShareNorm):
         return SepNorm(width(shared), cls_norm=lambda _: cls_norms[0], tok_norm=lambda _: tok).train(norm.training)
-    return SequenceSepNorm(cls_norms, tok, positions, batch_first).train(norm.training)
+    known = owner_batch_first(found.owner)
+    return SequenceSepNorm(cls_norms, tok, positions, batch_first if known is None else known).train(norm.training)
 
 
 def start_from(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:

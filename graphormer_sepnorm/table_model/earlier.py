@@ -13,8 +13,8 @@ from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.smiles import Molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Predictions, Predictor, calibrated, load_predictor
-from graphormer_sepnorm.inference.trust import Trust, load_trust, trust_arrays
+from graphormer_sepnorm.inference.predict import Predictions, Predictor, load_predictor
+from graphormer_sepnorm.inference.trust import Trust, calibrated, load_trust, trust_arrays
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import array_digest
 from graphormer_sepnorm.runs.folder import RunFolder

@@ -15,7 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import calibrated, computed
+from graphormer_sepnorm.inference.predict import computed
+from graphormer_sepnorm.inference.trust import calibrated
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks

@@ -78,7 +78,7 @@ def start_head(model: Network, data: MoleculeDataset, task: Task) -> None:
     hook = last.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
 
     def hidden(batch: GraphBatch) -> Tensor:
-        model(batch)
+        model.forward(batch)  # as it is, even if calls of the model are compiled
         return inputs.pop().float()
 
     model.eval()

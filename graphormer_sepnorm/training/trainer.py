@@ -110,8 +110,6 @@ class Trainer:
             start_from(self.model, resolve_model(config.train.start_from), config.train.frozen_layers)
         self.body = learning_body(self.model)
         self.model.to(self.device)
-        if config.train.start_from is not None:
-            start_head(self.model, train, make_task(self.objective.task))
         self.optimizers = make_optimizers(self.model, config.train)
         self.average = AveragedModel(self.model) if config.train.averaging else None
         if config.train.compile:
@@ -136,6 +134,8 @@ class Trainer:
 
     def epochs(self) -> Iterator[Epoch]:
         """Trains from the current to the last epoch."""
+        if self.config.train.start_from is not None and self.progress.epoch == 0:
+            start_head(self.model, self.train, make_task(self.objective.task))
         if distributed.num_processes() > 1:
             self.compile()
             distributed.wait_for_all()

@@ -47,7 +47,7 @@ class Pages:
         self.environment = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
         )
-        self.environment.filters["number"] = as_shown
+        self.environment.filters.update(number=as_shown, sentence=as_sentence)
         self.environment.globals.update(
             facts=queue.facts,
             limits=queue.limits,
@@ -77,6 +77,13 @@ def confidences_of(facts: ModelFacts) -> list[float]:
 def as_shown(value: float, decimals: int | None) -> str:
     """A number with so many decimals; with four digits if that is not known."""
     return f"{value:.4g}" if decimals is None else f"{round(value, decimals) + 0.0:.{decimals}f}"
+
+
+def as_sentence(text: str) -> str:
+    """A message with a capital, unless it begins with the name of a file, and a full stop."""
+    first, rest = text[:1], text[1:]
+    begins_with_name = "." in text.split(" ", 1)[0]
+    return f"{first if begins_with_name else first.upper()}{rest}{'' if text.endswith(('.', '?', '!')) else '.'}"
 
 
 def progress_of(job: Job) -> dict:
@@ -166,7 +173,10 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/tables/{id}/rows", include_in_schema=False)
     def rows(id: str, view: AskedView) -> Response:
-        return pages("rows.html", **shown_of(known(queue, id), view))
+        """The rows of a view, whose address the browser shows, so that a reload keeps the view."""
+        query = view.address()
+        headers = {"HX-Replace-Url": f"/tables/{id}" + (f"?{query}" if query else "")}
+        return pages("rows.html", headers=headers, **shown_of(known(queue, id), view))
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:

@@ -111,6 +111,19 @@ def test_a_resumed_run_also_unfreezes_the_body_after_its_frozen_epochs(tmp_path,
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+def test_only_a_run_that_starts_fits_its_head_to_the_labels(tmp_path, splits, monkeypatch):
+    recorder(config_of("adamw", epochs=1), *splits, tmp_path / "source").train()
+    calls = []
+    monkeypatch.setattr("graphormer_sepnorm.training.trainer.start_head", lambda *arguments: calls.append(arguments))
+    config = config_of("adamw", epochs=2)
+    config = replace(config, train=replace(config.train, start_from=str(tmp_path / "source")))
+    for _ in range(2):
+        part = recorder(config, *splits, tmp_path / "parts")
+        part.resume()
+        next(part.epochs())
+        assert len(calls) == 1
+
+
 def test_everything_that_an_optimizer_keeps_is_in_the_state(tmp_path, splits):
     list(itertools.islice(recorder(config_of("odd"), *splits, tmp_path).epochs(), 1))
     tensors, _, facts = checkpoint.load_tensors(tmp_path / STATE)
