@@ -33,7 +33,7 @@ class Describer:
         self.model, self.alerts, self.properties = model, alerts, properties
         self.domain = model.trust.domain if domain and model.trust else None
         self.models, self.featurizer, self.device = model.models, model.featurizer, model.device
-        self.condition_columns = model.condition_columns
+        self.asked_conditions = model.asked_conditions
 
     def compute(self, molecules: Molecules) -> Predictions:
         embedded = [self.model.embedder.output] if self.domain and len(self.domain.embeddings) else []

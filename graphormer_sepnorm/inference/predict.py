@@ -5,7 +5,7 @@ A SMILES that cannot be read affects only its own row.
 Axis letters: M SMILES, R of them that could be read, D width.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, Self, TypeVar
@@ -27,6 +27,7 @@ from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import Chunk, Smiles, map_chunks
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
 from graphormer_sepnorm.tasks import make_task
 
 PAIRS_PER_PIECE = 8_000_000
@@ -103,13 +104,13 @@ class MoleculeModel(Protocol[Result]):
         models: what it computes with, and the configs of their runs.
         featurizer: name of the featurizer that reads its molecules.
         device: where it computes.
-        condition_columns: the columns of a table that it reads in addition to molecules.
+        asked_conditions: the conditions that it reads in addition to molecules.
     """
 
     featurizer: str
 
     @property
-    def condition_columns(self) -> tuple[str, ...]: ...
+    def asked_conditions(self) -> AskedConditions: ...
 
     @property
     def models(self) -> list[tuple[Network, Config]]: ...
@@ -167,6 +168,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
     def to(self, device: torch.device) -> "PredictingModel":
         """The model on another device."""
 
+    def under(self, conditions: Mapping[str, object]) -> "PredictingModel":
+        """The model under conditions that are the same for all molecules; raises InputError for unknown ones."""
+
 
 class Predictor:
     """Networks that predict the same targets from the same features; their predictions are averaged.
@@ -181,7 +185,7 @@ class Predictor:
         InputError: the models differ in targets or features.
     """
 
-    condition_columns: tuple[str, ...] = ()
+    asked_conditions = NO_CONDITIONS
     trust: Trust | None = None  # no information on errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):
@@ -211,6 +215,12 @@ class Predictor:
         for model, _ in self.models:
             model.to(device)
         self.device = self.models[0][0].cls.device
+        return self
+
+    def under(self, conditions: Mapping[str, object]) -> Self:
+        """The model itself; raises InputError if conditions are given, because networks read none."""
+        if conditions:
+            raise InputError(f"{next(iter(conditions))} is not a condition of the model, which reads none")
         return self
 
     @property
@@ -249,7 +259,7 @@ class Embedder:
     """
 
     settings: tuple[str, ...] = ()
-    condition_columns: tuple[str, ...] = ()
+    asked_conditions = NO_CONDITIONS
 
     def __init__(self, model: Network, config: Config):
         self.model = model

@@ -50,11 +50,11 @@ if (form) {
       : !file.files.length && !text.value.trim()
         ? "There are no molecules: draw one, type or paste some SMILES, or choose a file."
         : "";
-    if (problem) {
-      event.preventDefault();
-      event.stopImmediatePropagation();
-      showProblem(problem);
-    }
+    const isSent = document.getElementById("predict").disabled; // by htmx, until the answer comes
+    if (!problem && !isSent) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (problem) showProblem(problem);
   }, { capture: true });
 
   drawInto(document.getElementById("editor"), text);
@@ -100,6 +100,13 @@ document.addEventListener("click", (event) => {
   }
 });
 
+document.addEventListener("error", ({ target }) => {
+  if (!target.matches?.("#rows img, #atoms img")) return;
+  const note = document.createElement("small");
+  note.textContent = "No picture: the molecule is too large, or the server did not answer.";
+  target.replaceWith(note);
+}, { capture: true });
+
 dialog?.addEventListener("close", () => document.getElementById(opener)?.focus());
 
 document.addEventListener("htmx:after:swap", () => {
@@ -107,14 +114,18 @@ document.addEventListener("htmx:after:swap", () => {
   if (status) say(status.dataset.say);
 });
 
-// Where the focus goes: to the result of a form, into the dialog of a picture.
+// Where the focus goes: to the result of a form, into the dialog of a picture, to the page of a table.
 document.addEventListener("htmx:after:request", (event) => {
   const source = event.detail?.ctx?.sourceElement;
   if (!source) return;
   if (source === form) focusSoon("#table-title, #result .problem");
+  if (source.matches("thead a, .pager a")) {
+    document.getElementById("rows").scrollIntoView();
+    focusSoon("#rows .wide");
+  }
   if (source.matches(".atoms, #atoms form")) {
     if (!dialog.open) dialog.showModal();
-    if (source.matches(".atoms")) focusSoon("#atoms-title");
+    if (source.matches(".atoms")) focusSoon("#atoms-title, #atoms .problem");
   }
 });
 

@@ -251,7 +251,10 @@ def test_rows_are_sorted_and_filtered(page):
 
 def test_sorting_and_paging_keep_the_rest_of_a_view(page):
     number = predict(page, *["C"] * 60)["id"]
-    text = page.get(f"/tables/{number}/rows?sort=length&find=c").text
+    answer = page.get(f"/tables/{number}/rows?sort=length&find=c")
+    assert answer.headers["hx-replace-url"] == f"/tables/{number}?sort=length&find=c"
+    assert page.get(f"/tables/{number}/rows").headers["hx-replace-url"] == f"/tables/{number}"
+    text = answer.text
     assert f"/tables/{number}/rows?page=2&amp;sort=length&amp;find=c" in text
     assert f"/tables/{number}/rows?sort=length&amp;order=falling&amp;find=c" in text
     assert 'aria-sort="ascending"' in text
@@ -310,6 +313,20 @@ def test_a_model_without_known_labels_has_predictions_of_four_digits(tmp_path):
         page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
         number = predict(page, "CCO")["id"]
         assert "<b>3</b>" in page.get(f"/tables/{number}/rows").text
+
+
+def test_a_failure_of_the_page_is_a_sentence(tmp_path, monkeypatch):
+    with open_queue(InThisProcess(PretendedService()), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
+        monkeypatch.setattr(queue, "find", lambda number: 1 / 0)
+        as_page, as_part, as_json = (
+            page.get("/tables/a"),
+            page.get("/tables/a/rows", headers=HTMX),
+            page.get("/api/tables/a"),
+        )
+    assert as_page.status_code == as_part.status_code == as_json.status_code == 500
+    assert "The page failed here" in as_page.text and as_part.text.startswith('<p class="problem"')
+    assert as_json.json() == {"detail": "the page failed here: the terminal of the server says where"}
 
 
 def test_the_page_is_told_when_there_are_more_rows(page):
