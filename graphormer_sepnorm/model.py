@@ -16,6 +16,7 @@ from torch.nn.functional import linear
 
 from graphormer_sepnorm.config import ModelConfig
 from graphormer_sepnorm.encodings.base import EncodingSizes, Terms
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, check_features
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
 from graphormer_sepnorm.layers.atom_values import AtomValues
@@ -364,17 +365,22 @@ class Network(nn.Module):
             cls, atoms: output of ``run_blocks``.
             ptr: [B + 1] atom offsets of the batch.
             conditions: [B, C], of a model with ``conditions``.
+
+        Raises:
+            InputError: the model reads conditions, and there are none.
         """
+        if self.config.conditions and conditions is None:
+            raise InputError("the network reads conditions of the measurement: name the table model that it is part of")
         read = self.readout.read(cls, atoms, ptr)
         predicted = self.head(read if conditions is None else torch.cat([read, conditions.to(read)], dim=1))
         return predicted if self.atom_values is None else predicted + self.atom_values(near, ptr)
 
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
-        """Predictions [B, tasks]; raises as ``encode``."""
+        """Predictions [B, tasks]; raises as ``encode`` and ``read``."""
         return self.embed_and_predict(batch)[1]
 
     def embed_and_predict(self, batch: "Batch | GraphBatch") -> tuple[Tensor, Tensor]:
-        """The final embeddings of the CLS tokens [B, D] and predictions [B, tasks]; raises as ``encode``."""
+        """The final embeddings of the CLS tokens [B, D] and predictions [B, tasks]; raises as ``forward``."""
         batch = self.packed(batch)
         atoms, num_cls, structure = self.embedded(batch)
         near = self.run_local_blocks(atoms, num_cls, structure)

@@ -6,7 +6,7 @@ Axis letters: M molecules, N training molecules, D width.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import Stored
 
 MAX_REFERENCES = 100_000
 ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
@@ -35,12 +36,12 @@ class Domain:
         text: uint8, the SMILES of the same molecules, one per line; empty in files written before there was any.
     """
 
-    bits: np.ndarray
-    kinds: np.ndarray
-    atoms: np.ndarray
-    charges: np.ndarray
-    embeddings: np.ndarray
-    text: np.ndarray
+    bits: Annotated[np.ndarray, Stored(np.uint8, 2)]
+    kinds: Annotated[np.ndarray, Stored(np.int64, 2)]
+    atoms: Annotated[np.ndarray, Stored(np.int64, 1)]
+    charges: Annotated[np.ndarray, Stored(np.int64, 1)]
+    embeddings: Annotated[np.ndarray, Stored(np.float32, 2)]
+    text: Annotated[np.ndarray, Stored(np.uint8, 1)]
 
     @cached_property
     def smiles(self) -> list[str]:

@@ -183,11 +183,11 @@ class EmbeddedMolecule:
         pair_factor: [n * n, H] or None.
         edge_index, bond: its bonds, [2, e] and [e].
         in_degree: [n].
+        conditions: float32 [1, C], conditions of the measurement.
     """
 
-    def __init__(self, model: Network, featurizer: str, smiles: str):
-        if model.config.conditions:
-            raise InputError("a prediction that depends on conditions cannot be explained by atom contributions")
+    def __init__(self, model: Network, featurizer: str, smiles: str, conditions: Sequence[float] = ()):
+        self.conditions = torch.tensor([conditions], device=model.cls.device)
         self.model = model.eval()
         reader = FEATURIZERS[featurizer]
         graphs = reader.pack([reader.graph(smiles)])
@@ -208,7 +208,8 @@ class EmbeddedMolecule:
         edge_index = (self.edge_index.unsqueeze(1) + ptr[:-1].unsqueeze(1)).flatten(1)  # [2, S e]
         structure = Structure(attend, edge_index, self.bond.repeat(copies), self.in_degree.repeat(copies))
         near = self.model.run_local_blocks(atoms.flatten(0, 1), copies, structure)
-        return self.model.read(near, *self.model.run_blocks(near, copies, structure), ptr)
+        conditions = self.conditions.expand(copies, -1) if self.conditions.numel() else None
+        return self.model.read(near, *self.model.run_blocks(near, copies, structure), ptr, conditions)
 
 
 def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) -> Attributions:

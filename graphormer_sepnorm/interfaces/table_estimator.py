@@ -97,7 +97,7 @@ Parameters: Any = make_dataclass(
 
 
 class TableEstimator(SmilesEstimator):
-    """The table model of ``train --csv``: the same molecules, labels and seed give the same predictions.
+    """The table model of ``train FILE``: the same molecules, labels and seed give the same predictions.
 
     Args:
         recipe: recipe of the networks, as ``--recipe``: "foundation" fine-tunes pretrained networks; others, such as

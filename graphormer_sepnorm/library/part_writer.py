@@ -149,7 +149,8 @@ def write_part(predictor: PredictingModel, compute: Compute, options: Options, a
     """
     tally = Tally()
     columns = options.of_predictions(predictor)
-    opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter)
+    asked = predictor.asked_conditions
+    opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter, asked)
     with opened as partition, replacing(Path(assignment.part)) as file:
         layout = PartColumns(columns, partition.schema, options.selection)
         scored = (
@@ -203,7 +204,7 @@ def score(
 ) -> Iterator[tuple[Batch, Predictions, list[str], int]]:
     """Batches with their predictions, the errors of unreadable rows, and the number of their first row, from 0."""
     for batch in batches:
-        predictions = read_and_compute(reader, compute, batch.smiles)
+        predictions = read_and_compute(reader, compute, batch.molecules)
         errors = [known or found for known, found in zip(batch.errors, predictions.errors, strict=True)]
         if strict:
             refuse_errors(errors, tally.rows)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.workers import CHUNK
+from graphormer_sepnorm.system.workers import CHUNK, Smiles
 from graphormer_sepnorm.tables.formats import (
     PARQUET,
     Row,
@@ -18,9 +18,10 @@ from graphormer_sepnorm.tables.formats import (
     kind_of,
     not_one_column,
     open_table,
-    smiles_of_rows,
 )
 from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
+from graphormer_sepnorm.tables.formats.table import cell_text
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of
 from graphormer_sepnorm.tables.writers import as_utf8
 
 
@@ -29,13 +30,13 @@ class Batch:
     """Some rows of a partition.
 
     Attributes:
-        columns: those to keep, one row per SMILES.
-        smiles: the molecules.
+        columns: those to keep, one row per molecule.
+        molecules: SMILES, or samples with the conditions that a model asks for.
         errors: why a row cannot be used, or "".
     """
 
     columns: pa.Table
-    smiles: list[str]
+    molecules: Smiles
     errors: list[str]
 
 
@@ -49,7 +50,11 @@ class Partition:
 
 @contextlib.contextmanager
 def open_partition(
-    path: str, columns: tuple[str, ...] | None = None, smiles_column: str | None = None, delimiter: str | None = None
+    path: str,
+    columns: tuple[str, ...] | None = None,
+    smiles_column: str | None = None,
+    delimiter: str | None = None,
+    asked: AskedConditions = NO_CONDITIONS,
 ) -> Iterator[Partition]:
     """Opens a partition.
 
@@ -57,21 +62,22 @@ def open_partition(
         path: ``.parquet``, whose columns keep their types, or a file as for ``open_table``, whose columns are text.
         columns: names of the columns to keep; None: all.
         smiles_column, delimiter: as ``open_table``.
+        asked: the conditions of the molecules, as for ``samples_of``.
 
     Raises:
-        InputError: as ``open_table``; a Parquet file is damaged or its SMILES are not text; or a column is missing or
-            not unique. Also raised while rows are read.
+        InputError: as ``open_table`` and ``samples_of``; a Parquet file is damaged or its SMILES are not text; or a
+            column is missing or not unique. Also raised while rows are read.
     """
     if kind_of(path) == PARQUET:
         with open_parquet(path) as file:
-            yield parquet_partition(file, path, columns, smiles_column)
+            yield parquet_partition(file, path, columns, smiles_column, asked)
     else:
         with open_table(path, smiles_column, delimiter) as table:
-            yield text_partition(table, path, columns)
+            yield text_partition(table, path, columns, asked)
 
 
 def parquet_partition(
-    file: pq.ParquetFile, path: str, columns: tuple[str, ...] | None, smiles_column: str | None
+    file: pq.ParquetFile, path: str, columns: tuple[str, ...] | None, smiles_column: str | None, asked: AskedConditions
 ) -> Partition:
     """The rows of a Parquet file; arguments and errors as ``open_partition``."""
     schema = file.schema_arrow.remove_metadata()
@@ -79,12 +85,16 @@ def parquet_partition(
     if not is_text(schema.field(smiles).type):
         raise InputError(f"the column {smiles!r} of {path} is {schema.field(smiles).type}, not text")
     kept = kept_columns(schema.names, columns, path)
+    asked.places(schema.names, path)
+    of_molecules = [smiles, *asked.columns]
+    read = samples_of(of_molecules, asked, path)
 
     def batches() -> Iterator[Batch]:
-        for batch in batches_of(file, path, CHUNK, list(dict.fromkeys([smiles, *kept]))):
-            texts = [text or "" for text in batch.column(smiles).to_pylist()]
+        for batch in batches_of(file, path, CHUNK, list(dict.fromkeys([*of_molecules, *kept]))):
+            fields = zip(*(map(cell_text, batch.column(name).to_pylist()) for name in of_molecules), strict=True)
+            rows = [Row(list(texts), texts[0]) for texts in fields]
             table = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
-            yield Batch(table, texts, [""] * len(texts))
+            yield Batch(table, read(rows), [""] * len(rows))
 
     return Partition(pa.schema([schema.field(name) for name in kept]), batches())
 
@@ -95,15 +105,16 @@ def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
-def text_partition(table: Table, path: str, columns: tuple[str, ...] | None) -> Partition:
+def text_partition(table: Table, path: str, columns: tuple[str, ...] | None, asked: AskedConditions) -> Partition:
     """The rows of a table, as text; arguments and errors as ``open_partition``."""
     kept = kept_columns(table.columns, columns, path)
     places = [table.columns.index(name) for name in kept]
     schema = pa.schema([(name, pa.string()) for name in kept])
+    read = samples_of(table.columns, asked, path)
 
     def batch(rows: list[Row]) -> Batch:
         texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
-        return Batch(pa.Table.from_arrays(texts, schema=schema), smiles_of_rows(rows), [row.error for row in rows])
+        return Batch(pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows])
 
     return Partition(schema, map(batch, table.chunks(CHUNK)))
 

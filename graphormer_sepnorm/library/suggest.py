@@ -8,8 +8,10 @@ Axis letters: M molecules of the pool.
 
 import math
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -26,14 +28,17 @@ from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.library.part_writer import Options, Selection
 from graphormer_sepnorm.library.run import predict_library
+from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, find_column
 from graphormer_sepnorm.tables.formats.table import cell_text
+from graphormer_sepnorm.tables.rows import samples_of
 from graphormer_sepnorm.tables.writers import AddedColumn, find_writer, write_whole
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
 LEAST_POOL = 1000
 PARTS = ".parts"
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
     if TASKS[predictor.kind].predicts_probabilities:
         raise InputError(f"--by {wish.by} is for regression models: rank probabilities with --by prediction")
     if not predictor.gives_spread:
-        raise InputError(f"--by {wish.by} needs a model that estimates its errors, such as one of train --csv")
+        raise InputError(f"--by {wish.by} needs a model that estimates its errors, such as one of your table")
     best = best_so_far(predictor, target, wish) if wish.by == "expected-improvement" else 0.0
     return Acquisition(wish.by, target, wish.minimize, best, wish.kappa)
 
@@ -166,16 +171,22 @@ class Pool:
     Attributes:
         columns: columns of the library.
         rows: M rows.
+        samples: what the model reads of them.
         mols: their molecules.
     """
 
     columns: list[str]
     rows: list[Row]
+    samples: Smiles
     mols: list[Chem.Mol]
 
     def take(self, places: list[int]) -> "Pool":
         """The rows with these numbers."""
-        return Pool(self.columns, [self.rows[place] for place in places], [self.mols[place] for place in places])
+
+        def of(column: Sequence[Part]) -> list[Part]:
+            return [column[place] for place in places]
+
+        return Pool(self.columns, of(self.rows), of(self.samples), of(self.mols))
 
 
 def read_pool(predictor: PredictingModel, top: Path, options: Options) -> Pool:
@@ -187,8 +198,9 @@ def read_pool(predictor: PredictingModel, top: Path, options: Options) -> Pool:
     place = find_column(columns, options.smiles_column, str(top))
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
     rows = [Row(list(texts), texts[place]) for texts in fields]
-    mols = read_molecules(predictor.featurizer, [row.smiles for row in rows]).mols
-    return Pool(columns, rows, [mol for mol in mols if mol is not None])
+    samples = samples_of(columns, predictor.asked_conditions, str(top))(rows)
+    mols = read_molecules(predictor.featurizer, samples).mols
+    return Pool(columns, rows, samples, [mol for mol in mols if mol is not None])
 
 
 def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
@@ -210,7 +222,7 @@ def is_known(domain: Domain, mol: Chem.Mol) -> bool:
 def write_picked(predictor: PredictingModel, out: Path, picked: Pool, options: Options) -> None:
     """Writes the suggested molecules with their rank and predictions."""
     columns = options.of_predictions(predictor)
-    found = columns.reader.compute(read_molecules(predictor.featurizer, [row.smiles for row in picked.rows]))
+    found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
     rank = AddedColumn("rank")
     cells = [np.arange(1.0, len(picked.rows) + 1), *columns.cells(found, found.errors)]
     write_whole(out, picked.columns, picked.rows, [rank, *columns.columns()], cells)

@@ -3,16 +3,18 @@
 Axis letters: M molecules, C values: one for each numeric column, one for each word of the other columns.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.tables.label_text import as_float
+from graphormer_sepnorm.tables.rows import condition_text
 
 MOST_WORDS = 100  # largest number of categories of a column
+HOW_TO_GIVE = "give a table that has them, or the same for all molecules with --condition NAME=VALUE"
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,24 @@ class ConditionColumn:
         """The encoded values of a condition; raises InputError for a word that is not in the training rows."""
         if self.words:
             if text not in self.words:
-                raise InputError(f"its {self.name} is {text!r}: the model knows {', '.join(self.words)}")
+                raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(self.words)}")
             return [float(text == word) for word in self.words]
         if not is_number(text):
-            raise InputError(f"its {self.name} is {text!r}, not a number")
+            raise InputError(f"{self.name} is {text!r}, not a number")
         return [(as_float(text) - self.mean) / self.scale]
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The columns of conditions of a table; there may be none."""
+    """The columns of conditions of a table; there may be none.
+
+    Attributes:
+        columns: the columns in order.
+        given: texts of conditions that are the same for all molecules, by name; a molecule comes with the others.
+    """
 
     columns: tuple[ConditionColumn, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Conditions":
@@ -61,22 +69,47 @@ class Conditions:
         return tuple(column.name for column in self.columns)
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """The names of the conditions that a molecule comes with."""
+        return tuple(name for name in self.names if name not in self.given)
+
+    @property
     def width(self) -> int:
         """The number C of values."""
         return sum(column.width for column in self.columns)
 
+    def under(self, given: Mapping[str, object]) -> "Conditions":
+        """The same columns, with some conditions given for all molecules.
+
+        Raises:
+            InputError: there is no such condition, or a word is not in the training rows.
+        """
+        texts = {name: condition_text(str(value)) for name, value in given.items()}
+        known = {column.name: column for column in self.columns}
+        for name, text in texts.items():
+            if name not in known:
+                raise InputError(
+                    f"{name} is not a condition of the model, which reads {', '.join(self.names) or 'none'}"
+                )
+            known[name].encode(text)
+        return replace(self, given={**self.given, **texts})
+
     def encode(self, row: tuple[str, ...]) -> list[float]:
-        """The values [C] of a molecule's conditions; raises InputError for a word that is not in the training rows."""
-        return [value for column, text in zip(self.columns, row, strict=True) for value in column.encode(text)]
+        """The values [C] of a molecule's conditions, the ``asked`` ones; raises InputError for an unknown word."""
+        texts = {**self.given, **dict(zip(self.asked, row, strict=True))}
+        return [value for column in self.columns for value in column.encode(texts[column.name])]
 
     def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
         """The values float32 [M, C] of M molecules (0 in case of an error) and the error messages ("" if none).
 
+        Args:
+            rows: for each molecule the texts of the ``asked`` conditions.
+
         Raises:
-            InputError: the conditions are not given.
+            InputError: the rows have no conditions although some are asked for.
         """
-        if self.columns and not rows:
-            raise InputError(f"the model needs the conditions {', '.join(self.names)}: give a table that has them")
+        if self.asked and rows and not rows[0]:
+            raise InputError(f"the model needs the conditions {', '.join(self.asked)}: {HOW_TO_GIVE}")
         values, errors = np.zeros((len(rows), self.width), np.float32), [""] * len(rows)
         for place, row in enumerate(rows):
             try:

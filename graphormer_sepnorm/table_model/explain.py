@@ -6,7 +6,7 @@ members' weights.
 Axis letters: K members, S masked molecules, T targets.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,7 @@ import numpy as np
 from rdkit import Chem
 from scipy.special import expit
 
-from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
+from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
@@ -32,6 +32,8 @@ from graphormer_sepnorm.inference.predict import PredictingModel, computed
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import calibrated
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.system.workers import Smiles
+from graphormer_sepnorm.table_model.conditions import HOW_TO_GIVE, condition_values
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.forest import forest_features
@@ -49,13 +51,14 @@ LEAST_DIFFERENCE = 1e-6  # smallest sum of contributions that is rescaled to ano
 
 
 def explain_rows(
-    model: PredictingModel, smiles: Sequence[str], method: str = "gradients", target: str | None = None
+    model: PredictingModel, smiles: Smiles, method: str = "gradients", target: str | None = None
 ) -> dict[int, Explanation | InputError]:
     """Explains the predictions of a model for many molecules.
 
     Args:
         model: as ``load_predicting_model`` loads it.
-        smiles: SMILES of the rows, one molecule each.
+        smiles: SMILES of the rows, one molecule each, or samples with the conditions that the model asks for. The
+            conditions of a molecule are held fixed.
         method: a name in ``METHODS``; with "gradients", members without gradients are explained by masking.
         target: name of the target; None: the first one.
 
@@ -64,13 +67,12 @@ def explain_rows(
 
     Raises:
         InputError: the method or target is unknown, the method is "attention" and there is more than one network, or
-            the model reads conditions.
+            the model asks for conditions that are not given.
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
-    if model.condition_columns:
-        names = ", ".join(model.condition_columns)
-        raise InputError(f"a prediction that depends on {names} cannot be explained by atom contributions")
+    if model.asked_conditions.columns:
+        return {row: explained_sample(model, sample, method, target) for row, sample in enumerate(smiles)}
     stack = stack_of(model)
     view = ExplainedTarget(stack.task, model.device, target)
     if method == "gradients":
@@ -79,6 +81,20 @@ def explain_rows(
         raise InputError(f"--method {method} explains a single network: name one, such as model-0 in the run folder")
     network = Graphormer.of(*stack.models[0])
     return explained_rows(partial(METHODS[method], network, target=target), model.featurizer, smiles)
+
+
+def explained_sample(
+    model: PredictingModel, sample: Sample | str, method: str, target: str | None
+) -> Explanation | InputError:
+    """The explanation of one molecule under its conditions; errors as ``explain_rows``."""
+    names = model.asked_conditions.columns
+    if not isinstance(sample, Sample):
+        raise InputError(f"the prediction depends on the conditions {', '.join(names)}: {HOW_TO_GIVE}")
+    try:
+        fixed = model.under(dict(zip(names, sample.conditions, strict=True)))
+    except InputError as error:
+        return error
+    return explain_rows(fixed, [sample.smiles], method, target)[0]
 
 
 def stack_of(model: PredictingModel) -> TableModel:
@@ -119,6 +135,7 @@ def explain_stack(model: PredictingModel, stack: TableModel, view: ExplainedTarg
     read = read_molecules(model.featurizer, [smiles])
     if read.errors[0]:
         raise InputError(read.errors[0])
+    read = model.ready(read)
     outputs = computed(read, stack.outputs)
     own = outputs if stack is model else computed(read, model.outputs)
     prediction = float(model.predictions(read, own).values[0, view.column])
@@ -145,7 +162,9 @@ def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.
     masked: dict[str, float] = {}
     for (name, member), weight in zip(model.members.items(), weights.tolist(), strict=True):
         if weight and isinstance(member, NetworksMember):
-            found[AVERAGE] = weighted([by_gradients(*network, view.name, smiles) for network in member.models], weight)
+            values = model.conditions.encode(())
+            parts = [by_gradients(*network, view.name, smiles, values) for network in member.models]
+            found[AVERAGE] = weighted(parts, weight)
         elif weight:
             masked[name] = weight
     if masked:
@@ -156,10 +175,10 @@ def parts_of(model: TableModel, view: ExplainedTarget, smiles: str, weights: np.
     return found
 
 
-def by_gradients(model: Network, config: Config, target: str, smiles: str) -> Attributions:
-    """Contributions to a network's predicted value or probability."""
+def by_gradients(model: Network, config: Config, target: str, smiles: str, conditions: list[float]) -> Attributions:
+    """Contributions to a network's predicted value or probability, under conditions [C]."""
     view = ExplainedTarget(config.task, model.cls.device, target)
-    found = attributions(EmbeddedMolecule(model, config.featurizer, smiles), view.value)
+    found = attributions(EmbeddedMolecule(model, config.featurizer, smiles, conditions), view.value)
     return rescaled(found, lambda value: float(expit(value))) if view.is_probability else found
 
 
@@ -178,10 +197,12 @@ def predict_masked(model: TableModel, weights: dict[str, float], column: int, mo
         column: the target.
         mols: S molecules.
     """
-    features, reader = MoleculeFeatures(mols), FEATURIZERS[model.featurizer]
+    conditions = np.tile(np.array(model.conditions.encode(()), np.float32), (len(mols), 1))
+    features, reader = MoleculeFeatures(mols, {condition_values: conditions}), FEATURIZERS[model.featurizer]
     read = model.members if TUNED in weights else {name: model.members[name] for name in weights}
     if any(member.outputs for member in read.values()):
-        molecules = Molecules.of_graphs(reader.pack([reader.features(mol) for mol in mols]))
+        graphs = reader.pack([reader.features(mol) for mol in mols])
+        molecules = Molecules.of_graphs(replace(graphs, conditions=conditions))
         for member in read.values():
             features.computed |= member.computed(computed(molecules, member.outputs))
     by_member = np.stack([model.members[name].predict(features)[:, [column]] for name in weights])

@@ -3,7 +3,7 @@
 Axis letters: M molecules.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
@@ -18,10 +18,10 @@ from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
-from graphormer_sepnorm.system.workers import in_chunks
+from graphormer_sepnorm.system.workers import Smiles, in_chunks
 from graphormer_sepnorm.table_model.earlier import load_earlier
 from graphormer_sepnorm.tables.formats.table import find_column, with_free_names
-from graphormer_sepnorm.tables.rows import condition_text, samples_of
+from graphormer_sepnorm.tables.rows import AskedConditions, condition_text
 from graphormer_sepnorm.tables.writers import Cells
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class LoadedModel:
         alerts: bool = False,
         properties: bool = False,
         smiles_column: str | None = None,
+        conditions: Mapping[str, object] | None = None,
     ) -> "DataFrame":
         """Predicts M rows, with the same columns and values as the command.
 
@@ -99,13 +100,15 @@ class LoadedModel:
             domain: compare rows with the training molecules, in the columns of ``domain_columns``.
             alerts, properties: add structural alerts and the ``PROPERTIES`` of the molecules.
             smiles_column: SMILES column of a DataFrame; default: the column named smiles.
+            conditions: conditions of the measurement that are the same for all rows; a DataFrame has the others as
+                columns.
 
         Returns:
             one number per target, NaN where the molecule cannot be read; the column ``error`` gives the reason.
 
         Raises:
-            InputError: a single text in place of a list, a missing column, or an option that the model does not
-                support.
+            InputError: a single text in place of a list, a missing column, or an option or a condition that the model
+                does not support.
         """
         import pandas as pd  # its import takes a while
 
@@ -113,9 +116,10 @@ class LoadedModel:
         names = [str(name) for name in table.columns]
         place = find_column(names, smiles_column, "the table")
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
-        columns = PredictionColumns(self.model, interval, domain, alerts, properties)
+        model = self.model.under(conditions or {})
+        columns = PredictionColumns(model, interval, domain, alerts, properties)
         with computing(self.compute):
-            samples = with_conditions(smiles, table, self.model.condition_columns)
+            samples = with_conditions(smiles, table, model.asked_conditions)
             parts = [part for _, part in compute_chunks(columns.reader, list(in_chunks(samples)) or [[]], list)]
         cells = zip(*(columns.cells(part, part.errors) for part in parts), strict=True)
         joined = (np.concatenate([np.asarray(part, part_type(part)) for part in column]) for column in cells)
@@ -124,20 +128,31 @@ class LoadedModel:
         table.isetitem(place, smiles)
         return pd.concat([table, found], axis=1)
 
-    def explain(self, molecules: Iterable[str | Chem.Mol], target: str | None = None) -> "list[Explanation]":
+    def explain(
+        self,
+        molecules: "DataFrame | Iterable[str | Chem.Mol]",
+        target: str | None = None,
+        smiles_column: str | None = None,
+        conditions: Mapping[str, object] | None = None,
+    ) -> "list[Explanation]":
         """Explains which atoms and fragments the predictions rest on, as the command ``explain`` does.
 
         Args:
-            molecules: SMILES or RDKit molecules.
+            molecules, smiles_column, conditions: as ``predict``.
             target: name of the target; None: the first one.
 
         Raises:
-            InputError: a molecule cannot be read, or there is no such target.
+            InputError: as ``predict``, a molecule cannot be read, or there is no such target.
         """
         from graphormer_sepnorm.table_model.explain import explain_rows  # its import takes a while
 
+        table = as_table(molecules)
+        place = find_column([str(name) for name in table.columns], smiles_column, "the table")
+        smiles = [as_smiles(value) or "" for value in table.iloc[:, place]]
+        model = self.model.under(conditions or {})
+        samples = with_conditions(smiles, table, model.asked_conditions)
         with computing(self.compute), self.compute.arithmetic():
-            found = explain_rows(self.model, [as_smiles(molecule) or "" for molecule in molecules], target=target)
+            found = explain_rows(model, samples, target=target)
         for row, each in found.items():
             if isinstance(each, InputError):
                 raise InputError(f"row {row} (counted from 0): {each}")
@@ -157,12 +172,12 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
     return molecules if isinstance(molecules, pd.DataFrame) else pd.DataFrame({"smiles": list(molecules)}, dtype=object)
 
 
-def with_conditions(smiles: list[str | None], table: "DataFrame", names: tuple[str, ...]) -> list:
-    """SMILES with the conditions that a model reads; raises InputError if one of their columns is missing."""
-    if not names:
+def with_conditions(smiles: Sequence[str | None], table: "DataFrame", asked: AskedConditions) -> Smiles:
+    """SMILES with the conditions that a model asks for; raises InputError as ``AskedConditions.places``."""
+    places = asked.places([str(name) for name in table.columns], "the table")
+    if not places:
         return smiles
-    samples_of([str(name) for name in table.columns], names, "the table")
-    rows = zip(*(map(str, table[name]) for name in names), strict=True)
+    rows = zip(*(map(str, table.iloc[:, place]) for place in places), strict=True)
     return [Sample(text, tuple(map(condition_text, row))) for text, row in zip(smiles, rows, strict=True)]
 
 

@@ -4,7 +4,7 @@ Axis letters: K members, M molecules, N training molecules, T targets.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.stacking import combined
+from graphormer_sepnorm.tables.rows import AskedConditions
 
 FORMAT = 2
 
@@ -58,9 +59,9 @@ class TableModel:
     conditions: Conditions = field(default_factory=Conditions)
 
     @property
-    def condition_columns(self) -> tuple[str, ...]:
-        """The columns of conditions that a prediction requires."""
-        return self.conditions.names
+    def asked_conditions(self) -> AskedConditions:
+        """The conditions that a prediction requires."""
+        return AskedConditions(self.conditions.asked, tuple(self.conditions.given))
 
     @property
     def kind(self) -> str:
@@ -101,7 +102,8 @@ class TableModel:
             f"{name}.{part}": array for name, member in self.members.items() for part, array in member.arrays().items()
         }
         trust = {} if self.trust is None else trust_arrays(self.trust)
-        return array_digest(arrays | self.arrays() | trust, self.facts())
+        given = {"given": dict(self.conditions.given)} if self.conditions.given else {}
+        return array_digest(arrays | self.arrays() | trust, self.facts() | given)
 
     @property
     def outputs(self) -> list[Output]:
@@ -113,6 +115,10 @@ class TableModel:
         for network, _ in self.models:
             network.to(device)
         return self
+
+    def under(self, conditions: Mapping[str, object]) -> "TableModel":
+        """The model under conditions that are the same for all molecules; raises InputError as ``Conditions.under``."""
+        return replace(self, conditions=self.conditions.under(conditions))
 
     def predict(self, smiles: Smiles) -> Predictions:
         """Predictions as in the command ``predict``; a SMILES that cannot be read affects only its own row."""
@@ -126,8 +132,12 @@ class TableModel:
         """The molecules with their conditions as networks read them; raises InputError if conditions are missing."""
         if not self.conditions.columns:
             return molecules
-        values, _ = self.conditions.encode_all(molecules.conditions)
+        values, _ = self.encoded(molecules)
         return replace(molecules, graphs=replace(molecules.graphs, conditions=values[molecules.rows]))
+
+    def encoded(self, molecules: Molecules) -> tuple[np.ndarray, list[str]]:
+        """The conditions of molecules and their errors, as ``Conditions.encode_all``."""
+        return self.conditions.encode_all(molecules.conditions or [()] * len(molecules.errors))
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """Predictions from the ``outputs`` [M, width] of the networks."""
@@ -139,7 +149,7 @@ class TableModel:
         warnings = self.trust.domain.warnings(molecules.mols) if self.trust else [""] * len(molecules.errors)
         errors = molecules.errors
         if self.conditions.columns:
-            strange = self.conditions.encode_all(molecules.conditions)[1]
+            strange = self.encoded(molecules)[1]
             errors = [error or other for error, other in zip(errors, strange, strict=True)]
             unknown = [place for place, error in enumerate(strange) if error]
             values[unknown], spread[unknown] = np.nan, np.nan
@@ -147,10 +157,9 @@ class TableModel:
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
         """The readable molecules, with the outputs of the networks."""
-        conditions, _ = self.conditions.encode_all(molecules.conditions)
         known: dict[Callable, Any] = {}
         if self.conditions.columns:
-            known[condition_values] = conditions[molecules.rows]
+            known[condition_values] = self.encoded(molecules)[0][molecules.rows]
         found = MoleculeFeatures([molecules.mols[row] for row in molecules.rows], known)
         rest = [output[molecules.rows] for output in outputs]
         for member in self.members.values():
@@ -182,7 +191,11 @@ class TableModel:
             "members": list(self.members),
             "task": asdict(self.task),
             "featurizer": self.featurizer,
-            **({"conditions": asdict(self.conditions)} if self.conditions.columns else {}),
+            **(
+                {"conditions": {"columns": [asdict(column) for column in self.conditions.columns]}}
+                if self.conditions.columns
+                else {}
+            ),
         }
 
     def save(self, folder: Path) -> None:

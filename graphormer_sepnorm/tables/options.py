@@ -57,56 +57,56 @@ class TableOptions:
     """
 
     path: str
-    targets: Annotated[tuple[str, ...], Option("Columns of --csv to predict.", "target-columns")] = ()
+    targets: Annotated[tuple[str, ...], Option("Columns of the table to predict.", "target-columns")] = ()
     kind: Kind = "regression"
-    smiles_column: Annotated[str | None, Option("SMILES column of --csv; by default smiles.")] = None
-    delimiter: Annotated[str | None, Option("Delimiter of --csv; by default detected from its header.")] = None
-    split: Annotated[SplitName, Option("How --csv is split.")] = "scaffold"
-    split_column: Annotated[str | None, Option("Column of --csv: train, val or test for --split column, or times.")] = (
+    smiles_column: Annotated[str | None, Option("SMILES column of the table; by default smiles.")] = None
+    delimiter: Annotated[str | None, Option("Delimiter of the table; by default detected from its header.")] = None
+    split: Annotated[SplitName, Option("How the table is split.")] = "scaffold"
+    split_column: Annotated[str | None, Option("Column with train, val or test for --split column, or with times.")] = (
         None
     )
     sizes: Annotated[
         Sizes,
         Option("Sizes of the training, validation and test sets; by default 80:10:10.", "split-sizes", read_sizes),
     ] = field(default_factory=Sizes)
-    balance: Annotated[bool, Option("Weight rare positives of --csv as much as negatives.")] = False
+    balance: Annotated[bool, Option("Weight rare positives as much as negatives.")] = False
     seed: int = 0
     classes: tuple[str, ...] = ()
     metric: Annotated[
         str | None,
         Option(
-            "Metric for --csv: mae, rmse or r2; rocauc, prauc, accuracy or logloss; for several classes also "
+            "Metric of a table: mae, rmse or r2; rocauc, prauc, accuracy or logloss; for several classes also "
             "multiclass-accuracy or multiclass-logloss."
         ),
     ] = None
     loss: Annotated[
         Literal["l1", "mse"] | None,
-        Option("Loss of a regression on --csv; by default mse for the metrics rmse and r2, otherwise l1."),
+        Option("Loss of a regression on a table; by default mse for the metrics rmse and r2, otherwise l1."),
     ] = None
     weights: Annotated[
         tuple[float, ...],
         Option("Weight of each of --target-columns in the loss, such as 1,2,0.5.", "target-weights", read_weights),
     ] = ()
     folds: Annotated[
-        int, Option("Cross-validate --csv with this many folds: every molecule is tested once.", default="")
+        int, Option("Cross-validate the table with this many folds: every molecule is tested once.", default="")
     ] = 0
-    strip_salts: Annotated[bool, Option("Read only the largest organic part of each molecule of --csv.")] = False
+    strip_salts: Annotated[bool, Option("Read only the largest organic part of each molecule of the table.")] = False
     standardize: Annotated[
         Literal["parent", "tautomer"] | None,
-        Option("Replace each molecule of --csv by its neutral parent, or by the parent's canonical tautomer."),
+        Option("Replace each molecule of the table by its neutral parent, or by the parent's canonical tautomer."),
     ] = None
     log10: Annotated[tuple[str, ...], Option("Target columns to model by their logarithm.")] = ()
     negative_log_molar: Annotated[
         tuple[str, ...],
         Option("Unit of concentrations to model as -log10 of M, such as nM, or COLUMN=UNIT for some columns."),
     ] = ()
-    test_csv: Annotated[str | None, Option("Table to test on, with the columns of --csv.")] = None
-    weight_column: Annotated[str | None, Option("Column of --csv with sample weights.")] = None
+    test_csv: Annotated[str | None, Option("Table to test on, with the columns of the other table.")] = None
+    weight_column: Annotated[str | None, Option("Column with sample weights.")] = None
     feature_columns: Annotated[
-        tuple[str, ...], Option("Columns of --csv with conditions of measurements, such as temperature or assay.")
+        tuple[str, ...], Option("Columns with conditions of measurements, such as temperature or assay.")
     ] = ()
     id_column: Annotated[
-        str | None, Option("Column of --csv with names of its rows; by default one such as id, name or compound_id.")
+        str | None, Option("Column with names of the rows; by default one such as id, name or compound_id.")
     ] = None
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -119,23 +119,48 @@ def condition_text(text: str) -> str:
         return text.strip()
 
 
-def samples_of(columns: list[str], names: Sequence[str], source: str) -> Callable[[list[Row]], Smiles]:
-    """A function from rows of a table to the model's input.
+@dataclass(frozen=True)
+class AskedConditions:
+    """The conditions that a model reads in addition to molecules, by their names.
 
-    Args:
-        columns: columns of the table.
-        names: columns of conditions that the model reads; none: it reads only SMILES.
-        source: the table, for the message.
-
-    Raises:
-        InputError: a column of conditions does not appear once.
+    Attributes:
+        columns: those that a table has as columns.
+        given: those that are the same for all molecules.
     """
-    if not names:
-        return smiles_of_rows
-    if missing := [name for name in names if name not in columns]:
-        raise InputError(f"the model predicts under conditions, and {source} has no column {', '.join(missing)}")
-    places = places_of(source, columns, list(names))
-    return partial(read_samples, list(places.values()))
+
+    columns: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+
+    def places(self, columns: list[str], source: str) -> list[int]:
+        """The indices of the columns in a table.
+
+        Args:
+            columns: columns of the table.
+            source: the table, for the message.
+
+        Raises:
+            InputError: a column does not appear once, or a condition that is given is also a column.
+        """
+        if twice := [name for name in self.given if name in columns]:
+            raise InputError(
+                f"{source} has the column {twice[0]}, and --condition {twice[0]} gives another value: leave one out"
+            )
+        if missing := [name for name in self.columns if name not in columns]:
+            options = " ".join(f"--condition {name}=VALUE" for name in missing)
+            raise InputError(
+                f"the model predicts under conditions, and {source} has no column {', '.join(missing)}: add it, or "
+                f"give the same value for all molecules with {options}"
+            )
+        return list(places_of(source, columns, list(self.columns)).values())
+
+
+NO_CONDITIONS = AskedConditions()
+
+
+def samples_of(columns: list[str], asked: AskedConditions, source: str) -> Callable[[list[Row]], Smiles]:
+    """A function from rows of a table to the model's input; arguments and errors as ``AskedConditions.places``."""
+    places = asked.places(columns, source)
+    return partial(read_samples, places) if places else smiles_of_rows
 
 
 def read_samples(places: list[int], rows: list[Row]) -> list[Sample]:

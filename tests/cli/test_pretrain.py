@@ -41,7 +41,7 @@ def start(command, monkeypatch, tmp_path):
     smiles[:30].to_frame("SMILES").to_csv(tmp_path / "a.csv", index=False)
     lines = "".join(f"{text} x\n" for text in [*smiles[30:], "C(C", "C" * 1001])
     (tmp_path / "b.smi").write_bytes(lines.encode() + b"C\xe9 x\n")
-    tables = ["--smiles", tmp_path / "a.csv", "--smiles", tmp_path / "b.smi"]
+    tables = [tmp_path / "a.csv", "--smiles", tmp_path / "b.smi"]
     return lambda out, *arguments: command("pretrain", *tables, "--out", tmp_path / out, *arguments)
 
 
@@ -146,3 +146,8 @@ def test_sizes(architecture, millions):
     found = FEATURIZERS["mol"]
     parameters = sum(p.numel() for p in Network(architecture(found.atom_sizes, found.bond_sizes, 210)).parameters())
     assert millions[0] < parameters / 1e6 < millions[1]
+
+
+def test_tables_are_asked_for(command, tmp_path):
+    code, _, messages = command("pretrain", "--out", tmp_path / "body")
+    assert code == 2 and "name tables with molecules: graphormer-sepnorm pretrain FILE" in messages

@@ -41,7 +41,7 @@ def train(command, monkeypatch, tmp_path, blank_pictures):
     def run(table: pd.DataFrame, *arguments):
         table.to_csv(tmp_path / "mols.csv", index=False)
         options = ["--recipe", "tiny", "--epochs", 2, "--ensemble", 1, "--no-blend", "--out", tmp_path / "run"]
-        return command("train", "--csv", tmp_path / "mols.csv", *options, *arguments)
+        return command("train", tmp_path / "mols.csv", *options, *arguments)
 
     return run
 
@@ -299,7 +299,7 @@ def test_a_table_of_too_many_rows_is_refused(train, molecules, tmp_path, monkeyp
 )
 def test_options_of_a_table_without_one_are_refused(command, arguments):
     code, _, messages = command("train", "--dataset", "sample", *arguments)
-    assert code == 2 and "belong to --csv" in messages
+    assert code == 2 and "need one: name it first, as in train FILE" in messages
 
 
 def test_the_split_of_deepchem_has_no_seed_and_shares_no_scaffold(molecules):
@@ -553,7 +553,7 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     table.to_csv(tmp_path / "mols.csv", index=False)
     arguments = ["--target-columns", "IC50_nM", "--negative-log-molar", "nM", "--feature-columns", "T", "--quick"]
     options = [*arguments, "--split", "random", "--out", tmp_path / "run"]
-    code, result, messages = command("train", "--csv", tmp_path / "mols.csv", *options)
+    code, result, messages = command("train", tmp_path / "mols.csv", *options)
     assert code == 0, messages
     assert "3 molecules appear in more than one row" in messages and "1 molecules are salts or mixtures" in messages
     assert result["repeatability"] == {"pIC50": pytest.approx(math.log10(1.2) / 2**0.5, rel=1e-4)}
@@ -568,7 +568,8 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     in_python = load_any_model(tmp_path / "run").predict(table.drop(columns="IC50_nM"))
     np.testing.assert_allclose(in_python.pIC50, found.pIC50, rtol=1e-5)
     code, _, messages = command("predict", tmp_path / "run", "CCO")
-    assert code == 2 and "the model predicts under conditions, and the table has no column T" in messages
+    assert code == 2 and "the table has no column T: add it, or give the same value" in messages
+    check_conditions_for_all_molecules(command, tmp_path, table, found)
 
     code, _, messages = command(
         "train", "--csv", tmp_path / "mols.csv", *options[:-1], tmp_path / "parents", "--standardize", "parent"
@@ -579,3 +580,24 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     salt, *_ = pd.read_csv(tmp_path / "again.csv").pIC50
     free = table.iloc[[0]].assign(Canonical_SMILES=lambda rows: rows.Canonical_SMILES.str.removesuffix(".[Na+]"))
     np.testing.assert_allclose(load_any_model(tmp_path / "parents").predict(free).pIC50, [salt], rtol=1e-5)
+
+
+def check_conditions_for_all_molecules(command, tmp_path, table, found) -> None:
+    """The commands with --condition predict as for the table with the column."""
+    run, warm = tmp_path / "run", ["--condition", "T=25"]
+    assert command("predict", run, *found.Canonical_SMILES[1:4:2], *warm, "-o", tmp_path / "two.csv")[0] == 0
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "two.csv").pIC50, found.pIC50[1:4:2], rtol=1e-4)
+    code, _, messages = command("predict", run, tmp_path / "mols.csv", *warm, "-o", tmp_path / "no.csv")
+    assert code == 2 and "the table has the column T, and --condition T gives another value" in messages
+    code, _, messages = command("predict", run, "CCO", "--condition", "pH=7")
+    assert code == 2 and "pH is not a condition of the model, which reads T" in messages
+    code, (drawn,), _ = command("explain", run, found.Canonical_SMILES[1], *warm, "-o", tmp_path / "a.svg")
+    assert code == 0 and drawn["prediction"] == pytest.approx(found.pIC50[1], rel=1e-4)
+    library = table.drop(columns=["T", "IC50_nM"]).assign(Canonical_SMILES="C" + table.Canonical_SMILES)
+    library.to_csv(tmp_path / "library.csv")
+    out = tmp_path / "next.csv"
+    code, _, messages = command("suggest", run, tmp_path / "library.csv", *warm, "-n", 3, "-o", out)
+    assert code == 0, messages
+    chosen = pd.read_csv(out)
+    alike = load_any_model(run).predict(chosen.Canonical_SMILES.tolist(), conditions={"T": 25})
+    np.testing.assert_allclose(chosen.pIC50, alike.pIC50, rtol=1e-4)

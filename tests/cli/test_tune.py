@@ -27,7 +27,7 @@ FILES = {
 def table(tmp_path) -> list:
     """The options of a table of 60 molecules."""
     sample_table()[:60].to_csv(tmp_path / "mols.csv", index=False)
-    return ["--csv", tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--split", "random"]
+    return [tmp_path / "mols.csv", "--target-columns", "penalized_logp", "--split", "random"]
 
 
 def lines(study: Path) -> list[dict]:
@@ -162,7 +162,7 @@ def test_a_search_that_is_stopped_keeps_its_trials_and_goes_on(table, tmp_path, 
     ("change", "said"),
     [
         (["--target-columns", "weight"], "no column 'weight'"),
-        (["--csv", "nowhere.csv"], "nowhere.csv"),
+        (["--csv", "nowhere.csv"], "name one table: "),
         (["--recipe", "nowhere"], "unknown recipe 'nowhere'"),
         (["--recipe", "zinc"], "reads 'zinc' features"),
         (["--set", "train.lr=0"], "train.lr"),
@@ -181,3 +181,11 @@ def test_limits_that_are_none_are_refused(command, table, tmp_path, change):
     code, _, messages = command("tune", *table, "--out", tmp_path / "study", *change)
     assert code == 2 and change[0] in messages
     assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.parametrize(
+    ("named", "said"), [([], "name your table: graphormer-sepnorm tune FILE"), (["no.csv"], "no.csv")]
+)
+def test_the_table_is_asked_for(command, tmp_path, named, said):
+    code, _, messages = command("tune", *named, "--target-columns", "a", "--out", tmp_path / "study")
+    assert code == 2 and said in messages and messages.count("\n") == 1

@@ -77,7 +77,7 @@ def test_there_are_examples_for_every_use():
         "graphormer-sepnorm predict",
         "graphormer-sepnorm embed",
         "graphormer-sepnorm explain",
-        "graphormer-sepnorm train --csv",
+        "graphormer-sepnorm train data/esol.csv",
         "graphormer-sepnorm pretrain",
         "graphormer-sepnorm info",
         "--interval",

@@ -104,12 +104,15 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class ListCommand(TyperCommand):
-    """A command of which an option of several values takes all that follow it, as ``--target-columns a b``."""
+    """A command of which an option of several values takes all that follow it, as ``--target-columns a b``.
+
+    Arguments of such a command are optional and come before these options.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         names = [name for parameter in self.params if getattr(parameter, "multiple", False) for name in parameter.opts]
-        has_arguments = any(parameter.param_type_name == "argument" for parameter in self.params)
-        return super().parse_args(ctx, args if has_arguments else repeated(args, names))
+        needs_arguments = any(each.param_type_name == "argument" and each.required for each in self.params)
+        return super().parse_args(ctx, args if needs_arguments else repeated(args, names))
 
 
 def repeated(arguments: Iterable[str], names: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision
+from graphormer_sepnorm.interfaces.commands.options import Conditions, Device, Precision, read_conditions
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -31,6 +31,7 @@ def explain(
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of a table; by default detected from its header.")
     ] = None,
+    condition: Conditions = None,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
@@ -48,8 +49,9 @@ def explain(
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
     with computing(choose(device, precision)):
-        explain = partial(explain_rows, load_predicting_model([model]), method=method, target=target)
-        explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter)
+        predictor = load_predicting_model([model]).under(read_conditions(condition))
+        explain, asked = partial(explain_rows, predictor, method=method, target=target), predictor.asked_conditions
+        explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter, asked)
     for row, problem in sorted(problems.items()):
         print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)
     print(f"{out}: {len(explanations)} of {len(explanations) + len(problems)} molecules")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from graphormer_sepnorm.errors import InputError
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -27,11 +29,22 @@ TrainingPrecision = Annotated[
 ]
 AskedTask = Annotated[
     Literal["regression", "classification"] | None,
-    typer.Option("--task", help="Task of --csv; by default detected from its labels."),
+    typer.Option("--task", help="Task of the table; by default detected from its labels."),
+]
+TableFile = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE", help="Your table: CSV, .smi, SDF, .xlsx, .parquet, also .gz.", show_default=False),
 ]
 StripSalts = Annotated[
     bool,
     typer.Option("--strip-salts", help="Read the largest organic part of each molecule; a model may do so anyway."),
+]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Condition of the measurement, the same for all molecules, that the table has no column of; repeatable.",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -42,6 +55,26 @@ Settings = Annotated[
 def with_given(config: Part, options: Mapping[str, object]) -> Part:
     """A part of a config with the given options; the others keep the recipe's values."""
     return replace(config, **{name: value for name, value in options.items() if value is not None})
+
+
+def one_table(file: str | None, csv: str | None) -> str | None:
+    """The table that is named as FILE or by --csv; raises InputError if both are given."""
+    if file is not None and csv is not None:
+        raise InputError(f"name one table: {file} or --csv {csv}")
+    return csv if file is None else file
+
+
+def read_conditions(texts: list[str] | None) -> dict[str, str]:
+    """The values in texts such as "pH=7.4", by name; raises InputError for other texts, or a repeated name."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals and value.strip()):
+            raise InputError(f"--condition {text}: give a name and a value, such as --condition pH=7.4")
+        if name in found:
+            raise InputError(f"--condition gives {name} twice")
+        found[name] = value
+    return found
 
 
 def report_rows(result: dict, seconds: float) -> None:

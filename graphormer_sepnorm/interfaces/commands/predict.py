@@ -2,19 +2,31 @@
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.expanding import expanded
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, StripSalts, report_rows
+from graphormer_sepnorm.interfaces.commands.options import (
+    Conditions,
+    Device,
+    Precision,
+    StripSalts,
+    read_conditions,
+    report_rows,
+)
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Option, declared
 from graphormer_sepnorm.system.signals import leaving_at_once
+
+if TYPE_CHECKING:
+    from graphormer_sepnorm.inference.predict import PredictingModel
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,7 @@ def predict(
     ] = None,
     answers: AnswerOptions,
     strip_salts: StripSalts = False,
+    condition: Conditions = None,
     device: Device = "auto",
     precision: Precision = "auto",
     library: LibraryOptions,
@@ -82,7 +95,7 @@ def predict(
 
     MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. The output has
     the rows and columns of the input, a column per target and "error", which says why a row could not be read; several
-    models give their mean, and their standard deviation in columns that end in "_std". A run folder of train --csv
+    models give their mean, and their standard deviation in columns that end in "_std". A run folder of train FILE
     also holds what intervals and domain need. --domain adds "nearest", the most similar training molecule,
     "similarity", its Tanimoto similarity, "cls_distance", the smallest distance in the model's own space, and
     "warning", which names elements, charges and sizes that no training molecule has.
@@ -98,40 +111,47 @@ def predict(
         from graphormer_sepnorm.tables.formats import is_library
 
     models, source = models_and_source(model_and_input)
-    started = time.perf_counter()
+    load, started = partial(load_for, models, strip_salts, read_conditions(condition)), time.perf_counter()
     if isinstance(source, str) and is_library(source, out):
-        result = library_predictions(models, source, out, answers, strip_salts, library, device, precision)
+        result = library_predictions(load, source, out, answers, library, device, precision)
     else:
         if library != LibraryOptions():
             names = ", ".join(each.name for each in declared(LibraryOptions))
             raise InputError(f"{names} are for a library: a folder, a Parquet file or a pattern in quotes")
-        result = table_predictions(models, source, out, answers, strip_salts, device, precision)
+        result = table_predictions(load, source, out, answers, device, precision)
     report_rows(result, time.perf_counter() - started)
 
 
+def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
+    """Loads models, to predict under conditions that are the same for all molecules."""
+    with leaving_at_once():
+        from graphormer_sepnorm.inference.predict import stripping_salts
+        from graphormer_sepnorm.table_model.load import load_predicting_model
+
+    refuse_tables(models)
+    predictor = load_predicting_model(models).under(conditions)
+    if strip_salts:
+        stripping_salts(predictor)
+    return predictor
+
+
 def library_predictions(
-    models: list[str],
+    load: Callable[[], "PredictingModel"],
     source: str,
     out: Path | None,
     answers: AnswerOptions,
-    strip_salts: bool,
     asked: LibraryOptions,
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
 ) -> dict:
     """Predicts a library into a folder."""
     with leaving_at_once():
-        from graphormer_sepnorm.inference.predict import stripping_salts
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.load import load_predicting_model
 
     if out is None or str(out) == "-":
         raise InputError("name the folder to write: -o SCORES")
-    refuse_tables(models)
     with computing(choose("cpu")):
-        predictor = load_predicting_model(models)
-    if strip_salts:
-        stripping_salts(predictor)
+        predictor = load()
     library = import_library()
     selection = library.choose_rows(predictor, asked.by, asked.keep_top, asked.threshold, asked.lowest)
     columns = tuple(asked.columns) or None
@@ -141,29 +161,22 @@ def library_predictions(
 
 
 def table_predictions(
-    models: list[str],
+    load: Callable[[], "PredictingModel"],
     source: str | list[str],
     out: Path | None,
     answers: AnswerOptions,
-    strip_salts: bool,
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
 ) -> dict:
     """Predicts a table into a file, and reports the number of rows outside the training domain."""
     with leaving_at_once():
-        from graphormer_sepnorm.inference.predict import stripping_salts
         from graphormer_sepnorm.inference.predict_table import predict_table
         from graphormer_sepnorm.system.device import choose, computing
-        from graphormer_sepnorm.table_model.load import load_predicting_model
 
     if out is None and isinstance(source, str):
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
-    refuse_tables(models)
     with computing(choose(device, precision)):
-        predictor = load_predicting_model(models)
-        if strip_salts:
-            stripping_salts(predictor)
-        result = predict_table(predictor, source, out or Path("-"), **asdict(answers))
+        result = predict_table(load(), source, out or Path("-"), **asdict(answers))
     if result["unfamiliar"]:
         where = "see the column warning" if answers.domain else "--domain adds the column warning"
         rows = result["unfamiliar"]

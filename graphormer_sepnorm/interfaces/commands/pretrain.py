@@ -8,13 +8,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, with_given
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
 def pretrain(
-    smiles: Annotated[list[str], typer.Option(help="Table with molecules: CSV, .smi, SDF, .gz; repeat the option.")],
     out: Annotated[Path, typer.Option(help="Run folder to write.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE...", help="Tables with molecules: CSV, .smi, SDF, .gz.")
+    ] = None,
+    smiles: Annotated[list[str] | None, typer.Option(help="The same as FILE.")] = None,
     smiles_column: Annotated[str | None, typer.Option(help="Column of the tables; by default smiles.")] = None,
     size: Annotated[
         Literal["mini", "small", "base"], typer.Option(help="About 0.2, 0.7 or 3 million parameters.")
@@ -35,7 +39,7 @@ def pretrain(
 
     With --teacher, the targets are another model's embeddings of the same tables, such as those of embed minimol.
 
-    Example: graphormer-sepnorm pretrain --smiles library.csv --size base --out runs/pretrained
+    Example: graphormer-sepnorm pretrain library.csv --size base --out runs/pretrained
     """
     with leaving_at_once():
         from graphormer_sepnorm.system.device import choose, computing
@@ -44,11 +48,14 @@ def pretrain(
         from graphormer_sepnorm.training.pretrain import SIZES, pretrain
         from graphormer_sepnorm.training.settings import in_precision
 
+    tables = [*(files or ()), *(smiles or ())]
+    if not tables:
+        raise InputError("name tables with molecules: graphormer-sepnorm pretrain FILE --out OUT")
     train_config = in_precision(with_given(SIZES[size].train, {"epochs": epochs, "seed": seed}), precision)
     recipe = replace(SIZES[size], train=train_config)
     with computing(choose(device)):
         learnt = find_objective(objective) if teacher is None else Teacher(teacher)
-        result = pretrain(smiles, learnt, recipe, out, smiles_column, resume)
+        result = pretrain(tables, learnt, recipe, out, smiles_column, resume)
     if result["skipped"]:
         missing = "molecule that can be read" if teacher is None else f"embedding in {teacher}"
         print(f"{result['skipped']} rows were skipped: they have no {missing}", file=sys.stderr)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from graphormer_sepnorm.interfaces.commands.options import Conditions, read_conditions
 from graphormer_sepnorm.interfaces.commands.predict import import_library, refuse_tables
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -34,6 +35,7 @@ def suggest(
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of the library; by default detected from its header.")
     ] = None,
+    condition: Conditions = None,
     alerts: Annotated[bool, typer.Option("--alerts", help="Name structural alerts in a column.")] = False,
     properties: Annotated[bool, typer.Option("--properties", help="Add weight, logP, TPSA and others.")] = False,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
@@ -60,7 +62,7 @@ def suggest(
     wish = Wish(count, by, target, minimize, best, kappa, distance)
     started = time.perf_counter()
     with computing(choose("cpu")):
-        predictor = load_predicting_model([model])
+        predictor = load_predicting_model([model]).under(read_conditions(condition))
         options = Options(
             Selection(""), smiles_column=smiles_column, delimiter=delimiter, alerts=alerts, properties=properties
         )

@@ -12,7 +12,15 @@ from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
-from graphormer_sepnorm.interfaces.commands.options import AskedTask, Device, Root, Settings, TrainingPrecision
+from graphormer_sepnorm.interfaces.commands.options import (
+    AskedTask,
+    Device,
+    Root,
+    Settings,
+    TableFile,
+    TrainingPrecision,
+    one_table,
+)
 from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option, declared
@@ -35,12 +43,12 @@ class RunOptions:
     """The data, the recipe and the run folder."""
 
     dataset: Annotated[str, Option(f"One of {', '.join(DATASETS)}.")] = "sample"
-    csv: Annotated[str | None, Option("Your own table, in place of --dataset: CSV, .gz, or SDF.")] = None
+    csv: Annotated[str | None, Option("The same as FILE.")] = None
     recipe: Annotated[
         str | None,
         Option(
             f"{', '.join(RECIPES)}, shipped weights, or the config.json of a run; "
-            "by default foundation for --csv without --norm, otherwise slim."
+            "by default foundation for a table without --norm, otherwise slim."
         ),
     ] = None
     norm: Annotated[str | None, Option(f"{', '.join(NORMS)}; by default the recipe's.")] = None
@@ -68,9 +76,9 @@ class RunOptions:
 class EnsembleOptions:
     """Options for the members of a table model."""
 
-    ensemble: Annotated[int, Option("Networks in the model of --csv, one per fold.")] = FOLDS
-    baseline: Annotated[bool, Option("Include a random forest in the model of --csv.")] = True
-    blend: Annotated[bool, Option("Include members other than networks in the model of --csv.")] = True
+    ensemble: Annotated[int, Option("Networks in the model of a table, one per fold.")] = FOLDS
+    baseline: Annotated[bool, Option("Include a random forest in the model of a table.")] = True
+    blend: Annotated[bool, Option("Include members other than networks in the model of a table.")] = True
     quick: Annotated[bool, Option("Stop after the kernel machine of a table model: seconds, not minutes.")] = False
 
     def __post_init__(self) -> None:
@@ -86,6 +94,7 @@ DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), default="the 
 @expanded
 def train(
     *,
+    file: TableFile = None,
     run: RunOptions,
     root: Root = None,
     table: Annotated[dict[str, Any], OF_TABLES],
@@ -100,12 +109,13 @@ def train(
     """Train a Graphormer and score its best checkpoint on the test molecules.
 
     The run folder holds config.json, model.safetensors (the best checkpoint by validation), metrics.jsonl (a line per
-    epoch), curves.png, test.json and predictions.csv (label and prediction of each test molecule). With --csv the model
+    epoch), curves.png, test.json and predictions.csv (label and prediction of each test molecule). The model of a FILE
     is a mean of members: a kernel machine, a forest and networks, which the options of training are for. All rows but
     those for test are learnt from; report.html says how well each member does.
 
-    Example: graphormer-sepnorm train --dataset zinc-subset --epochs 50 --set train.warmup=0.05 --out runs/zinc
+    Example: graphormer-sepnorm train assay.csv --target-columns pIC50 --out runs/assay
     """
+    run = replace(run, csv=own_table(file, run))
     compute, started = choose(device), time.perf_counter()
     recipe = find_recipe(run.found_recipe)
     if "epochs" in optimisation:
@@ -116,8 +126,6 @@ def train(
         refuse_options_of_tables(table, task, ensemble)
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
     else:
-        if run.dataset != "sample":
-            raise InputError("--dataset and --csv exclude each other")
         content = read_whole(run.csv, table.get("smiles_column"), table.get("delimiter"))
         options = options_of_table(run.csv, content, table, task, train_config.seed)
         task_asked = table_task(options)
@@ -136,13 +144,23 @@ def train(
     print(json.dumps(result))
 
 
+def own_table(file: str | None, run: RunOptions) -> str | None:
+    """The user's table; raises InputError if it is named twice, in addition to a dataset, or is a dataset's name."""
+    path = one_table(file, run.csv)
+    if path is not None and run.dataset != "sample":
+        raise InputError(f"name one of them: the table {path}, or --dataset {run.dataset}")
+    if path in DATASETS and not Path(path).exists():
+        raise InputError(f"{path} is no file but a dataset: train --dataset {path}")
+    return path
+
+
 def refuse_options_of_tables(table: dict[str, Any], task: str | None, ensemble: EnsembleOptions) -> None:
     """Raises InputError if an option is given that has no effect without a table."""
     names = [each.name for each in OF_TABLES.declared() if each.field in table]
     names += [each.name for each in declared(EnsembleOptions) if getattr(ensemble, each.field) != each.default]
     if task is not None or names:
         shown = ", ".join(["--task"] * (task is not None) + names)
-        raise InputError(f"{shown}: options of a table belong to --csv FILE")
+        raise InputError(f"{shown}: options of a table need one: name it first, as in train FILE")
 
 
 def started_from(config: Config, run: RunOptions) -> Config:

@@ -10,7 +10,14 @@ import typer
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
-from graphormer_sepnorm.interfaces.commands.options import AskedTask, Device, Settings, TrainingPrecision
+from graphormer_sepnorm.interfaces.commands.options import (
+    AskedTask,
+    Device,
+    Settings,
+    TableFile,
+    TrainingPrecision,
+    one_table,
+)
 from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.recipes import RECIPES, Recipe, find_recipe, task_config
@@ -56,8 +63,9 @@ OF_RECIPES = FieldsOf(TrainConfig, default="the recipe's")
 @expanded
 def tune(
     *,
-    csv: Annotated[str, typer.Option(help="Your table: CSV, .gz, or SDF.")],
+    file: TableFile = None,
     out: Annotated[Path, typer.Option(help="Folder of the search.")],
+    csv: Annotated[str | None, typer.Option(help="The same as FILE.")] = None,
     search: SearchOptions,
     table: Annotated[dict[str, Any], OF_TABLES],
     task: AskedTask = None,
@@ -72,12 +80,14 @@ def tune(
     train --recipe; study.db, of Optuna; trials.csv; history.png and importance.png; and best and recipe, the two runs
     that are compared. A field that an option or --set names is not searched.
 
-    Example: graphormer-sepnorm tune --csv mols.csv --target-columns y --trials 50 --out study
+    Example: graphormer-sepnorm tune mols.csv --target-columns y --trials 50 --out study
     """
-    compute, recipe = choose(device), search.find_recipe()
+    path, compute, recipe = one_table(file, csv), choose(device), search.find_recipe()
+    if path is None:
+        raise InputError("name your table: graphormer-sepnorm tune FILE")
     train = in_precision(replace(recipe.train, **optimisation), precision)
-    content = read_whole(csv, table.get("smiles_column"), table.get("delimiter"))
-    options = options_of_table(csv, content, table, task, train.seed)
+    content = read_whole(path, table.get("smiles_column"), table.get("delimiter"))
+    options = options_of_table(path, content, table, task, train.seed)
     config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)
     config = with_settings(config, settings or ())
     options = replace(options, seed=config.train.seed)

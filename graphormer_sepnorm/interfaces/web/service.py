@@ -153,7 +153,7 @@ class PredictionService:
             )
         if not found.rows:
             raise InputError(f"{shown} has no molecules")
-        rows = under_conditions(found, self.predictor.condition_columns, options.conditions, shown)
+        rows = under_conditions(found, self.predictor.asked_conditions.columns, options.conditions, shown)
         problem = "" if found.smiles_column else f"choose the column of {shown} that has the SMILES"
         return replace(found, rows=rows, added=added, problem=problem)
 

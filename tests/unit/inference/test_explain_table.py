@@ -39,7 +39,7 @@ def test_rows_of_a_table_that_cannot_be_read_are_told_by_their_numbers(explain, 
 def test_of_a_long_table_one_row_more_than_can_be_drawn_is_read(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("smiles\n" + "C\n" * (MOST_PICTURES + 5))
-    assert len(first_rows(str(table), None, None)) == MOST_PICTURES + 1
+    assert len(first_rows(str(table), None, None).rows) == MOST_PICTURES + 1
 
 
 def test_a_table_of_contributions(explain, tmp_path):

@@ -22,7 +22,7 @@ def rows(path, **options):
         batches = list(partition.batches)
         assert all(batch.columns.schema == partition.schema for batch in batches)
     table = pa.concat_tables([batch.columns for batch in batches])
-    smiles = [text for batch in batches for text in batch.smiles]
+    smiles = [text for batch in batches for text in batch.molecules]
     return table, smiles, [error for batch in batches for error in batch.errors]
 
 

@@ -83,6 +83,23 @@ def trained(small_forests, smiles, logp, setting, tmp_path_factory) -> Trained:
 
 
 @pytest.fixture(scope="session")
+def conditioned(small_forests, smiles, logp, setting, tmp_path_factory) -> RunFolder:
+    """As ``trained``, on labels that depend on two conditions."""
+    folder = tmp_path_factory.mktemp("conditioned")
+    table = pd.DataFrame(
+        {"smiles": smiles[:LEARNT], "T": [25, 60] * (LEARNT // 2), "assay": list("aab") * (LEARNT // 3)}
+    )
+    table["y"] = logp[:LEARNT, 0] + table["T"] / 20 + (table.assay == "b")
+    table.to_csv(folder / "in.csv", index=False)
+    options = TableOptions(str(folder / "in.csv"), ("y",), split="random", feature_columns=("T", "assay"))
+    _, config = tiny_model("mol", ("y",))
+    config = replace(config, task=table_task(options), train=setting.config.train)
+    run = RunFolder(folder / "run")
+    fit_run(read_labelled(options, config.featurizer), options, config, run, Plan(2))
+    return run
+
+
+@pytest.fixture(scope="session")
 def others(smiles) -> MoleculeFeatures:
     """Molecules that were not learnt from."""
     return MoleculeFeatures(smiles[LEARNT : LEARNT + 40])

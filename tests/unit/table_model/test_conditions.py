@@ -25,13 +25,29 @@ def test_numbers_are_scaled_and_words_are_one_hot():
 def test_a_condition_that_was_not_learnt_is_an_error_of_its_row():
     values, errors = CONDITIONS.encode_all([("30.0", "a"), ("30.0", "c"), ("", "a")])
     np.testing.assert_array_equal(values, np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], np.float32))
-    assert errors == ["", "its assay is 'c': the model knows a, b", "its temperature is '', not a number"]
+    assert errors == ["", "assay is 'c': the model knows a, b", "temperature is '', not a number"]
 
 
 def test_a_model_asks_for_its_conditions():
     with pytest.raises(InputError, match="the model needs the conditions temperature, assay"):
-        CONDITIONS.encode_all([])
+        CONDITIONS.encode_all([(), ()])
+    assert CONDITIONS.encode_all([])[0].shape == (0, 3)
     assert Conditions().encode_all([])[0].shape == (0, 0) and Conditions().width == 0
+
+
+def test_conditions_that_are_given_are_those_of_all_molecules():
+    some = CONDITIONS.under({"temperature": 25})
+    assert some.asked == ("assay",) and some.encode(("a",)) == CONDITIONS.encode(("25.0", "a"))
+    every = some.under({"assay": " b "})
+    assert every.asked == () and every.encode(()) == CONDITIONS.encode(("25.0", "b"))
+    np.testing.assert_array_equal(every.encode_all([(), ()])[0], CONDITIONS.encode_all([("25.0", "b")] * 2)[0])
+    for given, message in (
+        ({"pH": "7"}, "pH is not a condition of the model, which reads temperature, assay"),
+        ({"assay": "c"}, "assay is 'c': the model knows a, b"),
+        ({"temperature": "warm"}, "temperature is 'warm', not a number"),
+    ):
+        with pytest.raises(InputError, match=message):
+            CONDITIONS.under(given)
 
 
 def test_a_column_with_one_word_that_is_no_number_has_words():

@@ -2,11 +2,14 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import (
@@ -16,13 +19,14 @@ from graphormer_sepnorm.inference.explain import (
     Explanation,
     integrated_gradients,
 )
+from graphormer_sepnorm.inference.explain_table import explain_table
 from graphormer_sepnorm.inference.predict import load_predictor
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces import commands
-from graphormer_sepnorm.table_model.conditions import ConditionColumn, Conditions
 from graphormer_sepnorm.table_model.explain import explain_rows, explain_stack, rescaled, shares, stack_of
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.load import load_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.tiny import save_tiny
@@ -151,10 +155,30 @@ def test_what_is_not_there_is_named(model):
     assert isinstance(found[0], Explanation) and "not a valid SMILES" in str(found[1])
 
 
-def test_a_model_that_reads_conditions_is_refused(model):
-    read = replace(model, conditions=Conditions((ConditionColumn("pH"),)))
-    with pytest.raises(InputError, match="depends on pH cannot be explained"):
-        explain_rows(read, ["C"])
+def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
+    model, table = TableModel.load(conditioned.path), tmp_path / "in.csv"
+    assert (model.weights > 0).all(), "all members take part"
+    table.write_text(f"smiles,T,assay\n{ASPIRIN},25,a\n{ASPIRIN},60,b\nC,25,c\n")
+    explain = partial(explain_rows, model)
+    found, problems = explain_table(explain, str(table), tmp_path / "out.csv", asked=model.asked_conditions)
+    assert found.keys() == {0, 1} and str(problems[2]) == "assay is 'c': the model knows a, b"
+    samples = [Sample(ASPIRIN, ("25.0", "a")), Sample(ASPIRIN, ("60.0", "b"))]
+    values = model.predict(samples).values[:, 0]
+    np.testing.assert_allclose([each.prediction for each in found.values()], values, rtol=1e-5)
+    assert abs(values[1] - values[0]) > 0.1
+    check_sums(list(found.values()), values)
+    table = pd.DataFrame({"smiles": [ASPIRIN], "T": [60]})
+    (again,) = load_model(conditioned.path).explain(table, conditions={"assay": "b"})
+    np.testing.assert_allclose(again.contributions, found[1].contributions, rtol=1e-5)
+
+
+def test_conditions_are_asked_for(conditioned):
+    with pytest.raises(InputError, match=r"depends on the conditions T, assay: .*--condition NAME=VALUE"):
+        explain_rows(TableModel.load(conditioned.path), ["C"])
+    single = load_model(conditioned.member(0).path)
+    for ask in (single.explain, single.predict, Graphormer.from_pretrained(conditioned.member(0).path).predict):
+        with pytest.raises(InputError, match="name the table model that it is part of"):
+            ask(["C"])
 
 
 def test_a_member_without_a_prediction_leaves_its_weight_to_the_others():

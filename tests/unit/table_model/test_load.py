@@ -1,14 +1,19 @@
 """Models by their names."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.pretrained import Graphormer
+from graphormer_sepnorm.library.part_writer import Assignment, Options, Selection, write_part
+from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.tiny import save_tiny
@@ -49,6 +54,39 @@ def test_python_and_the_command_give_the_same_table(trained: Trained, tmp_path):
     np.testing.assert_allclose(found[numbers], expected, rtol=1e-5)
     for name in ("id", "Smiles", "a", "nearest", "error"):
         assert found[name].tolist() == written[name].tolist(), name
+
+
+def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned, tmp_path):
+    """In a table, in a partition of a library as CSV and as Parquet, and in Python."""
+    table = pd.DataFrame({"smiles": ["CCO", "C[C", "c1ccccc1O"], "T": [60, 25, 25], "assay": ["b", "a", "a"]})
+    model = TableModel.load(conditioned.path)
+    expected = load_model(conditioned.path).predict(table).y.to_numpy()
+    assert np.isnan(expected).tolist() == [False, True, False]
+
+    def same(found: pd.DataFrame, rows: np.ndarray = expected) -> None:
+        np.testing.assert_allclose(found.y.astype(float), rows, rtol=1e-5)
+
+    for row in (0, 2):
+        conditions = {name: table[name][row] for name in ("T", "assay")}
+        same(load_model(conditioned.path).predict([table.smiles[row]], conditions=conditions), expected[[row]])
+        predict_table(model.under(conditions), [table.smiles[row]], tmp_path / "one.csv")
+        same(pd.read_csv(tmp_path / "one.csv"), expected[[row]])
+    for name, write in (("in.csv", partial(table.to_csv, index=False)), ("in.parquet", table.to_parquet)):
+        write(tmp_path / name)
+        predict_table(model, str(tmp_path / name), tmp_path / "out.csv")
+        same(pd.read_csv(tmp_path / "out.csv"))
+        job = Assignment(str(tmp_path / name), str(tmp_path / "part.parquet"), "job", "content")
+        write_part(model, Compute(torch.device("cpu")), Options(Selection("y"), columns=("smiles",)), job)
+        same(pd.read_parquet(job.part))
+        with pytest.raises(InputError, match="has the column T, and --condition T gives another value"):
+            write_part(model.under({"T": 25}), Compute(torch.device("cpu")), Options(Selection("y")), job)
+    warm = load_model(conditioned.path).predict(table.drop(columns="T"), conditions={"T": 60}).y
+    assert warm[0] == pytest.approx(expected[0], rel=1e-5) and abs(warm[2] - expected[2]) > 0.1
+
+
+def test_conditions_are_part_of_what_is_resumed(conditioned):
+    model = TableModel.load(conditioned.path)
+    assert len({model.digest, model.under({"T": 25}).digest, model.under({"T": 60}).digest}) == 3
 
 
 def test_molecules_come_as_smiles_as_molecules_or_in_a_table(trained: Trained):

@@ -5,7 +5,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import Row
 from graphormer_sepnorm.tables.labels import read_labelled, read_usable
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.rows import samples_of
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of
 
 
 def table(path, *lines) -> str:
@@ -57,10 +57,12 @@ def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
 def test_what_a_model_reads_of_rows():
     rows = [Row(["C", "25", "A"], "C"), Row(["CC", " 3e1", ""], "CC")]
     columns = ["smiles", "T", "assay"]
-    assert samples_of(columns, (), "t.csv")(rows) == ["C", "CC"]
-    assert samples_of(columns, ("assay", "T"), "t.csv")(rows) == [
+    assert samples_of(columns, NO_CONDITIONS, "t.csv")(rows) == ["C", "CC"]
+    assert samples_of(columns, AskedConditions(("assay", "T")), "t.csv")(rows) == [
         Sample("C", ("A", "25.0")),
         Sample("CC", ("", "30.0")),
     ]
-    with pytest.raises(InputError, match=r"the model predicts under conditions, and t\.csv has no column pH"):
-        samples_of(columns, ("T", "pH"), "t.csv")
+    with pytest.raises(InputError, match=r"and t\.csv has no column pH, lab: .*--condition lab=VALUE"):
+        samples_of(columns, AskedConditions(("T", "pH", "lab")), "t.csv")
+    with pytest.raises(InputError, match=r"t\.csv has the column assay, and --condition assay gives another value"):
+        samples_of(columns, AskedConditions(("T",), ("assay",)), "t.csv")

@@ -1,7 +1,19 @@
 import json
 
+import pytest
+
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.interfaces.commands.options import report_rows, with_given
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.options import read_conditions, report_rows, with_given
+
+
+def test_conditions_are_pairs_of_name_and_value():
+    assert read_conditions(["pH=7.4", "assay=a=b"]) == {"pH": "7.4", "assay": "a=b"} and read_conditions(None) == {}
+    for text in ("pH", "pH=", "=7", "pH= "):
+        with pytest.raises(InputError, match=f"--condition {text}: give a name and a value"):
+            read_conditions([text])
+    with pytest.raises(InputError, match="--condition gives pH twice"):
+        read_conditions(["pH=7", "pH=8"])
 
 
 def test_options_that_are_not_given_are_left_to_the_recipe():

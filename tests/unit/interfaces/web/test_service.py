@@ -157,7 +157,7 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
     path.write_text("smiles,assay\nCC,a\nCC,c\n")
     found = conditioned.read(path, "a.csv", 9, Options(conditions={"temperature": "25"}), "")
     known, unknown = conditioned.predict(found.rows, Options())
-    assert known.error == "" and unknown.error == "its assay is 'c': the model knows a, b"
+    assert known.error == "" and unknown.error == "assay is 'c': the model knows a, b"
     warm_up(conditioned)
 
 
