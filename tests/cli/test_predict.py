@@ -121,23 +121,6 @@ def test_parquet_and_workbooks_are_read_and_written(command, model, tmp_path, su
     assert command("embed", model, source, "-o", tmp_path / f"embedded{suffix}")[0] == 0
 
 
-@pytest.mark.slow
-def test_several_models_give_mean_and_spread(command, model, tmp_path):
-    ensemble = tmp_path / "ensemble"
-    for seed in range(2):
-        save_tiny(ensemble / f"model-{seed}", seed=seed)
-    members = []
-    for seed in range(2):
-        command("predict", ensemble / f"model-{seed}", DRUGS, "-o", tmp_path / "one.csv")
-        members.append([float(row["logp"]) for row in read(tmp_path / "one.csv")])
-    for models in ([ensemble], [ensemble / "model-0", ensemble / "model-1"]):
-        assert command("predict", *models, DRUGS, "-o", tmp_path / "out.tsv")[0] == 0
-        rows = read(tmp_path / "out.tsv", "\t")
-        assert list(rows[0]) == ["name", "smiles", "logp", "logp_std", "error"]
-        np.testing.assert_allclose([float(r["logp"]) for r in rows], np.mean(members, axis=0), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose([float(r["logp_std"]) for r in rows], np.std(members, axis=0), rtol=1e-3, atol=1e-5)
-
-
 def test_columns_of_the_input_keep_their_names(command, model, tmp_path):
     (tmp_path / "in.csv").write_text("logp,smiles,error\n1.50,C,none\n")
     command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
