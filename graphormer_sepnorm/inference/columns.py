@@ -205,7 +205,7 @@ def given(found: Found | None) -> Found:
 
 
 def known_trust(model: PredictingModel, option: str) -> Trust:
-    """What a model knows about its errors and training molecules; raises InputError if it knows nothing.
+    """The knowledge of a model about its errors and training molecules; raises InputError if it knows nothing.
 
     Args:
         model: the model.

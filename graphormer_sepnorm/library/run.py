@@ -313,7 +313,10 @@ def write_top(
         )
         (compared,) = {report.compared for report in reports.values()}
     except (pa.ArrowException, ValueError):
-        raise InputError("the partitions have other columns each: name those to keep with --columns") from None
+        raise InputError(
+            "the partitions have different columns, or columns of different types: save all in one format, or name the "
+            "columns to keep with predict --columns"
+        ) from None
     schema = schema.append(pa.field(free_name("partition", schema.names, "_of_row"), pa.string()))
     tables = (rows_of_part(name, assignment, schema) for name, assignment in assignments.items())
     try:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import tarfile
 import tempfile
 from importlib import resources
@@ -41,6 +42,16 @@ def shipped_models() -> dict[str, Path]:
 def shipped_tables() -> dict[str, Path]:
     """The table models that come with the package, by name: archives of their folders."""
     return {file.name.removesuffix(ARCHIVE): file for file in resource_files() if file.name.endswith(ARCHIVE)}
+
+
+def card_facts(name: str) -> dict[str, str]:
+    """The training data and the licence of a shipped table model, from its card; empty for any other model."""
+    archive = shipped_tables().get(name)
+    if archive is None or Path(name).exists():
+        return {}
+    card = " ".join(archive.with_name(f"{name}.md").read_text(encoding="utf-8").split())
+    points = dict(re.findall(r"- \*\*([^*]+)\*\*: (.+?)(?= - \*\*|$)", card))
+    return {"training_data": points["Training data"], "licence": points["Licence"]}
 
 
 def resource_files() -> list[Path]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.tables.label_text import as_float
+from graphormer_sepnorm.tables.label_text import as_float, is_missing
 from graphormer_sepnorm.tables.rows import condition_text
 from graphormer_sepnorm.tables.times import is_number
 
@@ -38,7 +38,9 @@ class ConditionColumn:
         return len(self.words) or 1
 
     def encode(self, text: str) -> list[float]:
-        """The encoded values of a condition; raises InputError for a word that is not in the training rows."""
+        """The encoded values of a condition; raises InputError if it is missing or an unknown word."""
+        if is_missing(text):
+            raise InputError(f"{self.name} is missing")
         if self.words:
             if text not in self.words:
                 raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(self.words)}")

@@ -69,14 +69,18 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
 
 
 def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
-    """For each target whose labels are positive and cover more than three decades."""
+    """For each target whose positive labels cover more than three decades and which has no negative ones."""
     if options.kind != "regression":
         return
     y = np.array([row.labels for row in labelled.usable])
     for target, column in zip(options.targets, y.T, strict=True):
-        known = column[~np.isnan(column)]
-        if len(known) and not options.scale_of(target) and known.min() > 0 and known.max() > WIDE * known.min():
+        positive, zeros = column[column > 0], int((column == 0).sum())
+        if options.scale_of(target) or (column < 0).any() or not len(positive):
+            continue
+        if positive.max() > WIDE * positive.min():
+            skipped = f"; {zeros} labels of 0 have no logarithm and are skipped then" if zeros else ""
             yield (
-                f"{target}: labels from {known.min():.3g} to {known.max():.3g} span more than three decades: consider "
-                f"--log10 {target!r} to model their logarithms, or --negative-log-molar UNIT for concentrations"
+                f"{target}: labels from {positive.min():.3g} to {positive.max():.3g} span more than three decades: "
+                f"consider --log10 {target!r} to model their logarithms, or --negative-log-molar UNIT for "
+                f"concentrations{skipped}"
             )

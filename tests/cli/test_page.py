@@ -267,12 +267,17 @@ def test_a_form_is_sent_once(user):
     assert not page.locator("#dialog").is_visible()
 
 
-def test_a_table_is_still_there_after_a_reload(user):
+def test_a_table_outlives_a_reload_and_a_lost_connection(user):
     page = user()
     upload(page, "long.csv", b"smiles\n" + b"c1ccccc1CCCCO\n" * 10_000)
     page.locator("#status progress").wait_for()
     page.reload()
     page.locator("#rows tbody tr").first.wait_for()
+    page.context.set_offline(True)
+    page.locator("#result > .problem", has_text="The server did not answer").wait_for()
+    assert page.locator("#rows tbody tr").count() > 0
+    page.context.set_offline(False)
+    expect(page.locator("#result > .problem")).to_have_count(0)
     page.click("#cancel")
     wait_for(page, "the rest was cancelled")
 

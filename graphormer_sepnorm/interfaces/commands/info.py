@@ -30,10 +30,10 @@ def info(
         return
     with leaving_at_once():
         from graphormer_sepnorm.runs.info import as_text
-        from graphormer_sepnorm.runs.zoo import resolve_model
+        from graphormer_sepnorm.runs.zoo import card_facts, resolve_model
         from graphormer_sepnorm.table_model.info import describe_any
 
-    facts = describe_any(resolve_model(model))
+    facts = describe_any(resolve_model(model)) | card_facts(model)
     print(as_text(facts))
     print(json.dumps(facts))
 

@@ -31,7 +31,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.info import words
-from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.runs.zoo import card_facts, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.table_model.explain import explain_rows
@@ -290,6 +290,7 @@ def load_service(
     with computing(compute):
         predictor = load_predicting_model(names)
     described = describe_any(place if RunFolder(place).stack.exists() else member_paths(place)[0])
+    described |= card_facts(names[0])
     about = about_model(described)
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
     models = PredictionService(predictor, confidence, compute, name, about)

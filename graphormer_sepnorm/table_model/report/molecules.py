@@ -1,10 +1,13 @@
 """The sections of a report on single molecules: the worst predictions, contributions of atoms, and matched pairs."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import draw
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
@@ -68,7 +71,7 @@ def contributions_section(page: Reported) -> Section | None:
     rows = dict.fromkeys([*order[: EXPLAINED // 2].tolist(), *order[-EXPLAINED // 2 :].tolist()])
     found = explain_rows(page.model, [page.looked.smiles[row] for row in rows])
     pictures = tuple(
-        Picture("svg", draw([each], ".svg"), f"{page.name_of(page.tested[row].number)}: {each.caption}")
+        contributions_picture(page, row, each)
         for row, each in zip(rows, found.values(), strict=True)
         if not isinstance(each, InputError)
     )
@@ -77,6 +80,15 @@ def contributions_section(page: Reported) -> Section | None:
         f"predicted values of {page.task.targets[0]}.",
     )
     return Section("Atom contributions", words, pictures=pictures)
+
+
+def contributions_picture(page: Reported, row: int, explanation: Explanation) -> Picture:
+    """A test molecule with the same prediction as in the other sections."""
+    if page.is_regression:
+        value = page.predicted(page.test.prediction[row, 0], 0)
+        explanation = replace(explanation, caption=f"{page.task.targets[0]} = {value}")
+    words = f"{page.name_of(page.tested[row].number)}: {explanation.caption}"
+    return Picture("svg", draw([explanation], ".svg"), words)
 
 
 def pairs_section(page: Reported) -> Section | None:

@@ -113,8 +113,13 @@ class Reported:
 
     def rounded(self, value: float, place: int) -> str:
         """A value of a target with as many decimals as its labels have."""
+        return f"{value:.{self.decimals[place]}f}"
+
+    @cached_property
+    def decimals(self) -> list[int]:
+        """The decimals of the labels of each target."""
         assert self.model.trust is not None and self.model.trust.rows is not None
-        return f"{value:.{self.model.trust.rows.decimals[place]}f}"
+        return self.model.trust.rows.decimals
 
     @property
     def confidence(self) -> str | None:

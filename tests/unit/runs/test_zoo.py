@@ -2,7 +2,7 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.zoo import resolve_model, shipped_models, shipped_tables
+from graphormer_sepnorm.runs.zoo import card_facts, resolve_model, shipped_models, shipped_tables
 
 
 def test_weights_are_shipped_by_name_each_with_its_card():
@@ -32,5 +32,13 @@ def test_a_table_model_is_unpacked_once_into_the_cache(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
-def test_table_models_have_cards():
-    assert all((path.parent / f"{name}.md").is_file() for name, path in shipped_tables().items())
+def test_the_cards_of_table_models_state_data_and_licence(tmp_path, monkeypatch):
+    for name in shipped_tables():
+        facts = card_facts(name)
+        assert facts.keys() == {"training_data", "licence"} and all(facts.values()) and "**" not in str(facts)
+    assert "Fang et al." in card_facts("adme")["training_data"] and card_facts("adme")["licence"].startswith(
+        "MIT. The data"
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "adme").mkdir()
+    assert card_facts("adme") == card_facts("zinc") == {}

@@ -25,7 +25,7 @@ def test_numbers_are_scaled_and_words_are_one_hot():
 def test_a_condition_that_was_not_learnt_is_an_error_of_its_row():
     values, errors = CONDITIONS.encode_all([("30.0", "a"), ("30.0", "c"), ("", "a")])
     np.testing.assert_array_equal(values, np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], np.float32))
-    assert errors == ["", "assay is 'c': the model knows a, b", "temperature is '', not a number"]
+    assert errors == ["", "assay is 'c': the model knows a, b", "temperature is missing"]
 
 
 def test_a_model_asks_for_its_conditions():

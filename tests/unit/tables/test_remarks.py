@@ -45,6 +45,13 @@ def test_labels_over_three_decades_are_pointed_at(tmp_path, last, said):
     )
 
 
+def test_labels_of_zero_do_not_hide_the_decades_of_the_others(tmp_path):
+    (sentence,) = remarks(*read(tmp_path, [*chains(), "CCO,0", "CCC=O,0", "CCN,20000"]))
+    assert "from 1 to 2e+04 span" in sentence and sentence.endswith(
+        "; 2 labels of 0 have no logarithm and are skipped then"
+    )
+
+
 def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
     assert remarks(*read(tmp_path, [*chains(), "CCN,90000"], log10=("y",))) == []
 

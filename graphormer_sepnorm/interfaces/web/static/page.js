@@ -7,12 +7,16 @@ function say(text) {
   if (said.textContent !== text) said.textContent = text;
 }
 
-function showProblem(text) {
+// Above the predictions, which stay; a problem of the connection is gone with the next answer.
+function showProblem(text, kind = "") {
+  const shown = document.querySelector("#result > .problem");
+  if (shown?.textContent === text) return;
+  shown?.remove();
   const problem = document.createElement("p");
-  problem.className = "problem";
+  problem.className = `problem ${kind}`;
   problem.setAttribute("role", "alert");
   problem.textContent = text;
-  document.getElementById("result").replaceChildren(problem);
+  document.getElementById("result").prepend(problem);
 }
 
 if (form) {
@@ -110,6 +114,7 @@ document.addEventListener("error", ({ target }) => {
 dialog?.addEventListener("close", () => document.getElementById(opener)?.focus());
 
 document.addEventListener("htmx:after:swap", () => {
+  document.querySelector("#result > .lost")?.remove();
   const status = document.querySelector("#status [data-say]");
   if (status) say(status.dataset.say);
 });
@@ -130,9 +135,8 @@ document.addEventListener("htmx:after:request", (event) => {
 });
 
 document.addEventListener("htmx:error", (event) => {
-  if (event.detail?.ctx?.sourceElement === form) {
-    showProblem("The server did not answer: it may have been closed, or the file is too large.");
-  }
+  const isForm = event.detail?.ctx?.sourceElement === form;
+  showProblem(`The server did not answer: it may have been closed${isForm ? ", or the file is too large" : ""}.`, "lost");
 });
 
 function focusSoon(selector) {

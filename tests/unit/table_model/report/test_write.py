@@ -51,6 +51,12 @@ def test_each_test_molecule_is_a_point_with_its_values(trained: Trained):
     assert report.count(" % interval ") >= len(tested)
 
 
+def test_a_molecule_has_one_name_and_one_prediction_in_all_sections(trained: Trained):
+    report = trained.run.report.read_text()
+    number, predicted = re.findall(r"<figcaption>row (\d+): a = (-?[0-9.]+)</figcaption>", report)[0]
+    assert re.search(rf"<title>row {number}\n.*\nmeasured .*\npredicted {predicted}\n", report)
+
+
 def test_the_learning_curve_is_kept(trained: Trained):
     curve = json.loads(trained.run.test.read_text())["learning_curve"]
     assert curve == trained.result["learning_curve"]
