@@ -28,7 +28,7 @@ from graphormer_sepnorm.tables.splits import (
     fold_splits,
     time_split,
 )
-from graphormer_sepnorm.tables.structures import Structure, Structures, read_structures
+from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, read_structures
 from graphormer_sepnorm.tables.task_guess import Guess, guess_task, look_at_columns
 from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task
@@ -208,7 +208,7 @@ def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     rows, structures = labelled.rows, []
     labelled.rows = []
     for row, answer in zip(rows, answers, strict=True):
-        if isinstance(answer, Structure):
+        if isinstance(answer, MoleculeStructure):
             labelled.rows.append(replace(row, smiles=answer.smiles))
             structures.append(answer)
         else:
