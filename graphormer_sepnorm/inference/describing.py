@@ -1,4 +1,4 @@
-"""Descriptions of molecules, next to their predictions: nearest training molecules, structural alerts, basic properties.
+"""Descriptions of molecules: nearest training molecules, structural alerts, basic properties.
 
 Axis letters: M molecules, D width, P properties.
 """
