@@ -1,4 +1,4 @@
-"""Descriptions of molecules: nearest training molecules, structural alerts, basic properties.
+"""Descriptions next to predictions: nearest training molecules, structural alerts and basic properties.
 
 Axis letters: M molecules, D width, P properties.
 """
