@@ -7,7 +7,7 @@ from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.writers import as_csv
 
-HEADER = ["row", "smiles", "prediction", "meaning", "baseline", "part", "structure", "atoms", "contribution"]
+HEADER = ["row", "name", "smiles", "prediction", "meaning", "baseline", "part", "structure", "atoms", "contribution"]
 
 
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:
@@ -23,7 +23,7 @@ def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None
 def lines_of(row: int, explanation: Explanation) -> list[list]:
     """The lines of one molecule."""
     baseline = "" if explanation.baseline is None else f"{explanation.baseline:.7g}"
-    begin = [row, explanation.smiles, f"{explanation.prediction:.7g}", explanation.meaning, baseline]
+    begin = [row, explanation.name, explanation.smiles, f"{explanation.prediction:.7g}", explanation.meaning, baseline]
     atoms = zip(read_smiles(explanation.smiles).GetAtoms(), explanation.contributions.tolist(), strict=True)
     lines = [["atom", atom.GetSymbol(), atom.GetIdx() + 1, f"{value:.7g}"] for atom, value in atoms]
     for each in explanation.fragments:

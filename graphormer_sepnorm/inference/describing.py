@@ -1,4 +1,4 @@
-"""Descriptions of molecules, next to their predictions: nearest training molecules, alerts, basic properties.
+"""Descriptions next to predictions: nearest training molecules, structural alerts and basic properties.
 
 Axis letters: M molecules, D width, P properties.
 """

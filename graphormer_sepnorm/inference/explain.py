@@ -57,6 +57,7 @@ class Explanation:
         baseline: baseline plus the sum of the contributions is the model's output for the molecule, a value on the
             target's own scale or log-odds; None if the method has no baseline.
         start: description of the molecule whose prediction is the baseline.
+        name: name of the molecule in its table; "" if it has none.
     """
 
     smiles: str
@@ -66,6 +67,7 @@ class Explanation:
     contributions: np.ndarray
     baseline: float | None
     start: str = "average atoms"
+    name: str = ""
 
     @cached_property
     def fragments(self) -> list[Fragment]:
@@ -80,6 +82,7 @@ class Explanation:
     def facts(self) -> dict:
         """The explanation as JSON values."""
         return {
+            **({"name": self.name} if self.name else {}),
             "smiles": self.smiles,
             "caption": self.caption,
             "prediction": self.prediction,

@@ -1,6 +1,7 @@
 """Explanations of a molecule or of a whole table, drawn into pictures or as a table."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import is_table_name, open_table, table_of_smiles
 from graphormer_sepnorm.tables.formats.table import WholeTable
-from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of
+from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, id_column_among, samples_of
 
 CSV = ".csv"
 
@@ -51,7 +52,10 @@ def explain_table(
     with current().arithmetic():
         results = explain(samples)
     results |= {number: InputError(row.error) for number, row in enumerate(rows) if row.error}
-    explanations = {row: result for row, result in results.items() if isinstance(result, Explanation)}
+    names = names_of(table)
+    explanations = {
+        row: replace(result, name=names[row]) for row, result in results.items() if isinstance(result, Explanation)
+    }
     problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
     if problems and not is_table:
         raise problems[0]
@@ -63,6 +67,13 @@ def first_rows(source: str, smiles_column: str | None, delimiter: str | None) ->
     """The first rows of a table, at most one more than can be drawn."""
     with open_table(source, smiles_column, delimiter) as table:
         return WholeTable(table.columns, list(islice(table.rows, MOST_PICTURES + 1)))
+
+
+def names_of(table: WholeTable) -> list[str]:
+    """The names of the rows, "" where there are none."""
+    column = id_column_among(table.columns)
+    place = None if column is None else table.columns.index(column)
+    return ["" if place is None else row.fields[place].strip() for row in table.rows]
 
 
 def one_row(smiles: str) -> WholeTable:

@@ -143,7 +143,7 @@ def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: 
     except InputError as error:
         write(canvas, shortened(str(error)), middle, top + PANEL_HEIGHT / 2, SMALL_TEXT, BLACK)
     write(canvas, explanation.caption, middle, top + 24, LARGE_TEXT, BLACK)
-    write(canvas, shortened(explanation.smiles), middle, top + 52, SMALL_TEXT, GREY)
+    write(canvas, shortened(f"{explanation.name}  {explanation.smiles}".strip()), middle, top + 52, SMALL_TEXT, GREY)
     draw_bar(canvas, left + MARGIN, top + PANEL_HEIGHT - BAR_HEIGHT, explanation, scale)
 
 

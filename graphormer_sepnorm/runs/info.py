@@ -18,6 +18,7 @@ PREPARED = {
     "without-salts": "of several parts of a SMILES the largest organic one",
     "standardized": "of each molecule its neutral parent",
     "tautomer": "of each molecule its neutral parent in one canonical tautomer",
+    "chembl": "of each molecule its parent by ChEMBL's structure pipeline",
 }
 VOCABULARIES = AS_WRITTEN | {
     prepared(name, preparation): f"{words}; {what}"

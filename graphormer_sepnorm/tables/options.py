@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from graphormer_sepnorm.chem.features import FOR_TABLES, prepared, without_salts
+from graphormer_sepnorm.chem.standardize import chembl_pipeline
 from graphormer_sepnorm.config import OPTIONS, Kind, Scale
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError
@@ -44,7 +45,8 @@ class TableOptions:
         weights: weight of each target in the loss; none: all are equal.
         folds: number of cross-validation folds, so that every row is tested once; 0: a single split by ``sizes``.
         strip_salts: whether to read only the largest organic part of each molecule.
-        standardize: replaces each molecule by its neutral parent or by the canonical tautomer of the parent.
+        standardize: replaces each molecule by its neutral parent, by the canonical tautomer of the parent, or by the
+            parent of ChEMBL's structure pipeline.
         log10: targets that are modelled by their logarithm.
         negative_log_molar: unit of concentrations that are modelled as -log10 of M, or COLUMN=UNIT for some targets.
         test_csv: table whose rows are the test split; the rows at ``path`` are split into the other two.
@@ -53,7 +55,7 @@ class TableOptions:
         id_column: column with names of rows; None: as ``find_id_column``.
 
     Raises:
-        InputError: the options do not fit together.
+        InputError: the options do not fit together, or ChEMBL's pipeline is not installed.
     """
 
     path: str
@@ -92,8 +94,8 @@ class TableOptions:
     ] = 0
     strip_salts: Annotated[bool, Option("Read only the largest organic part of each molecule of the table.")] = False
     standardize: Annotated[
-        Literal["parent", "tautomer"] | None,
-        Option("Replace each molecule of the table by its neutral parent, or by the parent's canonical tautomer."),
+        Literal["parent", "tautomer", "chembl"] | None,
+        Option("Replace each molecule of the table by its neutral parent, that in a canonical tautomer, or ChEMBL's."),
     ] = None
     log10: Annotated[tuple[str, ...], Option("Target columns to model by their logarithm.")] = ()
     negative_log_molar: Annotated[
@@ -120,6 +122,8 @@ class TableOptions:
         self.check_split()
         self.check_task()
         self.check_scales()
+        if self.standardize == "chembl":
+            chembl_pipeline()
         if len(set(self.feature_columns) - set(self.targets)) < len(self.feature_columns):
             raise InputError("--feature-columns names a column twice, or a target column")
 
@@ -200,5 +204,5 @@ class TableOptions:
     def featurizer(self) -> str:
         """The name of the featurizer."""
         if self.standardize is not None:
-            return prepared(FOR_TABLES, {"parent": "standardized", "tautomer": "tautomer"}[self.standardize])
+            return prepared(FOR_TABLES, {"parent": "standardized"}.get(self.standardize, self.standardize))
         return without_salts(FOR_TABLES) if self.strip_salts else FOR_TABLES

@@ -182,12 +182,17 @@ def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
 
 
 def find_id_column(options: TableOptions, table: WholeTable) -> str | None:
-    """The column that has the first of ``ID_COLUMNS`` for a name and no other purpose; None if there is none."""
+    """As ``id_column_among``, of the columns that have no other purpose."""
     others = (options.split_column, options.weight_column, options.smiles_column)
     used = {*options.targets, *options.feature_columns, *others}
-    plain = {re.sub("[ _.-]", "", name.strip().lower()): name for name in reversed(table.columns) if name not in used}
+    return id_column_among([name for name in table.columns if name not in used])
+
+
+def id_column_among(columns: list[str]) -> str | None:
+    """The column that has the first of ``ID_COLUMNS`` for a name and appears once; None if there is none."""
+    plain = {re.sub("[ _.-]", "", name.strip().lower()): name for name in reversed(columns)}
     found = next((plain[known] for known in ID_COLUMNS if known in plain), None)
-    return found if found is not None and table.columns.count(found) == 1 else None
+    return found if found is not None and columns.count(found) == 1 else None
 
 
 Read = tuple[list[float], dict[int, str]]

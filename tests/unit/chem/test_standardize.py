@@ -1,8 +1,12 @@
+import sys
+
 import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.chem.standardize import PREPARATIONS, canonical_tautomer, parent
+from graphormer_sepnorm.chem.standardize import PREPARATIONS, canonical_tautomer, chembl_parent, parent
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tables.options import TableOptions
 
 
 @pytest.mark.parametrize(
@@ -18,6 +22,31 @@ from graphormer_sepnorm.chem.standardize import PREPARATIONS, canonical_tautomer
 )
 def test_the_neutral_parent(smiles, expected):
     assert Chem.MolToSmiles(parent(read_smiles(smiles))) == expected
+
+
+@pytest.mark.parametrize(
+    ("smiles", "expected"),
+    [
+        ("OC(=O)C(F)(F)F.CN", "CN"),  # the salt is larger
+        ("NCCc1ccccc1.OC(=O)/C=C/C(=O)O.O", "NCCc1ccccc1"),
+        ("CC(=O)[O-].[Na+]", "CC(=O)[O-].[Na+]"),  # all parts are known salts
+        ("[2H]C([2H])([2H])Oc1ccccc1C(=O)[O-]", "COc1ccccc1C(=O)O"),
+        ("Cl[Pt](Cl)(N)N", "[NH2][Pt]([NH2])([Cl])[Cl]"),
+        ("CC(O)=NC", "CNC(C)=O"),
+    ],
+)
+def test_the_parent_of_chembl(smiles, expected):
+    pytest.importorskip("chembl_structure_pipeline")
+    assert Chem.MolToSmiles(chembl_parent(read_smiles(smiles))) == expected
+    assert TableOptions("a.csv", ("y",), standardize="chembl").featurizer == "mol-chembl"
+
+
+def test_a_missing_pipeline_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "chembl_structure_pipeline", None)
+    with pytest.raises(InputError, match=r"needs chembl_structure_pipeline: pip install .*\[standardize\]"):
+        chembl_parent(read_smiles("C"))
+    with pytest.raises(InputError, match="needs chembl_structure_pipeline"):
+        TableOptions("a.csv", ("y",), standardize="chembl")
 
 
 def test_tautomers_become_one_molecule():

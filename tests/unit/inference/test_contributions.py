@@ -12,7 +12,7 @@ def test_a_line_per_atom_and_per_fragment(tmp_path):
     with open(tmp_path / "a.csv", newline="") as file:
         header, *lines = csv.reader(file)
     assert header == HEADER and len(lines) == 7 + 2
-    begin = ["4", "Cc1ccccc1", "2", "contribution to a", "1.4"]
+    begin = ["4", "", "Cc1ccccc1", "2", "contribution to a", "1.4"]
     assert lines[0] == [*begin, "atom", "C", "1", "0.5"]
     assert lines[7:] == [
         [*begin, "fragment", "C", "1", "0.5"],
@@ -22,4 +22,4 @@ def test_a_line_per_atom_and_per_fragment(tmp_path):
 
 def test_without_a_sum_there_is_no_baseline(tmp_path):
     write_contributions(tmp_path / "a.csv", {0: Explanation("C", "a = 2", 2.0, "share", np.array([1.0]), None)})
-    assert (tmp_path / "a.csv").read_text().splitlines()[1] == "1,C,2,share,,atom,C,1,1"
+    assert (tmp_path / "a.csv").read_text().splitlines()[1] == "1,,C,2,share,,atom,C,1,1"

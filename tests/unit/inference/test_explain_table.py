@@ -1,8 +1,10 @@
+import csv
 from functools import partial
 
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference import pictures
 from graphormer_sepnorm.inference.explain import explained_rows, integrated_gradients
 from graphormer_sepnorm.inference.explain_table import explain_table, first_rows
 from graphormer_sepnorm.inference.pictures import MOST_PICTURES
@@ -50,3 +52,18 @@ def test_a_table_of_contributions(explain, tmp_path):
     assert {line.split(",")[0] for line in lines[1:]} == {"1", "3"} and len(lines) == 1 + 2 * (3 + 1)
     with pytest.raises(InputError, match="is the input table"):
         explain_table(explain, str(table), table)
+
+
+def test_names_of_rows_are_those_of_the_table(explain, tmp_path, monkeypatch):
+    table = tmp_path / "table.csv"
+    table.write_text("Compound ID,smiles\nC-1,CCO\n,CCN\nC-3,C(C\n")
+    explanations, _ = explain_table(explain, str(table), tmp_path / "out.csv")
+    assert [found.name for found in explanations.values()] == ["C-1", ""]
+    assert explanations[0].facts()["name"] == "C-1" and "name" not in explanations[1].facts()
+    with open(tmp_path / "out.csv", newline="") as file:
+        assert {(line["row"], line["name"]) for line in csv.DictReader(file)} == {("1", "C-1"), ("2", "")}
+    with monkeypatch.context() as patch:
+        texts: list[str] = []
+        patch.setattr(pictures, "write", lambda canvas, text, *rest: texts.append(text))
+        pictures.draw(list(explanations.values()), ".svg")
+    assert "C-1  CCO" in texts and "CCN" in texts
