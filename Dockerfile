@@ -1,4 +1,4 @@
-# Serves the page in the browser: docs/questions.md, "Docker".
+# Serves the page in the browser: docs/docker.md.
 FROM python:3.12-slim
 
 # RDKit draws molecules with these libraries.

@@ -29,7 +29,7 @@ smartquotes = False
 
 myst_heading_anchors = 3
 nb_execution_mode = "force"
-nb_execution_in_temp = True
+nb_execution_in_temp = False  # notebooks read ../../data and write to a temporary folder
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_merge_streams = True
@@ -53,4 +53,6 @@ nitpick_ignore_regex = [
 html_theme = "furo"
 html_title = f"graphormer_sepnorm {version}"
 html_extra_path = ["redirect"]
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_copy_source = False

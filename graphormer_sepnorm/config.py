@@ -6,6 +6,7 @@ Parsing is strict: an unknown key, a wrong type or a value out of range raises `
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,7 +24,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.base import STRICT, Encoding
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.formats import config_of_format_1
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
@@ -42,18 +43,6 @@ OPTIONS: dict[Kind, tuple[str, ...]] = {
     "classification": ("balance", "weights"),
     "multiclass": (),
 }
-
-
-def known_norm(name: str) -> str:
-    if name not in NORMS:
-        raise ValueError(f"unknown norm {name!r}, choose one of {', '.join(NORMS)}")
-    return name
-
-
-def known_readout(name: str) -> str:
-    if name not in READOUTS:
-        raise ValueError(f"unknown readout {name!r}, choose one of {', '.join(READOUTS)}")
-    return name
 
 
 def one_of_encodings(_: type, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -98,7 +87,7 @@ class ModelConfig:
     width: Count = 80
     ffn_width: Count = 80
     heads: Count = 8
-    norm: Annotated[str, AfterValidator(known_norm)] = "sepnorm"
+    norm: Annotated[str, AfterValidator(partial(known, "norm", choices=NORMS))] = "sepnorm"
     norm_position: Literal["post", "pre"] = "post"
     encodings: tuple[Annotated[Encoding, GetPydanticSchema(one_of_encodings)], ...] = ()
     messages: bool = False
@@ -106,7 +95,7 @@ class ModelConfig:
     attention_layers: Annotated[int, Field(ge=1, le=1000)] | None = None
     atom_values: bool = False
     bias_hidden: Annotated[int, Field(ge=0, le=100_000)] = 0
-    readout: Annotated[str, AfterValidator(known_readout)] = "cls"
+    readout: Annotated[str, AfterValidator(partial(known, "readout", choices=READOUTS))] = "cls"
     dropout: Annotated[Probability, Option("Of each sublayer's output.")] = 0.0
     attention_dropout: Annotated[Probability, Option("Of the attention weights.")] = 0.0
     embedding_std: Annotated[float, Field(gt=0, le=100)] = 0.02

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ LARGEST_BOND_TYPE = 255
 ALIGNMENT = 8  # 16 bytes of bfloat16, the alignment that fused attention requires
 SMALLEST_VIEW = 4  # doublings: molecules of up to 16 tokens share a view
 Level = Literal["atom", "pair", "edge"]
+PER_MOLECULE = ("y", "bounds", "weight", "conditions")  # fields with a row per molecule, or None
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,15 @@ class Graphs:
             edge_index=self.edge_index[:, rows["edge"]],
             edge_ptr=pointers(np.diff(self.edge_ptr)[molecules]),
             bond=self.bond[rows["edge"]],
-            y=None if self.y is None else self.y[molecules],
-            bounds=None if self.bounds is None else self.bounds[molecules],
-            weight=None if self.weight is None else self.weight[molecules],
-            conditions=None if self.conditions is None else self.conditions[molecules],
+            **changed_rows(self, lambda rows: rows[molecules]),
             arrays={name: array[rows[self.levels[name]]] for name, array in self.arrays.items()},
         )
+
+
+def changed_rows(molecules: "Graphs | GraphBatch", change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The ``PER_MOLECULE`` fields that are not None, changed."""
+    fields = {name: getattr(molecules, name) for name in PER_MOLECULE}
+    return {name: change(rows) for name, rows in fields.items() if rows is not None}
 
 
 def packed_graphs(
@@ -362,10 +366,7 @@ class GraphBatch:
             edge_index=move(self.edge_index),
             bond=move(self.bond),
             arrays={name: move(array) for name, array in self.arrays.items()},
-            y=None if self.y is None else move(self.y),
-            bounds=None if self.bounds is None else move(self.bounds),
-            weight=None if self.weight is None else move(self.weight),
-            conditions=None if self.conditions is None else move(self.conditions),
+            **changed_rows(self, move),
         )
 
     @classmethod

@@ -205,6 +205,19 @@ class PreNormBlock(Block):
 BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
 
 
+def in_one_tensor(parts: list[Tensor]) -> Tensor:
+    """The sum of tensors of the same shape, added up in the memory of the first sum.
+
+    New memory for every sum of [P, C] takes longer than the addition.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    total = parts[0] + parts[1]
+    for part in parts[2:]:
+        total += part
+    return total
+
+
 def find_factor(terms: list[Terms]) -> Tensor | None:
     """Product of the factors [P, H] of the attention weights; None if no encoding has one."""
     factors = [term.factor for term in terms if term.factor is not None]
@@ -355,7 +368,7 @@ class Network(nn.Module):
         if not pairs:
             channels = self.config.bias_hidden or self.config.heads
             pairs = [self.cls_bias.new_zeros(batch.num_pairs, channels)]
-        return self.bias_network(sum(pairs[1:], pairs[0]))
+        return self.bias_network(in_one_tensor(pairs))
 
     def read(self, near: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, conditions: Tensor | None = None) -> Tensor:
         """Predictions [B, tasks].

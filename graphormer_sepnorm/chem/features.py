@@ -4,18 +4,18 @@ Axis letters: T atoms and E directed bonds of all molecules.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
-from graphormer_sepnorm.chem.smiles import is_smiles, one_molecule, read_smiles, shortened
+from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, is_smiles, one_molecule, read_smiles, shortened
 from graphormer_sepnorm.chem.standardize import PREPARATIONS
-from graphormer_sepnorm.chem.stereo import label, label_stereo
+from graphormer_sepnorm.chem.stereo import label, with_stereo_labels
 from graphormer_sepnorm.chem.zinc import ZINC_ATOM_TYPES, ZINC_BOND_INDEX, zinc_atom_type, zinc_bond_type
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, bond_types, packed_graphs, pointers
@@ -45,25 +45,30 @@ class MoleculeGraph:
     edge_attr: np.ndarray
 
 
+def each(*functions: Callable) -> tuple[Callable[[Sequence], Iterable], ...]:
+    """For each function of an atom or bond, the function of several that gives its values one by one."""
+    return tuple(partial(map, function) for function in functions)
+
+
 @dataclass(frozen=True)
 class FeatureRows:
     """Features of atoms or bonds, computed once for all that have the same ``inputs``.
 
     Attributes:
         width: number of features.
-        inputs: methods or functions whose results determine the features.
+        inputs: functions of all parts of a molecule in order, with one value per part; they determine the features.
         compute: maps an atom or bond to its features, each below 256.
         known: features computed so far, by the results of ``inputs``.
     """
 
     width: int
-    inputs: tuple[Callable, ...]
+    inputs: tuple[Callable[[Sequence], Iterable], ...]
     compute: Callable[[Chem.Atom | Chem.Bond], list[int]]
     known: dict[tuple, bytes] = field(default_factory=dict)
 
     def __call__(self, parts: Sequence[Chem.Atom | Chem.Bond]) -> np.ndarray:
-        """Features of ``parts``: uint8 [len(parts), width]; raises as ``compute``."""
-        keys = list(zip(*(map(read, parts) for read in self.inputs), strict=True))
+        """Features of all atoms or bonds of a molecule: uint8 [len(parts), width]; raises as ``compute``."""
+        keys = list(zip(*(read(parts) for read in self.inputs), strict=True))
         if not self.known.keys() >= set(keys):
             self.known.update((key, bytes(self.compute(part))) for key, part in zip(keys, parts, strict=True))
         rows = b"".join(map(self.known.__getitem__, keys))
@@ -72,13 +77,6 @@ class FeatureRows:
 
 def as_read(mol: Chem.Mol, written: str) -> Chem.Mol:
     """The molecule as RDKit read it."""
-    return mol
-
-
-def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
-    """A copy with the labels of ``label_stereo``."""
-    mol = Chem.Mol(mol)
-    label_stereo(mol)
     return mol
 
 
@@ -159,12 +157,11 @@ class Featurizer:
     def features(self, mol: Chem.Mol, written: str = "") -> MoleculeGraph:
         """The features of a molecule, atoms in its order; ``written`` is passed to ``prepare``."""
         mol = self.prepare(mol, written)
-        atoms = [mol.GetAtomWithIdx(i) for i in range(mol.GetNumAtoms())]  # twice as fast as GetAtoms()
-        bonds = [mol.GetBondWithIdx(i) for i in range(mol.GetNumBonds())]
+        bonds = bonds_of(mol)
         edge_attr = self.bond_rows(bonds)
         ends = np.array([[b.GetBeginAtomIdx() for b in bonds], [b.GetEndAtomIdx() for b in bonds]], np.int64)
         return MoleculeGraph(
-            x=self.atom_rows(atoms),
+            x=self.atom_rows(atoms_of(mol)),
             edge_index=np.concatenate([ends, ends[::-1]], axis=1),
             edge_attr=np.concatenate([edge_attr, edge_attr]),
         )
@@ -185,6 +182,12 @@ class Featurizer:
 def smallest_ring(atom: Chem.Atom) -> int:
     """Size of the smallest ring through an atom, 0 for none."""
     return atom.GetOwningMol().GetRingInfo().MinAtomRingSize(atom.GetIdx())
+
+
+def smallest_rings(atoms: Sequence[Chem.Atom]) -> list[int]:
+    """``smallest_ring`` of all atoms of a molecule in order."""
+    rings = atoms[0].GetOwningMol().GetRingInfo()
+    return [rings.MinAtomRingSize(number) for number in range(len(atoms))]
 
 
 def mol_atom(atom: Chem.Atom) -> list[int]:
@@ -216,7 +219,7 @@ def mol_bond(bond: Chem.Bond) -> list[int]:
 
 ZINC_ATOMS = FeatureRows(
     1,
-    (
+    each(
         Chem.Atom.GetAtomicNum,
         Chem.Atom.GetFormalCharge,
         Chem.Atom.GetNumExplicitHs,
@@ -224,10 +227,10 @@ ZINC_ATOMS = FeatureRows(
     ),
     zinc_atom_type,
 )
-ZINC_BONDS = FeatureRows(1, (Chem.Bond.GetBondType,), zinc_bond_type)
+ZINC_BONDS = FeatureRows(1, each(Chem.Bond.GetBondType), zinc_bond_type)
 OGB_ATOMS = FeatureRows(
     len(OGB_ATOM_SIZES),
-    (
+    each(
         Chem.Atom.GetAtomicNum,
         Chem.Atom.GetChiralTag,
         Chem.Atom.GetTotalDegree,
@@ -242,7 +245,7 @@ OGB_ATOMS = FeatureRows(
 )
 OGB_BONDS = FeatureRows(
     len(OGB_BOND_SIZES),
-    (Chem.Bond.GetBondType, Chem.Bond.GetStereo, Chem.Bond.GetIsConjugated),
+    each(Chem.Bond.GetBondType, Chem.Bond.GetStereo, Chem.Bond.GetIsConjugated),
     ogb_bond,
 )
 # Element (0 unknown), CIP label, bonds with hydrogens, charge, hydrogens, unpaired electrons, hybridization, aromatic,
@@ -253,20 +256,22 @@ MOL_BOND_SIZES = (5, 3, 2, 2)
 MOL_ATOMS = FeatureRows(
     len(MOL_ATOM_SIZES),
     (
-        Chem.Atom.GetAtomicNum,
-        label,
-        Chem.Atom.GetTotalDegree,
-        Chem.Atom.GetFormalCharge,
-        Chem.Atom.GetTotalNumHs,
-        Chem.Atom.GetNumRadicalElectrons,
-        Chem.Atom.GetHybridization,
-        Chem.Atom.GetIsAromatic,
-        smallest_ring,
+        *each(
+            Chem.Atom.GetAtomicNum,
+            label,
+            Chem.Atom.GetTotalDegree,
+            Chem.Atom.GetFormalCharge,
+            Chem.Atom.GetTotalNumHs,
+            Chem.Atom.GetNumRadicalElectrons,
+            Chem.Atom.GetHybridization,
+            Chem.Atom.GetIsAromatic,
+        ),
+        smallest_rings,
     ),
     mol_atom,
 )
 MOL_BONDS = FeatureRows(
-    len(MOL_BOND_SIZES), (Chem.Bond.GetBondType, label, Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing), mol_bond
+    len(MOL_BOND_SIZES), each(Chem.Bond.GetBondType, label, Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing), mol_bond
 )
 AS_WRITTEN = {
     "zinc": Featurizer((len(ZINC_ATOM_TYPES),), (len(ZINC_BOND_INDEX) + 1,), ZINC_ATOMS, ZINC_BONDS, canonical_kekule),

@@ -3,8 +3,25 @@
 from rdkit import Chem
 from rdkit.Chem import rdCIPLabeler
 
+from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of
+
 LABEL = "_CIPCode"
 MAX_COMPARISONS = 100_000
+MARKS = frozenset("@/\\|")  # in a SMILES; the last one begins an extension, which may describe stereo
+
+
+def with_stereo_labels(mol: Chem.Mol, written: str) -> Chem.Mol:
+    """A copy with the labels of ``label_stereo``; the molecule itself if its SMILES has no marks of stereo.
+
+    Args:
+        mol: molecule as read.
+        written: its SMILES, "" if unknown.
+    """
+    if written and MARKS.isdisjoint(written):
+        return mol
+    mol = Chem.Mol(mol)
+    label_stereo(mol)
+    return mol
 
 
 def label_stereo(mol: Chem.Mol) -> None:
@@ -23,9 +40,9 @@ def label_stereo(mol: Chem.Mol) -> None:
 
 
 def remove_labels(mol: Chem.Mol) -> None:
-    for atom in mol.GetAtoms():
+    for atom in atoms_of(mol):
         atom.ClearProp(LABEL)
-    for bond in mol.GetBonds():
+    for bond in bonds_of(mol):
         bond.ClearProp(LABEL)
 
 

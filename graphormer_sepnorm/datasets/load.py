@@ -11,7 +11,7 @@ from graphormer_sepnorm.datasets.mirror import read_alone
 from graphormer_sepnorm.datasets.store import MoleculeDataset, open_or_write
 from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
 from graphormer_sepnorm.encodings.base import Encoding
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import known
 from graphormer_sepnorm.tables.prepared_table import TABLE, table_dataset
 
 
@@ -19,9 +19,7 @@ def find_dataset(name: str) -> Dataset:
     """The dataset with this name, or the prepared table at this path; raises InputError if there is none."""
     if Path(name).name == TABLE and Path(name).is_file():
         return table_dataset(Path(name))
-    if name not in DATASETS:
-        raise InputError(f"unknown dataset {name!r}, choose one of {', '.join(DATASETS)}")
-    return DATASETS[name]
+    return DATASETS[known("dataset", name, DATASETS)]
 
 
 def load_split(
@@ -39,8 +37,7 @@ def load_split(
         InputError: unknown name or split, or data that is neither in the root nor can be downloaded.
     """
     dataset = find_dataset(name)
-    if split not in SPLITS:
-        raise InputError(f"unknown split {split!r}, choose one of {', '.join(SPLITS)}")
+    known("split", split, SPLITS)
     folder = data_root(root)
 
     source = dataset.source(folder)

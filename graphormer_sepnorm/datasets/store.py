@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from tqdm import tqdm
 from graphormer_sepnorm.encodings import levels, precompute
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
+from graphormer_sepnorm.graphs import PER_MOLECULE, GraphBatch, Graphs, Level, pointers
 from graphormer_sepnorm.system.ahead import ahead
 from graphormer_sepnorm.system.cache import lock_of, mark_used, prune
 from graphormer_sepnorm.system.files import write_atomically
@@ -35,7 +35,7 @@ from graphormer_sepnorm.system.files import write_atomically
 SHARD_MOLECULES = 8192
 INDEX = "index.json"
 PREPARE_THREADS = 2
-FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", "y", "bounds", "weight", "conditions")
+FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", *PER_MOLECULE)
 
 
 class MoleculeDataset:
@@ -54,29 +54,31 @@ class MoleculeDataset:
         return len(self.num_atoms)
 
     @cached_property
+    def per_molecule(self) -> dict[str, np.ndarray]:
+        """The ``PER_MOLECULE`` fields of ``Graphs`` that the molecules have, by name."""
+        known = [name for name in PER_MOLECULE if getattr(self.shards[0], name) is not None]
+        return {name: np.concatenate([getattr(shard, name) for shard in self.shards]) for name in known}
+
+    @property
     def y(self) -> np.ndarray:
         """float32 [M, tasks]; raises ValueError for molecules without targets."""
-        targets = [shard.y for shard in self.shards if shard.y is not None]
-        if len(targets) < len(self.shards):
+        if "y" not in self.per_molecule:
             raise ValueError("the molecules have no targets")
-        return np.concatenate(targets)
+        return self.per_molecule["y"]
 
-    @cached_property
+    @property
     def bounds(self) -> np.ndarray | None:
         """float32 [M, tasks, 2] as in ``Graphs``, or None."""
-        known = [shard.bounds for shard in self.shards if shard.bounds is not None]
-        return np.concatenate(known) if known else None
+        return self.per_molecule.get("bounds")
 
     def labels(self, molecules: np.ndarray) -> tuple[torch.Tensor, torch.Tensor | None]:
         """The targets [B, tasks] and bounds [B, tasks, 2] of the molecules with these indices."""
-        bounds = None if self.bounds is None else torch.from_numpy(self.bounds[molecules])
-        return torch.from_numpy(self.y[molecules]), bounds
+        return torch.from_numpy(self.y[molecules]), self.of_molecules("bounds", molecules)
 
     def of_molecules(self, name: str, molecules: np.ndarray) -> torch.Tensor | None:
         """A field of ``Graphs`` with a row per molecule, of the molecules with these indices; None if it is None."""
-        if getattr(self.shards[0], name) is None:
-            return None
-        return torch.from_numpy(np.concatenate([getattr(shard, name) for shard in self.shards])[molecules])
+        values = self.per_molecule.get(name)
+        return None if values is None else torch.from_numpy(values[molecules])
 
     def batch(self, molecules: Sequence[int] | np.ndarray) -> GraphBatch:
         """Packs the molecules with these indices, in this order."""
@@ -91,7 +93,7 @@ class MoleculeDataset:
         ptr = torch.from_numpy(pointers(self.num_atoms[molecules]))
         ends = [shard.edge_index[:, shard.rows("edge", m)] for shard, m in places]
         first_atom = ptr[:-1].repeat_interleave(torch.tensor([pair.shape[1] for pair in ends]))
-        y, bounds = (None, None) if self.shards[0].y is None else self.labels(molecules)
+        per_molecule: dict[str, Any] = {name: self.of_molecules(name, molecules) for name in self.per_molecule}
         return GraphBatch(
             x=gather("atom", (shard.x for shard, _ in places)),
             ptr=ptr,
@@ -101,10 +103,7 @@ class MoleculeDataset:
                 name: gather(level, [shard.arrays[name] for shard, _ in places])
                 for name, level in self.shards[0].levels.items()
             },
-            y=y,
-            bounds=bounds,
-            weight=self.of_molecules("weight", molecules),
-            conditions=self.of_molecules("conditions", molecules),
+            **per_molecule,
         )
 
     def batches(self, numbers: Iterable[np.ndarray], device: torch.device) -> Iterator[GraphBatch]:

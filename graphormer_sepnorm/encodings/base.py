@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import ConfigDict
 from torch import Tensor, nn
 
-from graphormer_sepnorm.graphs import Graphs, Level
+from graphormer_sepnorm.graphs import Graphs, Level, pointers
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 LONGEST_DISTANCE, UNREACHABLE = 254, 255  # of shortest paths, in bonds
@@ -68,6 +68,20 @@ class Terms(NamedTuple):
 def ends_of_bonds(graphs: Graphs) -> np.ndarray:
     """Source and target of each directed bond, int64 [2, E], with atoms numbered across all molecules."""
     return graphs.edge_index + np.repeat(graphs.atom_ptr[:-1], np.diff(graphs.edge_ptr))
+
+
+def adjacency(graphs: Graphs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Molecules as the loops of ``graph_algorithms`` read them.
+
+    Returns:
+        atom_ptr, pair_ptr: int64 [M + 1], as in ``Graphs``.
+        start: int64 [T + 1]; the bonds of atom i are those from start[i] to start[i + 1].
+        neighbour: int64 [E] the other atom of each bond, numbered within its molecule.
+        bond: uint8 [E] its type.
+    """
+    out_degree = degrees(graphs)[:, 1]
+    neighbour = np.ascontiguousarray(graphs.edge_index[1])
+    return graphs.atom_ptr, graphs.pair_ptr, pointers(out_degree), neighbour, graphs.bond
 
 
 def degrees(graphs: Graphs) -> np.ndarray:

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
@@ -32,9 +32,7 @@ class EdgePath:
         """``path_bonds``: uint8 [P, max_hops], bond types of the first steps of the path, 0 after its end."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        _, path_bonds = graph_algorithms.shortest_paths(
-            graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.max_hops
-        )
+        _, path_bonds = graph_algorithms.shortest_paths(*adjacency(graphs), self.max_hops)
         return {"path_bonds": path_bonds}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:
@@ -54,4 +52,4 @@ class EdgePathModule(nn.Module):
         offset = torch.arange(max_hops, dtype=torch.int32, device=path_bonds.device) * per_hop.shape[1]
         steps = path_bonds.count_nonzero(dim=1).clamp(min=1)
         total = embedding_sum(path_bonds + offset, per_hop.view(-1, channels))
-        return Terms(pair=total / steps.unsqueeze(1))
+        return Terms(pair=total.div_(steps.unsqueeze(1)))  # in place: new memory takes longer than the division

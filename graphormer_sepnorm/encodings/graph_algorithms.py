@@ -1,33 +1,15 @@
 """Compiled loops over packed molecular graphs: shortest paths, random walks, resistances, rings and cycles.
 
-Each function takes the arrays of ``Graphs`` and fills pair arrays [P, ...]. The loops release the GIL, so threads can
-prepare molecules in parallel. Importing this module imports Numba, so the encodings import it only when they run.
+The loops release the GIL, so threads can prepare molecules in parallel. Importing this module imports Numba, so the
+encodings import it only when they run.
+
+Axis letters as in ``adjacency``, which gives most of their arguments.
 """
 
 import numpy as np
 
 from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, UNREACHABLE
 from graphormer_sepnorm.system.compiling import compiled
-
-
-@compiled
-def neighbour_lists(edge_index: np.ndarray, bond: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Adjacency of one molecule in compressed rows: the neighbours of atom i are neighbour[start[i]:start[i + 1]]."""
-    num_edges = edge_index.shape[1]
-    start = np.zeros(n + 1, np.int64)
-    for e in range(num_edges):
-        start[edge_index[0, e] + 1] += 1
-    for i in range(n):
-        start[i + 1] += start[i]
-    filled = start[:-1].copy()
-    neighbour = np.empty(num_edges, np.int64)
-    kind = np.empty(num_edges, np.uint8)
-    for e in range(num_edges):
-        at = filled[edge_index[0, e]]
-        neighbour[at] = edge_index[1, e]
-        kind[at] = bond[e]
-        filled[edge_index[0, e]] += 1
-    return start, neighbour, kind
 
 
 @compiled
@@ -69,7 +51,7 @@ def paths_from(source, start, neighbour, kind, spd, paths, queue, candidate):
 
 @compiled
 def shortest_paths(
-    atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, max_hops: int
+    atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, hops: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Shortest-path distances and the bonds along those paths, by one breadth-first search per atom.
 
@@ -78,63 +60,49 @@ def shortest_paths(
 
     Returns:
         spd: uint8 [P], distance in bonds (at most 254), 255 where there is no path.
-        path_bonds: uint8 [P, max_hops], bond types of the first ``max_hops`` steps of the path from i to j, 0 after it.
+        path_bonds: uint8 [P, hops], bond types of the first ``hops`` steps of the path from i to j, 0 after it.
     """
-    num_pairs = 0
+    spd = np.full(pair_ptr[-1], UNREACHABLE, np.uint8)
+    path_bonds = np.zeros((pair_ptr[-1], hops), np.uint8)
+    candidate = np.empty(hops, np.uint8)
     for m in range(len(atom_ptr) - 1):
-        num_pairs += (atom_ptr[m + 1] - atom_ptr[m]) ** 2
-    spd = np.full(num_pairs, UNREACHABLE, np.uint8)
-    path_bonds = np.zeros((num_pairs, max_hops), np.uint8)
-    candidate = np.empty(max_hops, np.uint8)
-    pair = 0
-    for m in range(len(atom_ptr) - 1):
-        n = atom_ptr[m + 1] - atom_ptr[m]
-        edges = slice(edge_ptr[m], edge_ptr[m + 1])
-        start, neighbour, kind = neighbour_lists(edge_index[:, edges], bond[edges], n)
+        n, pair = atom_ptr[m + 1] - atom_ptr[m], pair_ptr[m]
         queue = np.empty(n, np.int64)
         for i in range(n):
             row = slice(pair + i * n, pair + (i + 1) * n)
-            paths_from(i, start, neighbour, kind, spd[row], path_bonds[row], queue, candidate)
-        pair += n * n
+            paths_from(i, start[atom_ptr[m] :], neighbour, bond, spd[row], path_bonds[row], queue, candidate)
     return spd, path_bonds
 
 
 @compiled
 def random_walks(
-    atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, steps: int
+    atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, steps: int
 ) -> np.ndarray:
     """Probabilities that a random walk from i is at j after k steps, ((D^-1 A)^k)_ij for k = 0..steps-1.
 
     Returns:
         float32 [P, steps]; for an atom without bonds, zero after the first entry (D^-1 = 0).
     """
-    num_pairs = 0
+    out = np.zeros((pair_ptr[-1], steps), np.float32)
     for m in range(len(atom_ptr) - 1):
-        num_pairs += (atom_ptr[m + 1] - atom_ptr[m]) ** 2
-    out = np.zeros((num_pairs, steps), np.float32)
-    pair = 0
-    for m in range(len(atom_ptr) - 1):
-        n = atom_ptr[m + 1] - atom_ptr[m]
-        edges = slice(edge_ptr[m], edge_ptr[m + 1])
-        start, neighbour, _ = neighbour_lists(edge_index[:, edges], bond[edges], n)
+        n, pair, first = atom_ptr[m + 1] - atom_ptr[m], pair_ptr[m], start[atom_ptr[m] :]
         walk = np.eye(n)
         for k in range(steps):
             after = np.zeros((n, n))
             for i in range(n):
                 for j in range(n):
                     out[pair + i * n + j, k] = walk[i, j]
-                degree = start[i + 1] - start[i]
-                for e in range(start[i], start[i + 1]):
+                degree = first[i + 1] - first[i]
+                for e in range(first[i], first[i + 1]):
                     for j in range(n):
                         after[i, j] += walk[neighbour[e], j] / degree
             walk = after
-        pair += n * n
     return out
 
 
 @compiled
 def resistances(
-    atom_ptr: np.ndarray, edge_index: np.ndarray, edge_ptr: np.ndarray, bond: np.ndarray, cap: float
+    atom_ptr: np.ndarray, pair_ptr: np.ndarray, start: np.ndarray, neighbour: np.ndarray, bond: np.ndarray, cap: float
 ) -> np.ndarray:
     """Effective resistances between atoms, L+_ii + L+_jj - 2 L+_ij, with the pseudo-inverse L+ of the graph Laplacian.
 
@@ -145,20 +113,14 @@ def resistances(
     Returns:
         float32 [P], in bonds, at most ``cap``; ``cap`` between atoms of different components.
     """
-    num_pairs = 0
+    out = np.empty(pair_ptr[-1], np.float32)
     for m in range(len(atom_ptr) - 1):
-        num_pairs += (atom_ptr[m + 1] - atom_ptr[m]) ** 2
-    out = np.empty(num_pairs, np.float32)
-    pair = 0
-    for m in range(len(atom_ptr) - 1):
-        n = atom_ptr[m + 1] - atom_ptr[m]
-        edges = slice(edge_ptr[m], edge_ptr[m + 1])
-        start, neighbour, _ = neighbour_lists(edge_index[:, edges], bond[edges], n)
-        component = components(start, neighbour, n)
+        n, pair, first = atom_ptr[m + 1] - atom_ptr[m], pair_ptr[m], start[atom_ptr[m] :]
+        component = components(first, neighbour, n)
         laplacian = np.zeros((n, n))
         for i in range(n):
-            laplacian[i, i] = start[i + 1] - start[i]
-            for e in range(start[i], start[i + 1]):
+            laplacian[i, i] = first[i + 1] - first[i]
+            for e in range(first[i], first[i + 1]):
                 laplacian[i, neighbour[e]] -= 1
             for j in range(n):
                 if component[i] == component[j]:
@@ -169,7 +131,6 @@ def resistances(
                 distance = inverse[i, i] + inverse[j, j] - inverse[i, j] - inverse[j, i]
                 connected = component[i] == component[j]
                 out[pair + i * n + j] = min(max(distance, 0.0), cap) if connected else cap
-        pair += n * n
     return out
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 
@@ -31,9 +31,7 @@ class RandomWalk:
         """``rrwp``: float16 [P, steps], ((D^-1 A)^k)_ij; ``rrwp_return``: float16 [T, steps], its diagonal."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        walks = graph_algorithms.random_walks(
-            graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.steps
-        )
+        walks = graph_algorithms.random_walks(*adjacency(graphs), self.steps)
         walks = torch.from_numpy(walks).half().numpy()  # same result as NumPy's conversion, several times faster
         return {"rrwp": walks, "rrwp_return": walks[graphs.diagonal]}
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 
@@ -39,7 +39,7 @@ class Resistance:
         """``resistance``: float16 [P], in bonds."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        found = graph_algorithms.resistances(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, self.cap)
+        found = graph_algorithms.resistances(*adjacency(graphs), self.cap)
         return {"resistance": found.astype(np.float16)}
 
     def module(self, sizes: EncodingSizes) -> nn.Module:

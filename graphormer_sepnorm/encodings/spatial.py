@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, STRICT, UNREACHABLE, EncodingSizes, Terms
+from graphormer_sepnorm.encodings.base import LONGEST_DISTANCE, STRICT, UNREACHABLE, EncodingSizes, Terms, adjacency
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
@@ -32,7 +32,7 @@ class Spatial:
         """``spd``: uint8 [P], shortest-path distance in bonds, at most ``max_distance``, one more if unreachable."""
         from graphormer_sepnorm.encodings import graph_algorithms  # imports Numba
 
-        spd, _ = graph_algorithms.shortest_paths(graphs.atom_ptr, graphs.edge_index, graphs.edge_ptr, graphs.bond, 0)
+        spd, _ = graph_algorithms.shortest_paths(*adjacency(graphs), 0)
         far = np.where(spd == UNREACHABLE, self.max_distance + 1, self.max_distance)
         return {"spd": np.minimum(spd, far).astype(np.uint8)}
 

@@ -4,8 +4,11 @@ Axis letters: M molecules, K molecules of calibration, T targets.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+
+from graphormer_sepnorm.runs.arrays import Stored
 
 LARGEST_LOGIT = 13.8  # of a probability of one in a million
 
@@ -24,8 +27,8 @@ class Calibration:
         slope, intercept: float64 [T]; 1 and 0 leave a target as it is.
     """
 
-    slope: np.ndarray
-    intercept: np.ndarray
+    slope: Annotated[np.ndarray, Stored(np.float64, 1)]
+    intercept: Annotated[np.ndarray, Stored(np.float64, 1)]
 
     def __call__(self, probability: np.ndarray) -> np.ndarray:
         """Calibrated probabilities [M, T] from the model's."""

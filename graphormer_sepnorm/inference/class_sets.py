@@ -5,12 +5,12 @@ Axis letters: M molecules, N molecules of calibration, T targets, G groups of C 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.runs.arrays import checked_array
+from graphormer_sepnorm.runs.arrays import Stored
 
 SEPARATOR = "; "
 
@@ -30,7 +30,7 @@ class ClassSets:
             from, in rising order; NaN at the end, for molecules of other classes.
     """
 
-    scores: np.ndarray
+    scores: Annotated[np.ndarray, Stored(np.float64, 3)]
 
     def holds(self, probability: np.ndarray, confidence: float) -> np.ndarray:
         """Which classes are in the sets: bool [M, G, C]; none for a molecule without a prediction.
@@ -87,14 +87,3 @@ def fit_class_sets(y: np.ndarray, probability: np.ndarray, exclude_each_other: b
     groups = 1 if exclude_each_other else y.shape[1]
     own = by_class(y, groups) == 1
     return ClassSets(np.sort(np.where(own, by_class(probability, groups), np.nan), axis=0))
-
-
-def read_class_sets(arrays: dict[str, np.ndarray], path: Path) -> ClassSets | None:
-    """The sets among the arrays of a file; None in one that has none, as of a regression or of an earlier version.
-
-    Raises:
-        InputError: the arrays are none of such sets.
-    """
-    if "class_sets.scores" not in arrays:
-        return None
-    return ClassSets(checked_array(arrays, "class_sets.scores", np.float64, 3, path))

@@ -19,13 +19,8 @@ from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.describing import Describer
 from graphormer_sepnorm.inference.intervals import Intervals
-from graphormer_sepnorm.inference.predict import (
-    NO_TRUST,
-    Comparer,
-    MoleculeModel,
-    PredictingModel,
-    Predictions,
-)
+from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel, Predictions
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import measured, measured_name
@@ -73,6 +68,8 @@ class PredictionColumns:
 
     def __post_init__(self) -> None:
         nothing = np.zeros((1, len(self.model.targets)))
+        if self.domain:
+            known_trust(self.model, "--domain")
         if self.interval is not None and self.of_classes:
             known_sets(self.model).holds(nothing, self.interval)
         elif self.interval is not None:
@@ -85,8 +82,8 @@ class PredictionColumns:
     @cached_property
     def reader(self) -> MoleculeModel[Predictions]:
         """A reader that computes the contents of the columns."""
-        reader = Comparer(self.model) if self.domain else self.model
-        return Describer(reader, self.alerts, self.properties) if self.alerts or self.properties else reader
+        asked = self.domain, self.alerts, self.properties
+        return Describer(self.model, *asked) if any(asked) else self.model
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
@@ -161,9 +158,8 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     Raises:
         InputError: the model has no information on its training molecules.
     """
-    if model.trust is None:
-        raise InputError(f"--domain: {NO_TRUST}")
-    rows = model.trust.rows
+    trust = known_trust(model, "--domain")
+    rows = trust.rows
     found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule, place=("nearest",))]
     if rows is not None and len(rows.text):
         found.append(name_of_nearest(rows.names))
@@ -172,7 +168,7 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     found.append(
         PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity, place=("similarity",))
     )
-    if len(model.trust.domain.embeddings):
+    if len(trust.domain.embeddings):
         distance = PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance)
         found.append(replace(distance, place=("cls_distance",)))
     return [*found, PredictedColumn("warning", "text", cells=lambda found: found.warnings, place=("warning",))]
@@ -208,23 +204,36 @@ def given(found: Found | None) -> Found:
     return found
 
 
+def known_trust(model: PredictingModel, option: str) -> Trust:
+    """The knowledge of a model about its errors and training molecules; raises InputError if it knows nothing.
+
+    Args:
+        model: the model.
+        option: name of the option that needs it, for the message.
+    """
+    if model.trust is None:
+        raise InputError(
+            f"{option}: the model has no information on its training molecules: name the run folder of a model that "
+            "was trained on a table"
+        )
+    return model.trust
+
+
 def known_intervals(model: PredictingModel) -> Intervals:
     """The intervals of a model; raises InputError if it has none."""
     if TASKS[model.kind].predicts_probabilities:
         raise InputError("--interval: this model predicts classes, which have prediction sets in place of intervals")
-    if model.trust is None:
-        raise InputError(f"--interval: {NO_TRUST}")
-    if model.trust.intervals is None:
+    intervals = known_trust(model, "--interval").intervals
+    if intervals is None:
         raise InputError(
             "--interval: the model has no intervals, because a target had no labels in its validation split"
         )
-    return model.trust.intervals
+    return intervals
 
 
 def known_sets(model: PredictingModel) -> ClassSets:
     """The prediction sets of a classification; raises InputError if it has none."""
-    if model.trust is None:
-        raise InputError(f"--interval: {NO_TRUST}")
-    if model.trust.class_sets is None:
+    sets = known_trust(model, "--interval").class_sets
+    if sets is None:
         raise InputError("--interval: the model is of an earlier version without prediction sets: train it again")
-    return model.trust.class_sets
+    return sets

@@ -5,7 +5,7 @@ from pathlib import Path
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tables.prepared_table import csv_bytes
+from graphormer_sepnorm.tables.writers import as_csv
 
 HEADER = ["row", "name", "smiles", "prediction", "meaning", "baseline", "part", "structure", "atoms", "contribution"]
 
@@ -17,7 +17,7 @@ def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None
         InputError: the file cannot be written.
     """
     lines = [line for row, explanation in explanations.items() for line in lines_of(row + 1, explanation)]
-    write_atomically(out, csv_bytes([HEADER, *lines]))
+    write_atomically(out, as_csv([HEADER, *lines]))
 
 
 def lines_of(row: int, explanation: Explanation) -> list[list]:

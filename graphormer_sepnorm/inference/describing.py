@@ -1,6 +1,6 @@
-"""Descriptions of molecules that need no model: structural alerts and basic properties.
+"""Descriptions next to predictions: nearest training molecules, structural alerts and basic properties.
 
-Axis letters: M molecules, P properties.
+Axis letters: M molecules, D width, P properties.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,28 +14,45 @@ from graphormer_sepnorm.chem.alerts import find_alerts
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import MoleculeModel, Predictions
+from graphormer_sepnorm.inference.domain import Domain
+from graphormer_sepnorm.inference.predict import Nearness, PredictingModel, Predictions, computed
 
 Found = TypeVar("Found")
 
 
 class Describer:
-    """A reader that adds descriptions of the molecules to its predictions.
+    """A reader that adds what is known of the molecules to the predictions of a model.
 
     Args:
-        reader: reader that predicts.
+        model: a model, with ``trust`` if ``domain``.
+        domain: whether to compare the molecules with the training molecules.
         alerts, properties: whether to add structural alerts and basic properties.
     """
 
-    def __init__(self, reader: MoleculeModel[Predictions], alerts: bool, properties: bool):
-        self.reader, self.alerts, self.properties = reader, alerts, properties
-        self.models, self.featurizer, self.device = reader.models, reader.featurizer, reader.device
-        self.asked_conditions = reader.asked_conditions
+    def __init__(self, model: PredictingModel, domain: bool, alerts: bool, properties: bool):
+        self.model, self.alerts, self.properties = model, alerts, properties
+        self.domain = model.trust.domain if domain and model.trust else None
+        self.models, self.featurizer, self.device = model.models, model.featurizer, model.device
+        self.asked_conditions = model.asked_conditions
 
     def compute(self, molecules: Molecules) -> Predictions:
-        found = self.reader.compute(molecules)
-        alerts = alerts_of(molecules.mols) if self.alerts else None
-        return replace(found, alerts=alerts, properties=properties_of(molecules.mols) if self.properties else None)
+        embedded = [self.model.embedder.output] if self.domain and len(self.domain.embeddings) else []
+        molecules = self.model.ready(molecules)
+        outputs = computed(molecules, [*self.model.outputs, *embedded])
+        embeddings = outputs.pop() if embedded else None
+        return replace(
+            self.model.predictions(molecules, outputs),
+            nearness=nearness_to(self.domain, molecules.mols, embeddings) if self.domain else None,
+            alerts=alerts_of(molecules.mols) if self.alerts else None,
+            properties=properties_of(molecules.mols) if self.properties else None,
+        )
+
+
+def nearness_to(domain: Domain, mols: Sequence[Chem.Mol | None], embeddings: np.ndarray | None) -> Nearness:
+    """The similarities of M molecules to the training molecules, with distances if there are embeddings [M, D]."""
+    similarity, rows = domain.nearest_rows(mols)
+    distance = np.full(len(mols), np.nan) if embeddings is None else domain.distance(embeddings)
+    return Nearness(similarity, domain.smiles_of(rows), distance, rows)
 
 
 def alerts_of(mols: Sequence[Chem.Mol | None]) -> list[str]:

@@ -6,7 +6,7 @@ Axis letters: M molecules, N training molecules, D width.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -14,8 +14,9 @@ from rdkit import Chem
 from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
-from graphormer_sepnorm.chem.smiles import Molecule, molecule_of, one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import Stored
 
 MAX_REFERENCES = 100_000
 ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
@@ -35,12 +36,12 @@ class Domain:
         text: uint8, the SMILES of the same molecules, one per line; empty in files written before there was any.
     """
 
-    bits: np.ndarray
-    kinds: np.ndarray
-    atoms: np.ndarray
-    charges: np.ndarray
-    embeddings: np.ndarray
-    text: np.ndarray
+    bits: Annotated[np.ndarray, Stored(np.uint8, 2)]
+    kinds: Annotated[np.ndarray, Stored(np.int64, 2)]
+    atoms: Annotated[np.ndarray, Stored(np.int64, 1)]
+    charges: Annotated[np.ndarray, Stored(np.int64, 1)]
+    embeddings: Annotated[np.ndarray, Stored(np.float32, 2)]
+    text: Annotated[np.ndarray, Stored(np.uint8, 1)]
 
     @cached_property
     def smiles(self) -> list[str]:
@@ -51,6 +52,11 @@ class Domain:
     def knows_mixtures(self) -> bool:
         """Whether a training molecule has several parts, as a salt has; True where the molecules were not kept."""
         return not len(self.text) or ord(".") in self.text
+
+    @cached_property
+    def known_kinds(self) -> set[tuple[int, int]]:
+        """The atomic number and charge of ``kinds``."""
+        return {(int(number), int(charge)) for number, charge in self.kinds}
 
     @cached_property
     def references(self) -> list[ExplicitBitVect]:
@@ -95,15 +101,16 @@ class Domain:
 
     def strange(self, mol: Chem.Mol) -> list[str]:
         """Names what no training molecule has: several parts, an element, an element with a charge, or a size."""
-        kinds, known = atom_kinds(mol), {(int(number), int(charge)) for number, charge in self.kinds}
+        kinds, known = atom_kinds(mol), self.known_kinds
         found = [f"{chemical_symbol(number)} was never seen" for number in sorted(elements(kinds) - elements(known))]
         found += [
             f"{chemical_symbol(number)} of charge {charge:+d} was never seen"
             for number, charge in sorted(kinds - known)
             if number in elements(known)
         ]
-        if not self.knows_mixtures and len(parts := Chem.MolToSmiles(mol).split(".")) > 1:
-            found.insert(0, f"parts that are not bonded: {' and '.join(dict.fromkeys(parts))}")
+        if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
+            parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
+            found.insert(0, f"parts that are not bonded: {' and '.join(parts)}")
         for value, (least, most), what in (
             (mol.GetNumHeavyAtoms(), self.atoms, "heavy atoms: {}, seen {} to {}"),
             (Chem.GetFormalCharge(mol), self.charges, "charge: {:+d}, seen {:+d} to {:+d}"),
@@ -130,7 +137,7 @@ class Domain:
 
 def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
     """Atomic number and charge of the atoms."""
-    return {(atom.GetAtomicNum(), atom.GetFormalCharge()) for atom in mol.GetAtoms()}
+    return {(atom.GetAtomicNum(), atom.GetFormalCharge()) for atom in atoms_of(mol)}
 
 
 def elements(kinds: set[tuple[int, int]]) -> set[int]:

@@ -4,10 +4,12 @@ Axis letters: M molecules, K molecules of calibration, T targets.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import Stored
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class Intervals:
         offset: float64 [T], what is added to the spread of models; 0 where the spread is not used.
     """
 
-    scores: np.ndarray
-    offset: np.ndarray
+    scores: Annotated[np.ndarray, Stored(np.float64, 2)]
+    offset: Annotated[np.ndarray, Stored(np.float64, 1)]
 
     def half_widths(self, confidence: float, spread: np.ndarray) -> np.ndarray:
         """Half the widths of the intervals: float64 [M, T], NaN where the spread is.

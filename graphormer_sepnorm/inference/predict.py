@@ -6,7 +6,7 @@ Axis letters: M SMILES, R of them that could be read, D width.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, Self, TypeVar
 
@@ -31,9 +31,6 @@ from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
 from graphormer_sepnorm.tasks import make_task
 
 PAIRS_PER_PIECE = 8_000_000
-NO_TRUST = (
-    "the model has no information on its training molecules: name the run folder of a model that was trained on a table"
-)
 
 
 class Results(Protocol):
@@ -251,32 +248,6 @@ class Predictor:
         by_model = np.stack(outputs)
         spread = spread_of_models(by_model).astype(np.float32)
         return Predictions(by_model.mean(axis=0), spread, molecules.errors, [""] * len(molecules.errors))
-
-
-class Comparer:
-    """A predictor that also compares molecules with its training molecules.
-
-    Raises:
-        InputError: there is no information on the training molecules.
-    """
-
-    def __init__(self, predictor: PredictingModel):
-        if predictor.trust is None:
-            raise InputError(f"--domain: {NO_TRUST}")
-        self.predictor = predictor
-        self.domain = predictor.trust.domain
-        self.embedder = predictor.embedder
-        self.models, self.featurizer, self.device = predictor.models, predictor.featurizer, predictor.device
-        self.asked_conditions = predictor.asked_conditions
-
-    def compute(self, molecules: Molecules) -> Predictions:
-        embedded = [self.embedder.output] if len(self.domain.embeddings) else []
-        molecules = self.predictor.ready(molecules)
-        outputs = computed(molecules, [*self.predictor.outputs, *embedded])
-        distance = self.domain.distance(outputs.pop()) if embedded else np.full(len(molecules.errors), np.nan)
-        similarity, rows = self.domain.nearest_rows(molecules.mols)
-        nearness = Nearness(similarity, self.domain.smiles_of(rows), distance, rows)
-        return replace(self.predictor.predictions(molecules, outputs), nearness=nearness)
 
 
 class Embedder:

@@ -6,11 +6,11 @@ Axis letters: M molecules, N training molecules, T targets.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
-from graphormer_sepnorm.runs.arrays import checked_array
+from graphormer_sepnorm.runs.arrays import Stored
 
 MOST_DECIMALS = 3
 USUAL_DECIMALS = 2  # of computed numbers, such as logarithms
@@ -25,8 +25,8 @@ class TrainingRows:
         text: uint8, their names, one per line; empty if unknown.
     """
 
-    labels: np.ndarray
-    text: np.ndarray
+    labels: Annotated[np.ndarray, Stored(np.float64, 2)]
+    text: Annotated[np.ndarray, Stored(np.uint8, 1)]
 
     @classmethod
     def of(cls, labels: np.ndarray) -> "TrainingRows":
@@ -80,16 +80,3 @@ def decimals_of(labels: np.ndarray) -> int:
         if np.isclose(labels, labels.round(decimals), rtol=0, atol=1e-9).mean() >= 0.9:
             return decimals
     return USUAL_DECIMALS
-
-
-def read_training_rows(arrays: dict[str, np.ndarray], path: Path) -> TrainingRows | None:
-    """The rows among the arrays of a file; None for a file of an earlier version without them.
-
-    Raises:
-        InputError: the arrays are not valid.
-    """
-    if "rows.labels" not in arrays:
-        return None
-    return TrainingRows(
-        checked_array(arrays, "rows.labels", np.float64, 2, path), checked_array(arrays, "rows.text", np.uint8, 1, path)
-    )

@@ -3,7 +3,7 @@
 Axis letters: M molecules, N training molecules, T targets.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +11,20 @@ import numpy as np
 from graphormer_sepnorm.chem.fingerprints import SIZE
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import Calibration
-from graphormer_sepnorm.inference.class_sets import ClassSets, read_class_sets
+from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.intervals import Intervals
-from graphormer_sepnorm.inference.training_rows import TrainingRows, read_training_rows
-from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
+from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.runs.arrays import load_format, part_arrays, read_part, save_arrays
 
 FORMAT = 1
+PARTS: dict[str, type] = {
+    "domain": Domain,
+    "intervals": Intervals,
+    "calibration": Calibration,
+    "rows": TrainingRows,
+    "class_sets": ClassSets,
+}
 
 
 @dataclass(frozen=True)
@@ -55,19 +62,11 @@ def calibrated(values: np.ndarray, trust: Trust | None) -> np.ndarray:
 
 def trust_arrays(trust: Trust) -> dict[str, np.ndarray]:
     """All that is kept, by name."""
-    parts = {
-        "domain": trust.domain,
-        "intervals": trust.intervals,
-        "calibration": trust.calibration,
-        "rows": trust.rows,
-        "class_sets": trust.class_sets,
-    }
-    return {
-        f"{part}.{field.name}": getattr(kept, field.name)
-        for part, kept in parts.items()
-        if kept is not None
-        for field in fields(kept)
-    }
+    arrays: dict[str, np.ndarray] = {}
+    for name in PARTS:
+        part = getattr(trust, name)
+        arrays |= {} if part is None else part_arrays(name, part)
+    return arrays
 
 
 def save_trust(path: Path, trust: Trust) -> None:
@@ -82,26 +81,8 @@ def load_trust(path: Path) -> Trust:
         InputError: no such file, damaged, or of a newer format.
     """
     arrays, _ = load_format(path, FORMAT)
-
-    def read(name: str, dtype: type, ndim: int) -> np.ndarray:
-        return checked_array(arrays, name, dtype, ndim, path)
-
-    domain = Domain(
-        read("domain.bits", np.uint8, 2),
-        read("domain.kinds", np.int64, 2),
-        read("domain.atoms", np.int64, 1),
-        read("domain.charges", np.int64, 1),
-        read("domain.embeddings", np.float32, 2),
-        read("domain.text", np.uint8, 1) if "domain.text" in arrays else np.empty(0, np.uint8),
-    )
-    intervals = calibration = None
-    if "intervals.scores" in arrays:
-        intervals = Intervals(read("intervals.scores", np.float64, 2), read("intervals.offset", np.float64, 1))
-    if "calibration.slope" in arrays:
-        calibration = Calibration(
-            read("calibration.slope", np.float64, 1), read("calibration.intercept", np.float64, 1)
-        )
-    trust = Trust(domain, intervals, calibration, read_training_rows(arrays, path), read_class_sets(arrays, path))
+    arrays.setdefault("domain.text", np.empty(0, np.uint8))  # as in files written before it was kept
+    trust = Trust(**{name: read_part(kind, name, arrays, path) for name, kind in PARTS.items()})
     if not fits_together(trust):
         raise InputError(f"{path} is damaged: its arrays do not fit together")
     return trust

@@ -52,7 +52,7 @@ def memory_sentence(error: RuntimeError) -> str:
     if str(error).startswith("DataLoader worker (pid"):  # PyTorch's words, for which it has no type
         return (
             "a worker process was killed, perhaps for lack of memory: free memory and run the same command again, "
-            "with --resume if it left a .partial file"
+            "with --resume if it left unfinished results"
         )
     if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which a quick command never imports
         raise error

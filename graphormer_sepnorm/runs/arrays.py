@@ -1,7 +1,9 @@
 """Arrays and JSON facts in one safetensors file with a checksum; never pickle."""
 
 import json
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import numpy as np
 import torch
@@ -10,6 +12,14 @@ from safetensors.torch import save
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.checkpoint import CHECKSUM, checksum, read_facts, read_safetensors, with_sorted_metadata
 from graphormer_sepnorm.system.files import write_atomically
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Metadata in the type of a dataclass field that is an array in a file: its type and number of axes."""
+
+    dtype: type
+    ndim: int
 
 
 def save_arrays(path: Path, arrays: dict[str, np.ndarray], facts: dict) -> None:
@@ -59,3 +69,21 @@ def checked_array(arrays: dict[str, np.ndarray], name: str, dtype: type, ndim: i
     if array is None or array.dtype != dtype or array.ndim != ndim:
         raise InputError(f"{path} is damaged: it has no {np.dtype(dtype)} array {name} of {ndim} axes")
     return array
+
+
+def part_arrays(name: str, part: Any) -> dict[str, np.ndarray]:
+    """The arrays of a dataclass, named ``NAME.FIELD``."""
+    return {f"{name}.{field.name}": getattr(part, field.name) for field in fields(part)}
+
+
+def read_part(kind: type, name: str, arrays: dict[str, np.ndarray], path: Path) -> Any:
+    """The dataclass with the arrays ``NAME.FIELD`` of a file, whose fields are ``Stored``; None if there are none.
+
+    Raises:
+        InputError: an array is missing, or of another type or number of axes.
+    """
+    if not any(each.startswith(f"{name}.") for each in arrays):
+        return None
+    hints = get_type_hints(kind, include_extras=True)
+    stored: dict[str, Stored] = {field.name: hints[field.name].__metadata__[0] for field in fields(kind)}
+    return kind(*(checked_array(arrays, f"{name}.{field}", s.dtype, s.ndim, path) for field, s in stored.items()))

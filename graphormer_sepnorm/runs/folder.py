@@ -12,7 +12,8 @@ from graphormer_sepnorm.config import Config, config_to_json, read_config
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import locked, remove_leftovers, write_atomically
-from graphormer_sepnorm.tables.prepared_table import TABLE, csv_bytes
+from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tables.writers import as_csv
 
 WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
@@ -193,7 +194,7 @@ class RunFolder:
 
     def write_predictions(self, lines: list[list]) -> None:
         """Writes the test predictions: a header and a line per molecule."""
-        write_atomically(self.predictions, csv_bytes(lines))
+        write_atomically(self.predictions, as_csv(lines))
 
     def saved_score(self) -> float | None:
         """The test score, None if there is none; raises InputError if it cannot be read."""

@@ -128,6 +128,7 @@ def draw_precision_recall(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -
     precision, recall, _ = precision_recall_curve(y, prediction)
     axis.axhline(y.mean(), color="tab:gray", linewidth=1)
     axis.plot(recall, precision)
+    axis.update_datalim(((0, 0), (1, 1)))
     axis.set_xlabel("recall")
     axis.set_ylabel("precision")
 
@@ -141,7 +142,7 @@ def plot_coverage(targets: tuple[str, ...], confidences: np.ndarray, covered: np
         covered: [C, tasks] fraction at each confidence, or NaN.
         picture: PNG to write.
     """
-    figure = new_figure(5, 5)
+    figure = new_figure(4, 4)
     axis = figure.subplots()
     axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
     for shares in covered.T[:MAX_PANELS]:
@@ -157,7 +158,7 @@ def plot_coverage(targets: tuple[str, ...], confidences: np.ndarray, covered: np
 def plot_reliability(
     targets: tuple[str, ...], y: np.ndarray, before: np.ndarray, after: np.ndarray, picture: Path
 ) -> None:
-    """Reliability diagram: fraction of class 1 against predicted probability, before and after calibration.
+    """Reliability diagram: fraction of positives against predicted probability, before and after calibration.
 
     Args:
         targets: names, of which the first ``MAX_PANELS`` are plotted.
@@ -178,7 +179,7 @@ def draw_reliability(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> Non
     axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
     axis.plot(*binned(prediction, y), color="tab:blue", marker="o", markersize=4)
     axis.set_xlabel("mean predicted probability in bin")
-    axis.set_ylabel("fraction of class 1")
+    axis.set_ylabel("fraction of positives")
 
 
 def binned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -203,7 +204,7 @@ def plot_errors_by_distance(
         (similarity, distance),
         (
             "largest Tanimoto similarity to a training molecule",
-            "smallest distance of the CLS embedding to a training molecule",
+            "smallest CLS distance to a training molecule",
         ),
         strict=True,
     ):

@@ -21,7 +21,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import save_png
 from graphormer_sepnorm.search.search_space import with_values
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tables.prepared_table import csv_bytes
+from graphormer_sepnorm.tables.writers import as_csv
 from graphormer_sepnorm.tasks import METRICS
 
 STARTUP_TRIALS = 5  # never pruned, because there is no median yet
@@ -136,7 +136,7 @@ def write_trials(study: Study, folder: StudyFolder, config: Config) -> None:
         ]
         for trial in trials
     ]
-    write_atomically(folder.trials, csv_bytes([header, *lines]))
+    write_atomically(folder.trials, as_csv([header, *lines]))
 
 
 def summary(study: Study, folder: StudyFolder, config: Config) -> dict:

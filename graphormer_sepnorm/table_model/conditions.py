@@ -12,6 +12,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.tables.label_text import as_float, is_missing
 from graphormer_sepnorm.tables.rows import condition_text
+from graphormer_sepnorm.tables.times import is_number
 
 MOST_WORDS = 100  # largest number of categories of a column
 HOW_TO_GIVE = "give a table that has them, or the same for all molecules with --condition NAME=VALUE"
@@ -132,13 +133,6 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
             f"--feature-columns {name} has {len(words)} distinct words, but at most {MOST_WORDS} are supported"
         )
     return ConditionColumn(name, words)
-
-
-def is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(as_float(text)))
-    except ValueError:
-        return False
 
 
 def condition_values(molecules: MoleculeFeatures) -> np.ndarray:

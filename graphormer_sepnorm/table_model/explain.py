@@ -17,7 +17,7 @@ from scipy.special import expit
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.inference.calibration import limited_logit
 from graphormer_sepnorm.inference.explain import (
     METHODS,
@@ -69,8 +69,7 @@ def explain_rows(
         InputError: the method or target is unknown, the method is "attention" and there is more than one network, or
             the model asks for conditions that are not given.
     """
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}, choose one of {', '.join(METHODS)}")
+    known("method", method, METHODS)
     if model.asked_conditions.columns:
         return {row: explained_sample(model, sample, method, target) for row, sample in enumerate(smiles)}
     stack = stack_of(model)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
 DEVIATION = 0.3  # standard deviation of the prior of the logarithms of weights and noise
 STEPS = 10  # iterations of the optimizer
@@ -35,6 +34,8 @@ class Likelihood:
 
     def __call__(self, logarithms: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient [P + 1] at the logarithms of weights and noise [P + 1]."""
+        from scipy.linalg import lapack  # its import takes a while
+
         parameters = np.exp(logarithms)
         factor, failed = lapack.dpotrf(self.covariance(parameters), lower=1)
         if failed:

@@ -9,7 +9,7 @@ Axis letters: M molecules, D features, Q quantiles.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+import torch
 
 MOST_QUANTILES = 1000
 LARGEST = 3.0  # largest score
@@ -48,7 +48,7 @@ class NormalScores:
         for place, (column, values) in enumerate(zip(self.columns, self.quantiles.T, strict=True)):
             asked = features[:, column].astype(np.float64)
             level = 0.5 * (np.interp(asked, values, levels) + 1 - np.interp(-asked, -values[::-1], levels))
-            scores[:, place] = np.nan_to_num(ndtri(level).clip(-LARGEST, LARGEST))
+            scores[:, place] = np.nan_to_num(normal_quantiles(level).clip(-LARGEST, LARGEST))
         return scores
 
     def fits(self, width: int) -> bool:
@@ -60,3 +60,8 @@ class NormalScores:
             and bool((columns >= 0).all() and (columns < width).all())
             and bool((np.diff(quantiles, axis=0) >= 0).all())
         )
+
+
+def normal_quantiles(levels: np.ndarray) -> np.ndarray:
+    """Quantiles of the standard normal distribution at float64 levels from 0 to 1."""
+    return torch.special.ndtri(torch.from_numpy(levels)).numpy()

@@ -17,6 +17,7 @@ MOST_DRAWN = 10_000  # most labels that are bootstrapped; with more, the interva
 PERCENTILES = (2.5, 97.5)  # of a 95 % interval
 MEAN = "mean"
 STACK = "stack"
+RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,20 @@ def scores_by_target(predicted: Predicted) -> dict[str, dict]:
     """The scores of each target, by name; the classes of a multiclass task are one target.
 
     Returns:
-        by target ``n``, the number of labels; ``scores``, the reported metrics of each prediction; ``interval``, the
-        95 % bootstrap interval of the task's metric for each prediction; ``against_forest``, the difference between the
-        metrics of the whole and of the forest, with its interval, if there is a forest; and ``warning``, if there are
-        too few labels. Undefined values are None. Intervals require 2 to ``MOST_DRAWN`` labels.
+        by target ``n``, the number of labels; ``scores``, the reported metrics and that of the task; ``interval``, the
+        95 % bootstrap interval of the task's metric for each prediction; ``against_forest`` and ``against_mean``, the
+        difference between the metrics of the whole and of the forest, if there is one, or the mean label, with its
+        interval; and ``warning``, if there are too few labels. Undefined values are None. Intervals and differences
+        require 2 to ``MOST_DRAWN`` labels.
     """
-    kind, task = TASKS[predicted.task.kind], predicted.task
-    if kind.adds_up:
-        places = {", ".join(task.targets): slice(None)}
-    else:
-        places = {name: slice(place, place + 1) for place, name in enumerate(task.targets)}
-    return {name: scores_of_target(predicted, columns) for name, columns in places.items()}
+    return {name: scores_of_target(predicted, columns) for name, columns in columns_of(predicted.task).items()}
+
+
+def columns_of(task: TaskConfig) -> dict[str, slice]:
+    """The columns of labels that are scored together, by the name of the target."""
+    if TASKS[task.kind].adds_up:
+        return {", ".join(task.targets): slice(None)}
+    return {name: slice(place, place + 1) for place, name in enumerate(task.targets)}
 
 
 def scores_of_target(predicted: Predicted, columns: slice) -> dict:
@@ -73,17 +77,32 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
         found["warning"] = (
             f"only {len(y)} test molecule has a label: its error is not a score" if len(y) else "no test labels"
         )
-    found["scores"] = {name: kind.scores(y, each) for name, each in by_name.items()}
+    found["scores"] = {
+        name: {**kind.scores(y, each), predicted.task.metric: known(score(metric, y, each))}
+        for name, each in by_name.items()
+    }
     if not 2 <= len(y) <= MOST_DRAWN:
         return found
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))
     found["interval"] = {name: interval(values) for name, values in zip(by_name, drawn.T, strict=True)}
-    if "forest" in by_name:
-        names = list(by_name)
-        ours, theirs = (score(metric, y, by_name[name]) for name in (STACK, "forest"))
-        differences = drawn[:, names.index(STACK)] - drawn[:, names.index("forest")]
-        found["against_forest"] = {"difference": known(ours - theirs), "interval": interval(differences)}
+    names = list(by_name)
+    for against, rival in RIVALS.items():
+        if rival in by_name:
+            pair = [names.index(STACK), names.index(rival)]
+            found[against] = paired_difference(metric, y, by_name[STACK], by_name[rival], drawn[:, pair])
     return found
+
+
+def paired_difference(metric: Metric, y: np.ndarray, ours: np.ndarray, theirs: np.ndarray, drawn: np.ndarray) -> dict:
+    """The metric of a prediction minus that of another: ``difference`` and ``interval``, None where undefined.
+
+    Args:
+        metric: the metric.
+        y, ours, theirs: labels and two predictions [M, C].
+        drawn: the metrics of both on the same resamples [RESAMPLES, 2], as ``resampled``.
+    """
+    value = score(metric, y, ours) - score(metric, y, theirs)
+    return {"difference": known(value), "interval": interval(drawn[:, 0] - drawn[:, 1])}
 
 
 def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.ndarray:

@@ -191,7 +191,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
             if distributed.rank() > 0:
                 return evaluate_table(whole)
-            return report_table(whole, fitted, labels, folds, config.train.seed)
+            return report_table(whole, fitted, molecules, labels, folds, labelled, options)
 
 
 def fit_steps(

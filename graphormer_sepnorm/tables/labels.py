@@ -28,7 +28,7 @@ from graphormer_sepnorm.tables.splits import (
     fold_splits,
     time_split,
 )
-from graphormer_sepnorm.tables.structures import Structure, Structures, read_structures
+from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, read_structures
 from graphormer_sepnorm.tables.task_guess import Guess, guess_task, look_at_columns
 from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task
@@ -48,6 +48,7 @@ class LabelledTable:
         structures: structures of the molecules of ``rows``.
         measured: usable rows before averaging; empty if ``rows`` were not averaged.
         names: names of rows by number; empty if unknown.
+        classes: names of the classes 0 and 1 of each target of a classification.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
@@ -56,6 +57,7 @@ class LabelledTable:
     structures: Structures = field(default_factory=lambda: Structures([], [], []))
     measured: list[LabelledRow] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
+    classes: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def usable(self) -> list[LabelledRow]:
@@ -114,7 +116,7 @@ def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | No
 def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
     """As ``read_labelled``, but without splits unless a column or a separate test table defines them."""
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
-    labelled = LabelledTable(names=names_of_rows(options, table))
+    labelled = LabelledTable(names=names_of_rows(options, table), classes=classes_of(options, table))
     add_rows(labelled, options, table)
     if options.test_csv is not None:
         own = replace(options, path=options.test_csv, test_csv=None)
@@ -129,6 +131,13 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     keys = ["; ".join([key, *row.conditions]) for key, row in zip(structures.keys, labelled.rows, strict=True)]
     duplicates = find_duplicates(keys, y, tolerances(options.kind, y))
     return replace(labelled, structures=structures, duplicates=duplicates)
+
+
+def classes_of(options: TableOptions, table: WholeTable) -> dict[str, tuple[str, str]]:
+    """The names of the classes 0 and 1 in each target column of a classification."""
+    if options.kind != "classification":
+        return {}
+    return {column.name: column.two_classes for column in look_at_columns(table, options.targets) if column.is_binary}
 
 
 def add_rows(
@@ -199,7 +208,7 @@ def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     rows, structures = labelled.rows, []
     labelled.rows = []
     for row, answer in zip(rows, answers, strict=True):
-        if isinstance(answer, Structure):
+        if isinstance(answer, MoleculeStructure):
             labelled.rows.append(replace(row, smiles=answer.smiles))
             structures.append(answer)
         else:

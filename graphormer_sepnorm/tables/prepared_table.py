@@ -3,7 +3,6 @@
 import csv
 import functools
 import hashlib
-import io
 import json
 import math
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.label_text import bounds_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
+from graphormer_sepnorm.tables.writers import as_csv, as_utf8
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -41,7 +41,7 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
         InputError: the folder already holds another table, or the same one for another task or with other features;
             nothing is written in these cases.
     """
-    content = csv_bytes(table_lines(labelled, options))
+    content = as_csv(table_lines(labelled, options))
     facts = {"task": asdict(config.task), "featurizer": config.featurizer, "options": asdict(options)}
     table = folder / TABLE
     if table.exists() and table.read_bytes() != content:
@@ -55,13 +55,8 @@ def write_labelled(folder: Path, labelled: LabelledTable, config: Config, option
     write_atomically(table, content)
     write_atomically(table.with_suffix(".json"), (json.dumps(facts, indent=2) + "\n").encode())
     skipped = with_names(["row", "smiles", "error"], list(map(list, labelled.skipped)), labelled, 0)
-    write_atomically(folder / SKIPPED, csv_bytes(skipped))
-    write_atomically(folder / DUPLICATES, csv_bytes(duplicate_lines(labelled, options.names)))
-
-
-def as_utf8(text: str) -> str:
-    """The text with a question mark for each byte that is not UTF-8, which only a name behind a SMILES can have."""
-    return text.encode(errors="replace").decode()
+    write_atomically(folder / SKIPPED, as_csv(skipped))
+    write_atomically(folder / DUPLICATES, as_csv(duplicate_lines(labelled, options.names)))
 
 
 def label_texts(row: LabelledRow) -> list[str]:
@@ -102,12 +97,6 @@ def duplicate_lines(labelled: LabelledTable, targets: tuple[str, ...]) -> list[l
         lines += [[duplicate.key, row.number, row.smiles, row.split, conflicts, *label_texts(row)] for row in rows]
     header = ["molecule", "row", "smiles", "split", "conflicting targets", *(TARGET + name for name in targets)]
     return with_names(header, lines, labelled, 1)
-
-
-def csv_bytes(lines: list) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue().encode(errors="surrogateescape")
 
 
 def table_dataset(path: Path) -> Dataset:

@@ -16,7 +16,7 @@ from graphormer_sepnorm.system.workers import Smiles
 
 
 @dataclass(frozen=True)
-class Structure:
+class MoleculeStructure:
     """The properties by which a molecule is grouped with others.
 
     Attributes:
@@ -53,8 +53,8 @@ class Structures:
     parts: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, found: Sequence[Structure]) -> "Structures":
-        columns = [[getattr(each, field.name) for each in found] for field in fields(Structure)]
+    def of(cls, found: Sequence[MoleculeStructure]) -> "Structures":
+        columns = [[getattr(each, field.name) for each in found] for field in fields(MoleculeStructure)]
         return cls(*columns)
 
     @property
@@ -73,14 +73,14 @@ class Structures:
         )
 
 
-def read_structures(featurizer: str, smiles: Smiles) -> list[Structure | str]:
+def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure | str]:
     """For each SMILES its structure, or the reason why it cannot be read."""
-    answers: list[Structure | str] = []
+    answers: list[MoleculeStructure | str] = []
     for text in smiles:
         try:
             read, mol = FEATURIZERS[featurizer].read(text)
             key = molecule_key(mol)
-            found = Structure(read, murcko_scaffold(mol), key, parent_key(mol, key), len(Chem.GetMolFrags(mol)))
+            found = MoleculeStructure(read, murcko_scaffold(mol), key, parent_key(mol, key), len(Chem.GetMolFrags(mol)))
             with one_molecule(read):
                 FEATURIZERS[featurizer].features(mol)
             answers.append(found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import WholeTable
-from graphormer_sepnorm.tables.label_text import is_class, is_missing, read_bound, read_number, same_label
+from graphormer_sepnorm.tables.label_text import CLASSES, is_class, is_missing, read_bound, read_number, same_label
 
 MAX_CLASSES = 50
 SHOWN = 6
@@ -61,6 +61,12 @@ class Column:
         """Whether half of the labels are numbers, and other ones than 0 and 1 are among them."""
         known = [text for text in self.texts.values() if is_number(text)]
         return 2 * self.numbers >= self.labels > 0 and not all(map(is_class, known))
+
+    @property
+    def two_classes(self) -> tuple[str, str]:
+        """The names of classes 0 and 1 as first spelled in a binary column; a digit where there is no other name."""
+        names = {CLASSES[label]: text for label, text in self.texts.items() if not label.isdigit()}
+        return names.get(0.0, "0"), names.get(1.0, "1")
 
     @property
     def classes(self) -> tuple[str, ...]:

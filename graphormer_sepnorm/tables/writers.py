@@ -96,8 +96,8 @@ class DelimitedWriter:
         return grown
 
 
-def as_csv(rows: Iterable[list[str]], delimiter: str = ",") -> bytes:
-    """Lines of fields; bytes of the input that are not UTF-8 become what they were."""
+def as_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
+    """Lines of texts and numbers; bytes of the input that are not UTF-8 become what they were."""
     text = io.StringIO(newline="")
     csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
     return text.getvalue().encode(errors="surrogateescape")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import known
 from graphormer_sepnorm.model import Network
 
 
@@ -126,9 +126,7 @@ OPTIMIZERS: dict[str, Callable[[Network, TrainConfig], list[Optimizer]]] = {"ada
 
 def find_optimizer(name: str) -> Callable[[Network, TrainConfig], list[Optimizer]]:
     """The entry of ``OPTIMIZERS`` with this name; raises InputError if there is none."""
-    if name not in OPTIMIZERS:
-        raise InputError(f"unknown optimizer {name!r}, choose one of {', '.join(OPTIMIZERS)}")
-    return OPTIMIZERS[name]
+    return OPTIMIZERS[known("optimizer", name, OPTIMIZERS)]
 
 
 def make_optimizers(model: Network, train: TrainConfig) -> list[Optimizer]:

@@ -168,6 +168,9 @@ def test_five_thousand_rows_with_broken_ones(user):
     assert page.locator("#rows tbody tr").count() == 50
     page.click("text=Last (100)")
     page.locator("#rows", has_text="Page 100 of 100").wait_for()
+    expect(page.locator("#rows .wide")).to_be_focused()
+    page.reload()
+    page.locator("#rows", has_text="Page 100 of 100").wait_for()
     assert page.locator("#rows tbody th").last.inner_text() == "5000"
     rows = list(csv.DictReader(io.StringIO(download(page).decode())))
     assert [row["id"] for row in rows] == [str(number) for number in range(5000)]
@@ -247,6 +250,73 @@ def test_the_column_and_the_options_are_chosen_on_the_page(user):
     assert page.locator("#rows .smiles").inner_text() == "CCC"
     page.emulate_media(color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 26, 33)"
+
+
+def test_a_form_is_sent_once(user):
+    page, sent = user(), []
+    page.on("request", lambda asked: sent.append(asked.url) if asked.method == "POST" else None)
+    page.fill("#text", "CCO")
+    page.dblclick("#predict")
+    wait_for(page, "1 of 1 molecule computed.")
+    page.evaluate("form = document.getElementById('molecules'); form.requestSubmit(); form.requestSubmit()")
+    page.locator("#predict:enabled").wait_for()
+    assert len(sent) == 2
+    page.locator("#atoms-0").dblclick()
+    wait_for_picture(page, "#atoms img")
+    page.keyboard.press("Escape")
+    assert not page.locator("#dialog").is_visible()
+
+
+def test_a_table_outlives_a_reload_and_a_lost_connection(user):
+    page = user()
+    upload(page, "long.csv", b"smiles\n" + b"c1ccccc1CCCCO\n" * 10_000)
+    page.locator("#status progress").wait_for()
+    page.reload()
+    page.locator("#rows tbody tr").first.wait_for()
+    page.context.set_offline(True)
+    page.locator("#result > .problem", has_text="The server did not answer").wait_for()
+    assert page.locator("#rows tbody tr").count() > 0
+    page.context.set_offline(False)
+    expect(page.locator("#result > .problem")).to_have_count(0)
+    page.click("#cancel")
+    wait_for(page, "the rest was cancelled")
+
+
+def test_tables_without_molecules_are_sentences(user):
+    page = user()
+    for name, content, sentence in (
+        ("empty.csv", b"", "empty.csv is empty: it should begin with a line of column names."),
+        ("header.csv", b"smiles\n", "header.csv has no molecules."),
+        ("blank.csv", b"\n\n\n", "The first line of blank.csv should name the columns, each with another name."),
+        ("wrong.csv", b"smiles,n\nfoo,1\nbar,2\n", "2 of 2 molecules computed, 2 of them without a prediction."),
+    ):
+        upload(page, name, content)
+        wait_for(page, sentence)
+    assert page.locator("#rows .reason").first.inner_text() == "'foo' is not a valid SMILES."
+
+
+def test_columns_may_have_any_name(user):
+    page = user()
+    upload(page, "odd \U0001f600.csv", '"the ""M"" \U0001f600 <b>",my name\nCC,ethane\nCCC,propane\n'.encode())
+    wait_for(page, "Choose the column of odd \U0001f600.csv that has the SMILES.")
+    page.select_option("#again", 'the "M" \U0001f600 <b>')
+    page.click("#status button")
+    wait_for(page, "2 of 2 molecules computed.")
+    first = next(csv.DictReader(io.StringIO(download(page).decode())))
+    assert list(first)[:3] == ['the "M" \U0001f600 <b>', "my name", "logp"] and first["my name"] == "ethane"
+
+
+def test_a_molecule_too_large_to_draw(user):
+    page = user()
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.fill("#text", f"{'C' * 20_000}\n{'C(C)' * 200}C")
+    page.click("#predict")
+    wait_for(page, "2 of 2 molecules computed, 1 of them without a prediction.")
+    page.locator("#rows", has_text="No picture").wait_for()
+    assert page.locator("#rows .reason").inner_text() == "The molecule has 20,000 atoms; at most 1,000 are read."
+    page.click("#atoms-1")
+    page.locator("#dialog .problem", has_text="at most 200 are drawn").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 def test_two_users_at_once(user):

@@ -1,13 +1,10 @@
 import csv
 import gzip
 import io
-import json
-import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -119,23 +116,6 @@ def test_parquet_and_workbooks_are_read_and_written(command, model, tmp_path, su
     expected = pd.read_csv(tmp_path / "out.csv").logp
     np.testing.assert_allclose(found.logp, expected, rtol=1e-6)
     assert command("embed", model, source, "-o", tmp_path / f"embedded{suffix}")[0] == 0
-
-
-@pytest.mark.slow
-def test_several_models_give_mean_and_spread(command, model, tmp_path):
-    ensemble = tmp_path / "ensemble"
-    for seed in range(2):
-        save_tiny(ensemble / f"model-{seed}", seed=seed)
-    members = []
-    for seed in range(2):
-        command("predict", ensemble / f"model-{seed}", DRUGS, "-o", tmp_path / "one.csv")
-        members.append([float(row["logp"]) for row in read(tmp_path / "one.csv")])
-    for models in ([ensemble], [ensemble / "model-0", ensemble / "model-1"]):
-        assert command("predict", *models, DRUGS, "-o", tmp_path / "out.tsv")[0] == 0
-        rows = read(tmp_path / "out.tsv", "\t")
-        assert list(rows[0]) == ["name", "smiles", "logp", "logp_std", "error"]
-        np.testing.assert_allclose([float(r["logp"]) for r in rows], np.mean(members, axis=0), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose([float(r["logp_std"]) for r in rows], np.std(members, axis=0), rtol=1e-3, atol=1e-5)
 
 
 def test_columns_of_the_input_keep_their_names(command, model, tmp_path):
@@ -332,34 +312,6 @@ def test_names_behind_smiles_are_read_over_and_kept(command, model, tmp_path):
     rows = read(tmp_path / "out.csv")
     assert rows[1]["smiles"] == "CCO ethanol" and rows[1]["logp"] == rows[0]["logp"] != ""
     assert "has a space inside" in rows[2]["error"] and "is a reaction" in rows[3]["error"]
-
-
-def test_a_workbook_is_predicted(command, model, tmp_path):
-    pytest.importorskip("openpyxl")
-    pd.DataFrame({"id": [1, 2], "smiles": ["CCO", "c1ccccc1"]}).to_excel(tmp_path / "in.xlsx", index=False)
-    assert command("predict", model, tmp_path / "in.xlsx", "-o", tmp_path / "out.csv")[0] == 0
-    assert [row["id"] for row in read(tmp_path / "out.csv")] == ["1", "2"]
-    (tmp_path / "in.xlsx").rename(tmp_path / "in.csv")
-    code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
-    assert code == 2 and "in.csv is a zip archive or a workbook: save the table as CSV" in messages
-
-
-@pytest.mark.nightly
-def test_a_killed_run_goes_on_and_gives_the_same_bytes(model, tmp_path):
-    sample_table().to_csv(tmp_path / "in.csv", index=False)
-    main = "from graphormer_sepnorm.interfaces.cli import main; main()"
-    start = [sys.executable, "-c", main, "predict", model, "in.csv", "-o"]
-    place = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(DRUGS.parents[1])}}
-    subprocess.run([*start, "whole.csv"], **place, check=True, capture_output=True)
-    process = subprocess.Popen([*start, "out.csv"], **place, stderr=subprocess.DEVNULL)
-    record = tmp_path / "out.csv.partial.json"
-    while process.poll() is None and not (record.exists() and json.loads(record.read_text())["rows"] > 0):
-        time.sleep(0.01)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    done = subprocess.run([*start, "out.csv", "--resume"], **place, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet"])

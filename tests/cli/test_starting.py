@@ -10,7 +10,7 @@ import typer
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
-from graphormer_sepnorm.runs.zoo import shipped_models
+from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
 from graphormer_sepnorm.version import __version__
 from tests.tiny import save_tiny
 
@@ -23,6 +23,10 @@ NOT_FOR_PREDICTING = {
 LEFT_BEHIND = """
 import atexit, sys
 atexit.register(lambda: print("modules", *sys.modules))
+"""
+GARBAGE = """
+import atexit, gc
+atexit.register(lambda: print(gc.isenabled(), gc.get_threshold()[0], len(gc.get_objects()) < 100))
 """
 COMMAND = """
 from graphormer_sepnorm.interfaces.cli import main
@@ -148,3 +152,20 @@ def test_a_shipped_model_imports_what_it_needs_to_predict(name):
     modules = modules_after("predict", name, "CCO")
     assert {"torch", "rdkit"} <= modules
     assert not sorted(modules & NOT_FOR_PREDICTING)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", shipped_tables())
+def test_a_table_model_imports_what_it_needs_to_predict(name):
+    """Its counts are sparse arrays of SciPy."""
+    modules = modules_after("predict", name, "CCO")
+    assert {"torch", "rdkit"} <= modules
+    assert not sorted(modules & (NOT_FOR_PREDICTING - {"scipy.sparse"} | {"scipy.optimize", "scipy.spatial"}))
+
+
+@pytest.mark.parametrize("code", [COMMAND, COMMAND.replace("main", "run_alone").replace("()", "('info')")])
+def test_a_command_collects_garbage_less_often_and_none_when_it_ends(code):
+    done = subprocess.run(
+        [sys.executable, "-c", GARBAGE + code, "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "True 10000 True"

@@ -19,7 +19,6 @@ LONG = {  # they train for minutes
     "docs/fine-tune.md",
     "docs/getting-started.md",
     "docs/own-table.md",
-    "docs/predict.md",
     "docs/scikit-learn.md",
 }
 

@@ -65,27 +65,6 @@ def test_overfits_sixteen_molecules(run_config, tmp_path):
     assert lines[-1]["val_metric"] < 0.1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_resumed_run_equals_an_uninterrupted_one(run_config, tmp_path, optimizer):
-    run_config = replace(run_config, train=replace(run_config.train, optimizer=optimizer))
-    train, val = molecules(40, run_config), molecules(20, run_config, skip=40)
-    recorder(run_config, train, val, tmp_path / "whole").train()
-
-    list(itertools.islice(recorder(run_config, train, val, tmp_path / "parts").epochs(), 2))
-    second = recorder(run_config, train, val, tmp_path / "parts")
-    second.resume()
-    second.train()
-
-    for name in (WEIGHTS, STATE):
-        whole, parts = weights(tmp_path / "whole" / name), weights(tmp_path / "parts" / name)
-        assert whole.keys() == parts.keys()
-        assert all(torch.equal(whole[key], parts[key]) for key in whole)
-    for run in ("whole", "parts"):
-        lines = (tmp_path / run / METRICS_FILE).read_text().splitlines()
-        assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3, 4]
-
-
 def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
     data = molecules(20, run_config)
     next(recorder(run_config, data, data, tmp_path).epochs())
@@ -306,25 +285,6 @@ def test_nothing_is_dropped_after_a_fraction_of_the_epochs(run_config, monkeypat
     for _ in Trainer(config, data, data).epochs():
         pass
     assert seen == {epoch: 0.5 if epoch in dropping else 0.0 for epoch in (1, 2, 3, 4)}
-
-
-def test_epochs_visit_every_molecule_once_in_new_order_and_no_batch_has_one():
-    batches = epoch_batches(65, 64, seed=1, epoch=1)
-    assert sorted(np.concatenate(batches).tolist()) == list(range(65))
-    assert min(map(len, batches)) == 32
-    assert [len(batch) for batch in epoch_batches(7, 2, seed=1, epoch=1)] == [3, 2, 2]
-    assert not np.array_equal(np.concatenate(batches), np.concatenate(epoch_batches(65, 64, seed=1, epoch=2)))
-    assert np.array_equal(np.concatenate(batches), np.concatenate(epoch_batches(65, 64, seed=1, epoch=1)))
-
-
-def test_a_run_of_one_update_learns(run_config):
-    data = molecules(16, run_config)
-    config = replace(run_config, train=replace(run_config.train, epochs=1, batch_size=16, weight_decay=0.0))
-    trainer = Trainer(config, data, data)
-    before = {name: value.clone() for name, value in trainer.model.named_parameters()}
-    (epoch,) = trainer.epochs()
-    assert epoch.lr > 0
-    assert any(not value.equal(before[name]) for name, value in trainer.model.named_parameters())
 
 
 def test_only_weight_matrices_decay(run_config):

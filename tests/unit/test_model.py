@@ -17,7 +17,7 @@ from graphormer_sepnorm.kernels import make_attention
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
 from graphormer_sepnorm.layers.readouts import READOUTS
-from graphormer_sepnorm.model import Network, Structure
+from graphormer_sepnorm.model import Network, Structure, in_one_tensor
 from tests.reference import graphormer
 from tests.tiny import tiny_model
 
@@ -454,3 +454,12 @@ def test_the_head_reads_conditions():
         known = in_memory(replace(graphs, conditions=values), config.model.encodings)
         first, same, other = model(known.batch([0, 1, 2])).tolist()
     assert first == pytest.approx(same) and first != pytest.approx(other)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_tensors_are_added_from_left_to_right_and_stay_as_they_are(count):
+    parts = list(torch.randn(4, 100, 3, generator=torch.Generator().manual_seed(0))[:count])
+    before = [part.clone() for part in parts]
+    total = in_one_tensor(parts)
+    assert torch.equal(total, sum(before[1:], before[0]))
+    assert all(map(torch.equal, parts, before))

@@ -90,19 +90,18 @@ def predict(
 ) -> None:
     """Predict the targets of a model for every row of a table.
 
-    INPUT is a file, or SMILES themselves: what follows the first MODEL and is no file, no folder, no shipped weights.
-    Their predictions go to standard output if no file is named.
+    MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. INPUT is a table
+    or one or more SMILES, whose predictions are printed if -o is not given.
 
-    MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. The output has
-    the rows and columns of the input, a column per target and "error", which says why a row could not be read; several
-    models give their mean, and their standard deviation in columns that end in "_std". A run folder of train FILE
-    also holds what intervals and domain need. --domain adds "nearest", the most similar training molecule,
-    "similarity", its Tanimoto similarity, "cls_distance", the smallest distance in the model's own space, and
-    "warning", which names elements, charges and sizes that no training molecule has.
+    The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
+    be read. Several models give their mean, and their standard deviation in columns that end in "_std". Intervals and
+    domain need a run folder of train FILE. --domain adds "nearest", the most similar training molecule, "similarity",
+    its Tanimoto similarity, "cls_distance", the smallest distance in the embedding space, and "warning", which names
+    elements, charges and sizes that no training molecule has.
 
-    A library is a folder, or a pattern in quotes such as "library/*.parquet": each of its files becomes a Parquet file
-    in the folder -o, on all cores or on a Dask cluster; the same command goes on where it was stopped. One Parquet file
-    is a library where -o is a folder, and a table where -o is a file.
+    A library is a folder, or a pattern in quotes such as "library/*.parquet". Each of its files becomes a Parquet file
+    in the folder -o, on all cores or on a Dask cluster; after an interruption, repeat the command to continue. One
+    Parquet file is a library if -o is a folder, and a table if -o is a file.
 
     Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
     """

@@ -106,12 +106,14 @@ def train(
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
 ) -> None:
-    """Train a Graphormer and score its best checkpoint on the test molecules.
+    """Train a model on your own table, or a Graphormer on a dataset, and score it on the test molecules.
 
-    The run folder holds config.json, model.safetensors (the best checkpoint by validation), metrics.jsonl (a line per
-    epoch), curves.png, test.json and predictions.csv (label and prediction of each test molecule). The model of a FILE
-    is a mean of members: a kernel machine, a forest and networks, which the options of training are for. All rows but
-    those for test are learnt from; report.html says how well each member does.
+    The model of a FILE combines a kernel machine, a forest and networks. Training options apply to the networks. All
+    rows outside the test set are used for training; report.html shows the scores of the model and of each member.
+
+    The run folder of a dataset contains config.json, model.safetensors (the best checkpoint by validation),
+    metrics.jsonl (a line per epoch), curves.png, test.json and predictions.csv (label and prediction of each test
+    molecule).
 
     Example: graphormer-sepnorm train assay.csv --target-columns pIC50 --out runs/assay
     """

@@ -48,6 +48,10 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
         first = error.errors()[0]
         return problem(request, 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
+    @app.exception_handler(Exception)
+    async def of_program(request: Request, error: Exception) -> Response:
+        return problem(request, 500, "the page failed here: the terminal of the server says where")
+
 
 def make_app(queue: JobQueue, token: str | None = None, names: tuple[str, ...] | None = None) -> FastAPI:
     """The page as an ASGI application.

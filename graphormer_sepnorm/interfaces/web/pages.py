@@ -173,7 +173,10 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/tables/{id}/rows", include_in_schema=False)
     def rows(id: str, view: AskedView) -> Response:
-        return pages("rows.html", **shown_of(known(queue, id), view))
+        """The rows of a view, whose address the browser shows, so that a reload keeps the view."""
+        query = view.address()
+        headers = {"HX-Replace-Url": f"/tables/{id}" + (f"?{query}" if query else "")}
+        return pages("rows.html", headers=headers, **shown_of(known(queue, id), view))
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:

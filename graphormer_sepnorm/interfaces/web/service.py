@@ -143,7 +143,7 @@ class PredictionService:
         try:
             found = read_rows(path, smiles_column or None, most_rows + 1)
         except NoColumn as error:
-            found = read_without_molecules(path, error.columns, most_rows + 1)
+            found = read_without_molecules(path, shown, error.columns, most_rows + 1)
         except InputError as error:
             raise InputError(str(error).replace(str(path), shown)) from None
         if len(found.rows) > most_rows:
@@ -210,11 +210,11 @@ def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
     return TableRows(table.columns, rows, table.columns[place], [])
 
 
-def read_without_molecules(path: Path, columns: list[str], most: int) -> TableRows:
+def read_without_molecules(path: Path, shown: str, columns: list[str], most: int) -> TableRows:
     """As ``read_rows``, of a table of which it is not known which of the ``columns`` has the molecules."""
     once = next((name for name in columns if columns.count(name) == 1), None)
     if once is None:
-        raise InputError("the columns of the table have no names of their own: give each another name")
+        raise InputError(f"the first line of {shown} should name the columns, each with another name")
     found = read_rows(path, once, most)
     return replace(found, rows=[replace(row, smiles="") for row in found.rows], smiles_column="")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
+import torch
 
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
@@ -120,12 +120,17 @@ class KernelMember:
 
 def calibration_of(labels: Labels, decisions: np.ndarray, rows: np.ndarray) -> Calibration | None:
     """For a classification, the calibration of decisions [M, T] that was fitted to some of the molecules."""
-    return fit_calibration(labels.y[rows], expit(decisions[rows])) if labels.is_classification else None
+    return fit_calibration(labels.y[rows], probabilities(decisions[rows])) if labels.is_classification else None
 
 
 def as_values(decisions: np.ndarray, calibration: Calibration | None) -> np.ndarray:
     """Decisions [M, T] as values or, with a calibration, as probabilities."""
-    return decisions if calibration is None else calibration(expit(decisions))
+    return decisions if calibration is None else calibration(probabilities(decisions))
+
+
+def probabilities(decisions: np.ndarray) -> np.ndarray:
+    """The logistic function of decisions, float64."""
+    return torch.from_numpy(decisions).sigmoid().numpy()
 
 
 def calibration_arrays(calibration: Calibration | None) -> dict[str, np.ndarray]:

@@ -1,15 +1,43 @@
 """The report of a run on a table: one HTML page that needs no other file and no network.
 
-Jinja escapes all user input, such as column names, SMILES and paths. Pictures are embedded as images, in which browsers
-run no scripts.
+Jinja escapes all user input, such as column names, SMILES and paths; charts come escaped from ``charts``. Pictures are
+embedded as images, in which browsers run no scripts. The only script of the page is the one that shows the values of
+marks in charts: the page's policy names it by its hash.
 """
 
 import base64
+import hashlib
 from dataclasses import dataclass
 from importlib import resources
 
 TEMPLATE = "report.html"
+SCRIPT = "report.js"
 KINDS = {"png": "image/png", "svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A number in large type with sentences below it.
+
+    Attributes:
+        title: description of the number.
+        value: the number.
+        unit: text behind the number, such as the name of a metric.
+        lines: sentences.
+    """
+
+    title: str
+    value: str
+    unit: str = ""
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart as SVG markup, in which all texts are escaped, and its description."""
+
+    svg: str
+    words: str
 
 
 @dataclass(frozen=True)
@@ -20,11 +48,13 @@ class Picture:
         kind: "png" or "svg".
         content: content of the file.
         words: description.
+        wide: whether it needs the whole width of a printed page.
     """
 
     kind: str
     content: bytes
     words: str
+    wide: bool = False
 
     @property
     def uri(self) -> str:
@@ -49,11 +79,26 @@ class Grid:
 
 @dataclass(frozen=True)
 class Molecule:
-    """A molecule with facts about it; ``picture`` is None if it cannot be drawn."""
+    """A molecule with facts about it.
 
+    Attributes:
+        name: name of the molecule.
+        smiles: SMILES of the molecule.
+        picture: its structure; None if it cannot be drawn.
+        facts: names and texts of facts.
+        partner: another molecule that is shown with it.
+    """
+
+    name: str
     smiles: str
     picture: Picture | None
     facts: tuple[tuple[str, str], ...]
+    partner: "Molecule | None" = None
+
+    @property
+    def parts(self) -> "tuple[Molecule, ...]":
+        """The molecule and its partner."""
+        return (self,) if self.partner is None else (self, self.partner)
 
 
 @dataclass(frozen=True)
@@ -68,9 +113,15 @@ class Section:
     title: str
     words: tuple[str, ...] = ()
     grids: tuple[Grid, ...] = ()
+    charts: tuple[Chart, ...] = ()
     pictures: tuple[Picture, ...] = ()
     molecules: tuple[Molecule, ...] = ()
     commands: tuple[str, ...] = ()
+
+    @property
+    def anchor(self) -> str:
+        """The name of the section in links."""
+        return self.title.lower().replace(" ", "-")
 
 
 @dataclass(frozen=True)
@@ -80,12 +131,16 @@ class ReportPage:
     Attributes:
         title: title of the page.
         summary: the first paragraph.
+        cards: the most important numbers.
+        notes: warnings, one sentence each.
         sections: the sections.
         version: version of this package.
     """
 
     title: str
     summary: str
+    cards: tuple[Card, ...]
+    notes: tuple[str, ...]
     sections: tuple[Section, ...]
     version: str
 
@@ -94,6 +149,9 @@ def render(report: ReportPage) -> bytes:
     """The page as HTML."""
     from jinja2 import Environment, StrictUndefined  # its import takes a while
 
-    text = (resources.files("graphormer_sepnorm.resources") / TEMPLATE).read_text(encoding="utf-8")
+    files = resources.files("graphormer_sepnorm.resources")
+    text, script = ((files / name).read_text(encoding="utf-8") for name in (TEMPLATE, SCRIPT))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(text).render(report=report).encode(errors="replace")
+    page = environment.from_string(text).render(report=report, script=script, digest=digest)
+    return page.encode(errors="replace")

@@ -8,7 +8,8 @@ from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.plots import plot_coverage, plot_errors_by_distance, plot_reliability
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.table_model.evaluate import Scored, kept_options, means_of, rows_for_test, score_rows
+from graphormer_sepnorm.table_model.evaluate import Scored, means_of, rows_for_test, score_rows
+from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.reliability import (
@@ -18,16 +19,28 @@ from graphormer_sepnorm.table_model.reliability import (
     measure_interval,
     measure_trust,
 )
+from graphormer_sepnorm.table_model.report.headline import cards, notes, summary
+from graphormer_sepnorm.table_model.report.learning import learning_curve
 from graphormer_sepnorm.table_model.report.page import ReportPage, render
-from graphormer_sepnorm.table_model.report.sections import SECTIONS, Reported, summary
+from graphormer_sepnorm.table_model.report.reported import Reported
+from graphormer_sepnorm.table_model.report.sections import SECTIONS
 from graphormer_sepnorm.table_model.scores import STACK
+from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.version import __version__
 
 CURVE = tuple(step / 20 for step in range(1, 20))  # confidence levels of the coverage plot
 
 
-def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Folds, seed: int) -> dict:
+def report_table(
+    run: RunFolder,
+    fitted: FittedTable,
+    molecules: MoleculeFeatures,
+    labels: Labels,
+    folds: Folds,
+    labelled: LabelledTable,
+    options: TableOptions,
+) -> dict:
     """Scores a fitted table model on the test rows of its run folder and writes the report.
 
     Writes ``test.json``, ``predictions.csv``, pictures and ``report.html``.
@@ -35,12 +48,13 @@ def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Fol
     Args:
         run: the run folder, which holds the table.
         fitted: the model.
-        labels, folds: labels and folds that it was fitted to.
-        seed: seed of the training.
+        molecules, labels, folds: molecules, labels and folds that it was fitted to.
+        labelled, options: the table, and the options with which it was read; their seed is that of the training.
 
     Returns:
         as ``evaluate_table``, and ``out_of_fold``, the out-of-fold scores of the members and of the whole on the
         training rows; ``trust``, the measurements of intervals, probabilities and distances. Where there are such:
+        ``learning_curve``, as ``learning_curve``;
         ``left_out_members``, the reason for each member that was left out, and ``remarks``, a sentence on each member
         that behaves in a way a user would not expect.
 
@@ -58,20 +72,28 @@ def report_table(run: RunFolder, fitted: FittedTable, labels: Labels, folds: Fol
         **measure_trust(model.trust, scored.plain, scored.final),
         **looked.by_similarity(),
     }
-    out_of_fold = scores_out_of_fold(fitted, labels, folds)
-    result = {**scored.final.result, "seed": seed, "out_of_fold": out_of_fold, "trust": trust}
-    if fitted.left_out:
-        result["left_out_members"] = fitted.left_out
-    if fitted.remarks:
-        result["remarks"] = fitted.remarks
+    result = {
+        **scored.final.result,
+        "seed": options.seed,
+        "out_of_fold": scores_out_of_fold(fitted, labels, folds),
+        "trust": trust,
+    }
+    curve = learning_curve(fitted, molecules, labels, folds, options.seed)
+    known = {"left_out_members": fitted.left_out, "remarks": fitted.remarks, "learning_curve": curve}
+    result |= {name: value for name, value in known.items() if value}
     final = replace(scored.final, result=result)
     final.write(run)
     draw(run, model.trust, scored, looked)
-    page = Reported(run, model, kept_options(run), final, looked)
-    sections = tuple(section for write in SECTIONS if (section := write(page)))
-    title = f"{run.path.name}: {', '.join(model.task.targets)}"
-    write_atomically(run.report, render(ReportPage(title, summary(page), sections, __version__)))
+    page = Reported(run, fitted, labels, folds, labelled, options, final, looked)
+    write_atomically(run.report, render(page_of(page)))
     return result
+
+
+def page_of(page: Reported) -> ReportPage:
+    """The page that describes a run."""
+    titles = ", ".join(map(page.title_of, page.result["targets"]))
+    sections = tuple(section for write in SECTIONS if (section := write(page)))
+    return ReportPage(f"{page.run.path.name}: {titles}", summary(page), cards(page), notes(page), sections, __version__)
 
 
 def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:

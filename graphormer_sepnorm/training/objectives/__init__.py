@@ -1,6 +1,6 @@
 """Training objectives. To add one for pretraining, write a file and add a line to ``OBJECTIVES``."""
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import known
 from graphormer_sepnorm.training.objectives.base import Pretraining
 from graphormer_sepnorm.training.objectives.descriptors import Descriptors
 
@@ -9,6 +9,4 @@ OBJECTIVES: dict[str, Pretraining] = {"descriptors": Descriptors()}
 
 def find_objective(name: str) -> Pretraining:
     """The entry of ``OBJECTIVES`` with this name; raises InputError if there is none."""
-    if name not in OBJECTIVES:
-        raise InputError(f"unknown objective {name!r}, choose one of {', '.join(OBJECTIVES)}")
-    return OBJECTIVES[name]
+    return OBJECTIVES[known("objective", name, OBJECTIVES)]

@@ -21,7 +21,7 @@ from graphormer_sepnorm.chem.features import (
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.structures import Structure, read_structures
+from graphormer_sepnorm.tables.structures import MoleculeStructure, read_structures
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 
 DRUGS = Path(__file__).parents[3] / "data" / "drugs.csv"
@@ -156,9 +156,9 @@ def test_a_row_of_a_table_is_parsed_once_for_its_features_its_scaffold_and_its_k
     smiles = ["c1ccccc1C", "C(", "CCO"]
     error = read_molecules(featurizer, smiles).errors[1]
     expected = [
-        Structure("c1ccccc1C", "c1ccccc1", "YXFVVABEGXRONW-UHFFFAOYSA-N", "YXFVVABEGXRONW-UHFFFAOYSA"),
+        MoleculeStructure("c1ccccc1C", "c1ccccc1", "YXFVVABEGXRONW-UHFFFAOYSA-N", "YXFVVABEGXRONW-UHFFFAOYSA"),
         error,
-        Structure("CCO", "", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", "LFQSCWFLJHTTHZ-UHFFFAOYSA"),
+        MoleculeStructure("CCO", "", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", "LFQSCWFLJHTTHZ-UHFFFAOYSA"),
     ]
     monkeypatch.setattr(Chem, "MolFromSmiles", parsing)
     assert read_structures(featurizer, smiles) == expected

@@ -116,6 +116,22 @@ def labels(smiles: str) -> list[str]:
     return [label(atom) for atom in mol.GetAtoms()]
 
 
+@pytest.mark.parametrize("smiles", [*SYMMETRIC, *ODDITIES.values(), "CC(F)Cl |w:1.0|"])
+def test_the_features_are_the_same_whether_the_smiles_is_known_or_not(smiles):
+    mol = read_smiles(smiles)
+    known, unknown = MOL.features(mol, smiles), MOL.features(mol)
+    assert np.array_equal(known.x, unknown.x) and np.array_equal(known.edge_attr, unknown.edge_attr)
+
+
+def test_a_smiles_without_marks_of_stereo_is_not_labelled(monkeypatch):
+    monkeypatch.delattr(stereo, "label_stereo")
+    mol = read_smiles("OC1CCC(O)CC1")
+    assert stereo.with_stereo_labels(mol, "OC1CCC(O)CC1") is mol
+    for written in ("O[C@H]1CC[C@H](O)CC1", "F/C=C/F", "CC(F)Cl |w:1.0|", ""):
+        with pytest.raises(NameError):
+            stereo.with_stereo_labels(mol, written)
+
+
 def test_a_molecule_that_needs_too_many_comparisons_has_no_labels(monkeypatch):
     glucose = "OC[C@H]1O[C@@H](O)[C@H](O)[C@@H](O)[C@@H]1O"
     assert len("".join(labels(glucose))) == 5

@@ -5,7 +5,7 @@ from torch_geometric.data import Batch, Data
 
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.encodings import ENCODINGS, graph_algorithms, precompute
-from graphormer_sepnorm.encodings.base import EncodingSizes
+from graphormer_sepnorm.encodings.base import EncodingSizes, adjacency
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
 from graphormer_sepnorm.graphs import GraphBatch, pack_data
 from tests.conftest import random_graph, skeleton
@@ -77,9 +77,7 @@ def test_paths_equal_a_search_over_all_shortest_paths(seed):
     bonds = {(i, j): int(b) + 1 for (i, j), b in zip(graph.edge_index.t().tolist(), graph.edge_attr, strict=True)}
     d = distances(10, bonds)
     packed = pack_data([graph], (3,))
-    spd, path_bonds = graph_algorithms.shortest_paths(
-        packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 4
-    )
+    spd, path_bonds = graph_algorithms.shortest_paths(*adjacency(packed), 4)
     for i in range(10):
         for j in range(10):
             assert spd[10 * i + j] == d[i][j]
@@ -89,9 +87,7 @@ def test_paths_equal_a_search_over_all_shortest_paths(seed):
 
 def test_random_walks_by_hand():
     packed = pack_data([skeleton((0, 1), (1, 0), (1, 2), (2, 1))], (3,))
-    walks = graph_algorithms.random_walks(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 3).reshape(
-        3, 3, 3
-    )
+    walks = graph_algorithms.random_walks(*adjacency(packed), 3).reshape(3, 3, 3)
     assert walks[:, :, 0].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert walks[:, :, 1].tolist() == [[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]]
     assert walks[:, :, 2].tolist() == [[0.5, 0, 0.5], [0, 1, 0], [0.5, 0, 0.5]]
@@ -99,9 +95,7 @@ def test_random_walks_by_hand():
 
 def test_resistances_by_hand():
     packed = pack_data([cyclopropane_with_tail()], (3,))
-    found = graph_algorithms.resistances(packed.atom_ptr, packed.edge_index, packed.edge_ptr, packed.bond, 9.0).reshape(
-        5, 5
-    )
+    found = graph_algorithms.resistances(*adjacency(packed), 9.0).reshape(5, 5)
     two_thirds = 2 / 3  # one bond parallel to two in series: 1 * 2 / (1 + 2)
     expected = np.array(
         [

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.class_sets import ClassSets, fit_class_sets, read_class_sets
+from graphormer_sepnorm.inference.class_sets import ClassSets, fit_class_sets
+from graphormer_sepnorm.runs.arrays import read_part
 
 
 def column(*values: float) -> np.ndarray:
@@ -75,7 +76,7 @@ def test_a_confidence_that_is_none(confidence):
 
 def test_what_is_read(tmp_path):
     scores = np.full((3, 2, 2), 0.5)
-    assert read_class_sets({}, tmp_path) is None
-    np.testing.assert_array_equal(read_class_sets({"class_sets.scores": scores}, tmp_path).scores, scores)
+    assert read_part(ClassSets, "sets", {}, tmp_path) is None
+    np.testing.assert_array_equal(read_part(ClassSets, "sets", {"sets.scores": scores}, tmp_path).scores, scores)
     with pytest.raises(InputError, match="damaged"):
-        read_class_sets({"class_sets.scores": scores[0]}, tmp_path)
+        read_part(ClassSets, "sets", {"sets.scores": scores[0]}, tmp_path)

@@ -41,7 +41,7 @@ def test_several_models_give_mean_and_spread(table, tmp_path):
     predict_table(Predictor(models), str(table), tmp_path / "both.csv")
     row = first_row(tmp_path / "both.csv")
     assert float(row["logp"]) == pytest.approx(sum(alone) / 2, rel=1e-4)
-    assert float(row["logp_std"]) > 0
+    assert float(row["logp_std"]) > 0 and list(row)[2:4] == ["logp", "logp_std"]
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):

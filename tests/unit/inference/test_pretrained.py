@@ -22,7 +22,7 @@ from graphormer_sepnorm.recipes import dataset_config, find_recipe, paper_encodi
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.zoo import resolve_model, shipped_models
 from graphormer_sepnorm.training import experiment
-from graphormer_sepnorm.training.finetune import start_from, starting_from
+from graphormer_sepnorm.training.finetune import starting_from
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from tests.conftest import random_graph
 from tests.recorded import recorder
@@ -187,36 +187,6 @@ def test_a_pickle_is_refused(tmp_path):
 def saved(model, tmp_path):
     model.save_pretrained(tmp_path / "saved")
     return tmp_path / "saved"
-
-
-def test_fine_tuning_starts_from_all_but_the_last_layer(model, saved):
-    fresh = Graphormer(make_config(num_tasks=1).model)
-    last = {name: tensor.clone() for name, tensor in fresh.state_dict().items() if name.startswith("head.2.")}
-    start_from(fresh, saved)
-    for name, tensor in fresh.state_dict().items():
-        expected = last[name] if name in last else model.state_dict()[name]
-        torch.testing.assert_close(tensor, expected, msg=name)
-    trainable = {name: parameter.requires_grad for name, parameter in Graphormer(fresh.config).named_parameters()}
-    assert {name: parameter.requires_grad for name, parameter in fresh.named_parameters()} == trainable
-
-
-def test_frozen_layers_are_the_first_ones_and_what_is_before_them(saved):
-    model = Graphormer(make_config().model)
-    start_from(model, saved, frozen_layers=1)
-    trained = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert trained == {"blocks", "head"}
-    assert not any(parameter.requires_grad for parameter in model.blocks[0].parameters())
-    still = {name for name, parameter in model.blocks[1].named_parameters() if not parameter.requires_grad}
-    assert all("tok_norm_layer" in name for name in still)  # the CLS alone is read: those of atoms never learn
-
-
-def test_fine_tuning_what_does_not_fit(saved):
-    with pytest.raises(InputError, match="cannot freeze 3 layers, the model has 2"):
-        start_from(Graphormer(make_config().model), saved, frozen_layers=3)
-    with pytest.raises(InputError, match=r"blocks\.2\..* missing"):
-        start_from(Graphormer(make_config(layers=3).model), saved)
-    with pytest.raises(ValueError, match="starts from a checkpoint"):
-        TrainConfig(frozen_layers=1)
 
 
 def prepared(table: pd.DataFrame, config: Config):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.training_rows import USUAL_DECIMALS, TrainingRows, read_training_rows
+from graphormer_sepnorm.inference.training_rows import USUAL_DECIMALS, TrainingRows
+from graphormer_sepnorm.runs.arrays import read_part
 
 LABELS = np.array([[3.0, np.nan], [1, np.nan], [np.nan, np.nan], [2, np.nan], [2, np.nan]])
 
@@ -35,8 +36,8 @@ def test_names_may_have_any_characters_but_end_with_their_line():
 
 def test_rows_come_back_from_arrays():
     arrays = {"rows.labels": LABELS, "rows.text": np.frombuffer(b"a\nb\nc\nd\ne", np.uint8)}
-    assert read_training_rows({}, Path("x")) is None
-    found = read_training_rows(arrays, Path("x"))
+    assert read_part(TrainingRows, "rows", {}, Path("x")) is None
+    found = read_part(TrainingRows, "rows", arrays, Path("x"))
     assert found is not None and found.names == list("abcde")
     with pytest.raises(InputError, match=r"x is damaged: it has no uint8 array rows\.text"):
-        read_training_rows({"rows.labels": LABELS}, Path("x"))
+        read_part(TrainingRows, "rows", {"rows.labels": LABELS}, Path("x"))

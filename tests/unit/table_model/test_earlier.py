@@ -15,8 +15,9 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
 from graphormer_sepnorm.inference.calibration import Calibration
+from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.domain import fit_domain
-from graphormer_sepnorm.inference.predict import Comparer, Embedder, Predictor
+from graphormer_sepnorm.inference.predict import Embedder, Predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -130,7 +131,7 @@ def test_a_table_model_parses_a_molecule_once_and_prepares_it_once(monkeypatch):
     models = [tiny_model(seed=seed) for seed in range(3)]
     forest = replace(fit_forest(forest_features(["CCO", "CCN"]), np.eye(2)[:, :1], "regression", 0, 2), weight=0.5)
     trust = Trust(fit_domain(["CCO", "CCN"], np.zeros((2, 16))))
-    comparer = Comparer(EarlierModel(models, forest, trust))
+    comparer = PredictionColumns(EarlierModel(models, forest, trust), domain=True).reader
     parsed, prepared = [], []
     parse, prepare = Chem.MolFromSmiles, predict.in_memory
 
@@ -161,11 +162,11 @@ def test_nearness_is_measured_from_the_first_model(tiny):
     known, asked = ["CCO", "c1ccccc1C"], ["CCO", "C(", "CCCO"]
     embedded = Embedder(*tiny).compute(read_molecules("ogb", [*known, *asked])).values
     trusting = EarlierModel([tiny], trust=Trust(fit_domain(known, embedded[:2])))
-    found = Comparer(trusting).compute(read_molecules("ogb", asked))
+    found = PredictionColumns(trusting, domain=True).reader.compute(read_molecules("ogb", asked))
     nearest = np.linalg.norm(embedded[4] - embedded[:2], axis=1).min()
     np.testing.assert_allclose(found.nearness.distance, [0, np.nan, nearest], atol=1e-2)
     assert found.nearness.similarity[0] == 1 and np.isnan(found.nearness.similarity[1])
     assert found.nearness.molecule == ["CCO", "", "CCO"]
     np.testing.assert_array_equal(found.values, trusting.predict(asked).values)
     with pytest.raises(InputError, match="the model has no information on its training molecules"):
-        Comparer(Predictor([tiny]))
+        PredictionColumns(Predictor([tiny]), domain=True)

@@ -24,6 +24,7 @@ def test_scores_by_hand():
     assert found["a"]["scores"][STACK]["spearman"] == pytest.approx(1)
     assert found["a"]["scores"][MEAN]["spearman"] is None, "a mean has no order"
     assert found["a"]["against_forest"]["difference"] == pytest.approx(1 / 3 - 4 / 3)
+    assert found["a"]["against_mean"]["difference"] == pytest.approx(1 / 3 - 1)
     assert found["a"]["interval"][STACK] == [0, 1], "of three errors 0, 0, 1"
 
 
@@ -34,7 +35,7 @@ def test_one_label_is_a_warning_and_no_interval():
     assert (
         found["b"]["n"] == 1 and found["b"]["warning"] == "only 1 test molecule has a label: its error is not a score"
     )
-    assert not {"interval", "against_forest"} & found["b"].keys()
+    assert not {"interval", "against_forest", "against_mean"} & found["b"].keys()
 
 
 def test_intervals_are_those_of_scipy():

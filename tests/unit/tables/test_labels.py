@@ -15,6 +15,7 @@ from graphormer_sepnorm.tables.labels import (
     check_splits,
     read_folds,
     read_labelled,
+    read_usable,
     read_whole,
     table_task,
     task_of_table,
@@ -318,6 +319,14 @@ def test_the_rows_of_a_molecule_are_averaged_within_a_split(tmp_path):
     assert len(found.usable) == 24 and len(found.rows) == len(found.structures.keys) == 23
     assert (found.rows[0].labels, found.rows[0].replicates) == ([2.0], (1, 21))
     assert [row.labels[0] for row in found.rows if row.smiles == "CC"] == [2.0, 9.0]
+
+
+def test_classes_keep_their_names(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("smiles,a,b\nCCO,No,1\nCCN,yes,\n")
+    options = TableOptions(str(path), ("a", "b"), "classification")
+    assert read_usable(options, "mol").classes == {"a": ("No", "yes"), "b": ("0", "1")}
+    assert read_usable(replace(options, kind="regression"), "mol").classes == {}
 
 
 def test_classes_of_one_molecule_stay_rows(tmp_path):

@@ -9,7 +9,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import task_config
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions, table_task
 from graphormer_sepnorm.tables.prepared_table import (
-    csv_bytes,
     names_of_split,
     rows_of_split,
     table_dataset,
@@ -36,10 +35,6 @@ def folder(tmp_path):
 def write(folder, labelled=LABELLED, featurizer="ogb", options=OPTIONS):
     config = task_config("table.csv", featurizer, table_task(options), TrainConfig())
     write_labelled(folder, labelled, config, options)
-
-
-def test_fields_are_quoted_and_bytes_that_are_not_utf8_become_what_they_were():
-    assert csv_bytes([["a", "b,c"], [1, "caf\udce9"]]) == b'a,"b,c"\n1,caf\xe9\n'
 
 
 def test_the_files_by_hand(folder):

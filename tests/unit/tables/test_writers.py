@@ -37,6 +37,7 @@ def written(suffix: str, folder: Path, parts: int = 1) -> Path:
 
 def test_lines_of_fields_by_hand():
     assert as_csv([["a", 'b"c'], ["d\te", "\udcff"]], "\t") == b'a\t"b""c"\n"d\te"\t\xff\n'
+    assert as_csv([["a", "b,c"], [1, None]]) == b'a,"b,c"\n1,\n'
 
 
 @pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".tsv", "\t")])

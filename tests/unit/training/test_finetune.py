@@ -91,12 +91,19 @@ def test_weights_of_conditions_stay_fresh(tmp_path, earlier):
     assert torch.equal(model.head[0].weight[:, 16:], fresh)
 
 
-def test_frozen_layers_and_embeddings_keep_their_weights(tmp_path):
-    save_tiny(tmp_path)
-    model, _ = tiny_model(seed=1)
+def learning_parts(model: Network) -> set[str]:
+    """The parts of a model that have trainable parameters."""
+    names = (name for name, parameter in model.named_parameters() if parameter.requires_grad)
+    return {".".join(name.split(".")[:2]) for name in names}
+
+
+def test_frozen_layers_are_the_first_ones_and_what_is_before_them(tmp_path):
+    _, config = tiny_model()
+    config = replace(config, model=replace(config.model, layers=2))
+    save_model(tmp_path / WEIGHTS, Network(config.model), config, {})
+    model = Network(config.model)
     start_from(model, tmp_path, frozen_layers=1)
-    learning = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert "head" in learning and not {"embedding", "encodings", "blocks", "cls"} & learning
+    assert learning_parts(model) == {"blocks.1", "head.0", "head.2"}
 
 
 def test_local_blocks_freeze_first_and_values_of_atoms_belong_to_the_head(tmp_path):
@@ -107,13 +114,24 @@ def test_local_blocks_freeze_first_and_values_of_atoms_belong_to_the_head(tmp_pa
     fresh = {name: tensor.clone() for name, tensor in model.atom_values.state_dict().items()}
     start_from(model, tmp_path, frozen_layers=1)
     assert all(torch.equal(tensor, fresh[name]) for name, tensor in model.atom_values.state_dict().items())
-    learning = {
-        ".".join(name.split(".")[:2]) for name, parameter in model.named_parameters() if parameter.requires_grad
+    assert learning_parts(model) == {
+        "local_blocks.1",
+        "blocks.0",
+        "head.0",
+        "head.2",
+        "atom_values.hidden",
+        "atom_values.out",
     }
-    assert learning == {"local_blocks.1", "blocks.0", "head.0", "head.2", "atom_values.hidden", "atom_values.out"}
 
 
 def test_no_more_layers_than_there_are_can_be_frozen():
     check_frozen_layers(1, tiny_model()[1].model)
     with pytest.raises(InputError, match="cannot freeze 2 layers, the model has 1"):
         check_frozen_layers(2, tiny_model()[1].model)
+
+
+def test_a_checkpoint_of_fewer_layers_is_refused(tmp_path):
+    save_tiny(tmp_path)
+    _, config = tiny_model()
+    with pytest.raises(InputError, match=r"blocks\.1\..* missing"):
+        start_from(Network(replace(config.model, layers=2)), tmp_path)

@@ -11,7 +11,7 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.folder import STATE, WEIGHTS
+from graphormer_sepnorm.runs.folder import STATE, WEIGHTS, RunFolder
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
 from tests.recorded import recorder
 from tests.robustness.tiny_run import tiny_config
@@ -89,6 +89,8 @@ def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, ave
         next(part.epochs())
     for name in (WEIGHTS, STATE):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    for run in ("whole", "parts"):
+        assert [line["epoch"] for line in RunFolder(tmp_path / run).read_metrics()] == [1, 2, 3]
 
 
 @pytest.mark.slow

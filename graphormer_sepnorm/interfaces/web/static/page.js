@@ -7,12 +7,16 @@ function say(text) {
   if (said.textContent !== text) said.textContent = text;
 }
 
-function showProblem(text) {
+// Above the predictions, which stay; a problem of the connection is gone with the next answer.
+function showProblem(text, kind = "") {
+  const shown = document.querySelector("#result > .problem");
+  if (shown?.textContent === text) return;
+  shown?.remove();
   const problem = document.createElement("p");
-  problem.className = "problem";
+  problem.className = `problem ${kind}`;
   problem.setAttribute("role", "alert");
   problem.textContent = text;
-  document.getElementById("result").replaceChildren(problem);
+  document.getElementById("result").prepend(problem);
 }
 
 if (form) {
@@ -50,11 +54,11 @@ if (form) {
       : !file.files.length && !text.value.trim()
         ? "There are no molecules: draw one, type or paste some SMILES, or choose a file."
         : "";
-    if (problem) {
-      event.preventDefault();
-      event.stopImmediatePropagation();
-      showProblem(problem);
-    }
+    const isSent = document.getElementById("predict").disabled; // by htmx, until the answer comes
+    if (!problem && !isSent) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (problem) showProblem(problem);
   }, { capture: true });
 
   drawInto(document.getElementById("editor"), text);
@@ -100,28 +104,39 @@ document.addEventListener("click", (event) => {
   }
 });
 
+document.addEventListener("error", ({ target }) => {
+  if (!target.matches?.("#rows img, #atoms img")) return;
+  const note = document.createElement("small");
+  note.textContent = "No picture: the molecule is too large, or the server did not answer.";
+  target.replaceWith(note);
+}, { capture: true });
+
 dialog?.addEventListener("close", () => document.getElementById(opener)?.focus());
 
 document.addEventListener("htmx:after:swap", () => {
+  document.querySelector("#result > .lost")?.remove();
   const status = document.querySelector("#status [data-say]");
   if (status) say(status.dataset.say);
 });
 
-// Where the focus goes: to the result of a form, into the dialog of a picture.
+// Where the focus goes: to the result of a form, into the dialog of a picture, to the page of a table.
 document.addEventListener("htmx:after:request", (event) => {
   const source = event.detail?.ctx?.sourceElement;
   if (!source) return;
   if (source === form) focusSoon("#table-title, #result .problem");
+  if (source.matches("thead a, .pager a")) {
+    document.getElementById("rows").scrollIntoView();
+    focusSoon("#rows .wide");
+  }
   if (source.matches(".atoms, #atoms form")) {
     if (!dialog.open) dialog.showModal();
-    if (source.matches(".atoms")) focusSoon("#atoms-title");
+    if (source.matches(".atoms")) focusSoon("#atoms-title, #atoms .problem");
   }
 });
 
 document.addEventListener("htmx:error", (event) => {
-  if (event.detail?.ctx?.sourceElement === form) {
-    showProblem("The server did not answer: it may have been closed, or the file is too large.");
-  }
+  const isForm = event.detail?.ctx?.sourceElement === form;
+  showProblem(`The server did not answer: it may have been closed${isForm ? ", or the file is too large" : ""}.`, "lost");
 });
 
 function focusSoon(selector) {

@@ -133,7 +133,7 @@ def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
     chosen = models.read(path, "a.csv", 3, ALL, "parent")
     assert (chosen.smiles_column, chosen.rows[0].smiles, chosen.problem) == ("parent", "C", "")
     path.write_text("mol,mol\nCC,C\n")
-    with pytest.raises(InputError, match="give each another name"):
+    with pytest.raises(InputError, match="each with another name"):
         models.read(path, "a.csv", 3, ALL, "")
 
 

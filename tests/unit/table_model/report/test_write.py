@@ -1,6 +1,8 @@
 """A report as a whole, and the pictures beside it."""
 
+import json
 import re
+from html import escape
 
 import numpy as np
 import pytest
@@ -15,23 +17,52 @@ from graphormer_sepnorm.table_model.report.write import scores_out_of_fold
 from tests.unit.table_model.conftest import Trained
 
 TITLES = (
-    "Scores", "Data and split", "Intervals", "Distance to the training molecules", "Worst predictions",
-    "Atom contributions", "Training", "How to use the model",
+    "Scores", "Predictions", "Learning curve", "Data and split", "Intervals", "Distance to the training molecules",
+    "Worst predictions", "Atom contributions", "Training", "How to use the model",
 )  # fmt: skip
 
 
 def test_a_report_has_every_section_in_its_order(trained: Trained):
     report = trained.run.report.read_text()
     assert tuple(re.findall("<h2>(.*)</h2>", report)) == TITLES
-    assert len(TITLES) + 1 == len(SECTIONS), "no two of these molecules are matched pairs or similar"
+    assert len(TITLES) + 2 == len(SECTIONS), "no two of these molecules are matched pairs or similar, or replicates"
     facts, trust = trained.result["targets"]["a"], trained.result["trust"]
     for member in MEMBERS:
         assert f"{member} on its own" in report and f"{facts['scores'][member]['mae']:.4g}" in report
-    for low, high in (facts["interval"]["stack"], facts["against_forest"]["interval"]):
-        assert f"{low:.4g} to {high:.4g}" in report
+    low, high = facts["interval"]["stack"]
+    assert f"{low:.4g} to {high:.4g}" in report
     assert "mean of the training labels" in report and f"{trust['coverage']['0.5']['a']:.4g}" in report
     for picture in (trained.run.calibration_picture, trained.run.distance_picture):
         assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_headline_compares_with_the_forest_and_the_mean(trained: Trained):
+    report, facts = trained.run.report.read_text(), trained.result["targets"]["a"]
+    assert f'<p class="value">{trained.result["value"]:.4g} <small>MAE</small></p>' in report
+    for rival, name in (("forest", "The random forest"), ("mean", "The mean training label")):
+        assert f"{name} scores {facts['scores'][rival]['mae']:.4g}: " in report
+
+
+def test_each_test_molecule_is_a_point_with_its_values(trained: Trained):
+    report = trained.run.report.read_text()
+    tested = trained.labelled.of_split("test")
+    for row in tested:
+        assert report.count(f"<title>row {row.number}\n{escape(row.smiles)}\nmeasured ") == 2
+    assert report.count(" % interval ") >= len(tested)
+
+
+def test_a_molecule_has_one_name_and_one_prediction_in_all_sections(trained: Trained):
+    report = trained.run.report.read_text()
+    number, predicted = re.findall(r"<figcaption>row (\d+): a = (-?[0-9.]+)</figcaption>", report)[0]
+    assert re.search(rf"<title>row {number}\n.*\nmeasured .*\npredicted {predicted}\n", report)
+
+
+def test_the_learning_curve_is_kept(trained: Trained):
+    curve = json.loads(trained.run.test.read_text())["learning_curve"]
+    assert curve == trained.result["learning_curve"]
+    learnt = 60 - trained.result["n"]
+    assert curve["rows"][-1] == pytest.approx(learnt / 2, abs=1), "half of them are outside each of two folds"
+    assert curve["targets"]["a"]["values"][-1] == pytest.approx(trained.result["out_of_fold"]["kernel"]["mae"])
 
 
 def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():

@@ -1,0 +1,105 @@
+"""The sections of a report on the table: rows, splits and replicate measurements."""
+
+import numpy as np
+
+from graphormer_sepnorm.dataset import SPLITS
+from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.report.page import Grid, Section
+from graphormer_sepnorm.table_model.report.reported import Reported, counted, shown
+from graphormer_sepnorm.tables.labels import TableOptions
+from graphormer_sepnorm.tables.remarks import remarks, repeatability
+from graphormer_sepnorm.tables.splits import Duplicate
+
+MOST_REPLICATES = 10  # molecules that are listed
+
+
+def data_section(page: Reported) -> Section:
+    """The table and how it was split."""
+    targets = page.task.targets[:MAX_PANELS]
+    rows = []
+    for split in SPLITS:
+        y = np.array([row.labels for row in page.labelled.of_split(split)])
+        rows.append((split, str(len(y)), *(str((~np.isnan(column)).sum()) for column in y.T[: len(targets)])))
+    header = ("split", "molecules" if page.labelled.measured else "rows", *(f"labels of {name}" for name in targets))
+    words = (
+        f"{page.options.path} was split by {split_words(page.options)}. The model is fitted to both the training and "
+        "the validation molecules.",
+        *(f"{remark}." for remark in (usable_words(page), *remarks(page.options, page.labelled))),
+    )
+    return Section("Data and split", words, (Grid(header, tuple(rows)),))
+
+
+def usable_words(page: Reported) -> str:
+    """The number of usable rows, and of molecules if rows were averaged."""
+    usable, molecules = len(page.labelled.usable), len(page.labelled.rows)
+    words = f"{counted(usable, 'row')} can be used"
+    return words if usable == molecules else f"{words}; averaged by molecule, they are {counted(molecules, 'molecule')}"
+
+
+def split_words(options: TableOptions) -> str:
+    if options.split == "column":
+        return f"the column {options.split_column}"
+    if options.folds:
+        return f"{options.split} into {options.folds} folds, one of which is the test set here, seed {options.seed}"
+    sizes = ":".join(f"{100 * getattr(options.sizes, name):g}" for name in SPLITS)
+    if options.split == "time":
+        return f"the times in the column {options.split_column}, {sizes}"
+    return f"{options.split}, {sizes}, seed {options.seed}"
+
+
+def repeatability_section(page: Reported) -> Section | None:
+    """Molecules in several rows, with the deviation of their labels: the smallest error that a model can have."""
+    duplicates = page.labelled.duplicates
+    if not duplicates:
+        return None
+    rows = sum(len(duplicate.rows) for duplicate in duplicates)
+    words = [f"{counted(len(duplicates), 'molecule')} appear in {rows:,} rows."]
+    if page.is_regression:
+        words += [floor_words(page, place, deviation) for place, deviation in deviations(page)]
+    else:
+        conflicting = sum(bool(duplicate.conflicts) for duplicate in duplicates)
+        words.append(f"The labels of {counted(conflicting, 'molecule')} contradict each other: no model can fit both.")
+    return Section("Repeatability", tuple(words), (replicates_grid(page),))
+
+
+def deviations(page: Reported) -> list[tuple[int, float]]:
+    """The targets with replicate measurements, by index, and the standard deviation of these."""
+    found = repeatability(page.options, page.labelled)
+    return [(page.task.targets.index(name), value) for name, value in found.items() if name in page.task.targets]
+
+
+def floor_words(page: Reported, place: int, deviation: float) -> str:
+    """A sentence on the deviation of replicates of a target and the error of the model."""
+    target = page.task.targets[place]
+    rmse = page.result["targets"][target]["scores"]["stack"].get("rmse")
+    floor = (
+        f"{target}: the standard deviation of measurements of one molecule is {shown(deviation)}. This is the floor of "
+        "the RMSE on single measurements: no model is expected to be better"
+    )
+    return f"{floor}." if rmse is None else f"{floor}; the RMSE of this model is {shown(rmse)}."
+
+
+def replicates_grid(page: Reported) -> Grid:
+    """The replicates that differ most, a line per molecule."""
+    targets = page.task.targets[:MAX_PANELS]
+    order = sorted(page.labelled.duplicates, key=lambda duplicate: -spread_of(page, duplicate))[:MOST_REPLICATES]
+    rows = tuple(replicates_row(page, duplicate, len(targets)) for duplicate in order)
+    header = ("rows", "SMILES", *(f"measured {name}" for name in targets))
+    return Grid(header, rows, f"The {len(rows)} of them whose labels differ most." if len(rows) > 1 else "")
+
+
+def replicates_row(page: Reported, duplicate: Duplicate, targets: int) -> tuple[str, ...]:
+    rows = [page.labelled.usable[place] for place in duplicate.rows]
+    names = ", ".join(page.name_of(row.number) for row in rows)
+    labels = [", ".join(page.measured(row.labels[place], place) for row in rows) for place in range(targets)]
+    return (names, rows[0].smiles, *labels)
+
+
+def spread_of(page: Reported, duplicate: Duplicate) -> float:
+    """The largest difference between labels of one molecule, in standard deviations of the target."""
+    y = np.array([page.labelled.usable[place].labels for place in duplicate.rows])
+    scale = np.array(page.task.std) if page.is_regression else np.ones(y.shape[1])
+    known = ~np.isnan(y).all(axis=0)
+    if not known.any():
+        return 0.0
+    return float(((np.nanmax(y[:, known], axis=0) - np.nanmin(y[:, known], axis=0)) / scale[known]).max())

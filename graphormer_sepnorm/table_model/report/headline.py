@@ -1,0 +1,232 @@
+"""The top of a report: a paragraph, cards with the most important numbers, and warnings.
+
+Axis letters: M training molecules, C columns of a target.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.report.page import Card
+from graphormer_sepnorm.table_model.report.reported import Reported, counted, shown, shown_interval
+from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
+from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
+from graphormer_sepnorm.tables.splits import SPLITTERS
+from graphormer_sepnorm.tasks import METRICS, TASKS
+
+FEW_TESTED = 50
+FEW_LEARNT = 100
+SQUEEZED = 0.6  # slope of predicted against measured values below which extremes are clearly missed
+LEAST_SALTS = 5  # test molecules of several parts
+RIVALS = {"against_forest": ("forest", "the random forest"), "against_mean": (MEAN, "the mean training label")}
+OF_NETWORKS = ("networks", "tuned kernel")
+
+
+def summary(page: Reported) -> str:
+    """The first paragraph."""
+    learnt, tested = len(page.learnt), page.result["n"]
+    titles = ", ".join(page.title_of(target) for target in page.result["targets"])
+    return (
+        f"A {page.task.kind} model of {titles}, fitted to {counted(learnt, 'molecule')} and tested on "
+        f"{counted(tested, 'other molecule')}."
+    )
+
+
+def cards(page: Reported) -> tuple[Card, ...]:
+    """A card for the mean score of several targets, one for each target, and one for the reliability."""
+    targets = list(page.result["targets"].items())
+    found = [target_card(page, target, facts) for target, facts in targets[:MAX_PANELS]]
+    mean = [mean_card(page, len(targets))] if len(targets) > 1 else []
+    return (*mean, *found, *interval_cards(page), *accuracy_cards(page))
+
+
+def mean_card(page: Reported, targets: int) -> Card:
+    forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
+    lines = () if forest is None else (f"The random forest scores {shown(forest)}.",)
+    return Card(f"Mean of {targets} targets", shown(page.result["value"]), page.metric, lines)
+
+
+def target_card(page: Reported, target: str, facts: dict) -> Card:
+    """The score of a target, with its interval, and how much better it is than the forest and the mean."""
+    lines = [f"On {counted(facts['n'], 'test label')}."]
+    if "interval" in facts:
+        lines = [f"95 % interval {shown_interval(facts['interval'][STACK])}, on {counted(facts['n'], 'test label')}."]
+    lines += [against_words(page, facts, against) for against in RIVALS if against in facts]
+    return Card(page.title_of(target), shown(facts["scores"][STACK][page.task.metric]), page.metric, tuple(lines))
+
+
+def against_words(page: Reported, facts: dict, against: str) -> str:
+    """A sentence on the paired difference of the score from that of the forest or the mean."""
+    rival, name = RIVALS[against]
+    words = f"{name[:1].upper()}{name[1:]} scores {shown(facts['scores'][rival][page.task.metric])}: "
+    gain = gain_of(facts[against], page.task.metric)
+    if gain is None:
+        return words + "the difference is not defined."
+    if gain.low <= 0 <= gain.high:
+        return words + f"no clear difference, the gain is {gain.words}."
+    if gain.value < 0:
+        return words + f"the model is worse by {Gain(-gain.value, -gain.high, -gain.low).words}."
+    return words + f"the model is better by {gain.words}."
+
+
+class Gain(NamedTuple):
+    """How much better a score is than another, with the 95 % interval; negative if it is worse."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.value:.2g} (95 % interval {self.low:.2g} to {self.high:.2g})"
+
+
+def gain_of(found: dict, metric: str) -> Gain | None:
+    """The gain in a ``paired_difference`` of a metric; None where it is undefined."""
+    if found["difference"] is None or found["interval"] is None:
+        return None
+    sign = 1 if METRICS[metric].higher_is_better else -1
+    return Gain(sign * found["difference"], *sorted(sign * end for end in found["interval"]))
+
+
+def interval_cards(page: Reported) -> Iterator[Card]:
+    """A card on the coverage of the intervals, if there are intervals."""
+    if page.confidence is None:
+        return
+    trust, asked = page.result["trust"], 100 * float(page.confidence)
+    shares, widths = trust["coverage"][page.confidence], trust["mean_width"][page.confidence]
+    mean = float(np.mean(list(shares.values())))
+    lines = [f"of the test values are inside their {asked:.0f} % interval."]
+    if len(widths) == 1:
+        lines.append(f"The intervals are {shown(next(iter(widths.values())))} wide on average.")
+    yield Card("Intervals", f"{100 * mean:.0f} %", "", tuple(lines))
+
+
+def accuracy_cards(page: Reported) -> Iterator[Card]:
+    """A card on the share of correct classes of a single classification."""
+    if page.is_regression or len(page.result["targets"]) > 1:
+        return
+    y, prediction = page.test.y, page.test.prediction
+    if not TASKS[page.task.kind].adds_up:
+        y, prediction = np.hstack([1 - y, y]), np.hstack([1 - prediction, prediction])
+    known = ~np.isnan(y).any(axis=1)
+    shares = y[known].mean(axis=0)
+    correct = (y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean()
+    name = (page.options.classes or page.classes_of(page.task.targets[0]))[int(shares.argmax())]
+    line = f"of the test molecules; {100 * shares.max():.0f} % are of the most frequent one, {name}."
+    yield Card("Correct classes", f"{100 * correct:.0f} %", "", (line,))
+
+
+def notes(page: Reported) -> tuple[str, ...]:
+    """Warnings to read before relying on the model, one sentence each."""
+    return (
+        *of_members(page),
+        *of_few(page),
+        *of_squeezed(page),
+        *of_salts(page),
+        *of_networks(page),
+    )
+
+
+def of_members(page: Reported) -> Iterator[str]:
+    for name, reason in page.result.get("left_out_members", {}).items():
+        yield f"The member {name} was left out: {reason}."
+    for remark in page.result.get("remarks", {}).values():
+        yield f"{remark[:1].upper()}{remark[1:]}."
+    if "forest" not in page.model.members and "forest" not in page.fitted.left_out:
+        yield "No random forest was trained, so there is no comparison with one."
+
+
+def of_few(page: Reported) -> Iterator[str]:
+    """Few training or test molecules."""
+    for target, facts in page.result["targets"].items():
+        if "warning" in facts:
+            yield f"{page.title_of(target)}: {facts['warning']}."
+    least = min(facts["n"] for facts in page.result["targets"].values())
+    if least < FEW_TESTED:
+        advice = ": --folds 5 tests every molecule once" if page.options.split in SPLITTERS else ""
+        yield f"The test set is small ({counted(least, 'label')}), so the score is uncertain{advice}."
+    if len(page.learnt) < FEW_LEARNT:
+        yield (
+            f"There are only {counted(len(page.learnt), 'training molecule')}: more measurements are likely to help "
+            "more than another model."
+        )
+
+
+def of_squeezed(page: Reported) -> Iterator[str]:
+    """Predictions of a regression that vary much less than the labels, out of fold."""
+    if not page.is_regression:
+        return
+    rows = page.folds.predicted
+    values = page.fitted.out_of_fold.values[rows]
+    for target, y, predicted in zip(page.task.targets, page.labels.y[rows].T, values.T, strict=True):
+        slope = slope_of(y, predicted)
+        if slope < SQUEEZED:
+            yield (
+                f"{target}: predictions are squeezed towards the mean. Out of fold, a molecule that is 1 above the "
+                f"mean is predicted {max(slope, 0):.2f} above it on average, so extreme values are missed. The ranking "
+                "can still be useful."
+            )
+
+
+def slope_of(y: np.ndarray, predicted: np.ndarray) -> float:
+    """The slope of predicted against measured values [M]; NaN if fewer than two of them differ."""
+    known = np.isfinite(y) & np.isfinite(predicted)
+    y, predicted = y[known], predicted[known]
+    if len(np.unique(y)) < 2:
+        return float("nan")
+    centred = y - y.mean()
+    return float(centred @ predicted / (centred @ centred))
+
+
+def of_salts(page: Reported) -> Iterator[str]:
+    """The errors of test molecules with several parts and of the others."""
+    errors = page.looked.errors
+    several = np.array(["." in smiles for smiles in page.looked.smiles], bool)
+    salts, others = (errors[part & np.isfinite(errors)] for part in (several, ~several))
+    if len(salts) >= LEAST_SALTS and len(others):
+        yield (
+            f"{counted(len(salts), 'test molecule')} are salts or mixtures: their mean error is {shown(salts.mean())}, "
+            f"that of the others is {shown(others.mean())}. --standardize parent reads only the largest part of each."
+        )
+
+
+def of_networks(page: Reported) -> Iterator[str]:
+    """Targets for which the members that need networks do not clearly improve the out-of-fold score."""
+    without = without_networks(page)
+    if without is None:
+        return
+    for target, columns in list(columns_of(page.task).items())[:MAX_PANELS]:
+        gain = gain_of_networks(page, columns, without)
+        if gain is not None and gain.low <= 0:
+            shares = page.model.weights[[name in OF_NETWORKS for name in page.model.members], columns]
+            words = "show no clear gain" if shares.any() else "have the weight 0"
+            yield (
+                f"{page.title_of(target)}: the networks {words}. Out of fold, they improve the {page.metric} by "
+                f"{gain.words}. --quick trains only the kernel, in a fraction of the time."
+            )
+
+
+def gain_of_networks(page: Reported, columns: slice, without: np.ndarray) -> Gain | None:
+    """The out-of-fold gain of the model over its members without networks; None if it is undefined."""
+    rows, metric = page.folds.predicted, page.task.metric
+    y, ours, theirs = (each[rows, columns] for each in (page.labels.y, page.fitted.out_of_fold.values, without))
+    labelled = ~np.isnan(y).all(axis=1)
+    if not 2 <= labelled.sum() <= MOST_DRAWN:
+        return None
+    y, ours, theirs = y[labelled], ours[labelled], theirs[labelled]
+    drawn = resampled(metric, y, [ours, theirs])
+    return gain_of(paired_difference(METRICS[metric], y, ours, theirs, drawn), metric)
+
+
+def without_networks(page: Reported) -> np.ndarray | None:
+    """The out-of-fold predictions [M, T] of a model without the members that need networks; None if all or none do."""
+    names = list(page.model.members)
+    kept = [place for place, name in enumerate(names) if name not in OF_NETWORKS]
+    if not kept or len(kept) == len(names):
+        return None
+    by_member = page.fitted.out_of_fold.by_member[kept]
+    shares = np.array([page.model.members[names[place]].share for place in kept])
+    return combined(page.task, by_member, stacking_weights(page.labels, by_member, shares))

@@ -1,0 +1,137 @@
+"""The sections of a report on single molecules: the worst predictions, contributions of atoms, and matched pairs."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from graphormer_sepnorm.chem.smiles import read_smiles
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.inference.explain import Explanation
+from graphormer_sepnorm.inference.pictures import draw
+from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.explain import explain_rows
+from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, matched_changes, parts_of
+from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, Section
+from graphormer_sepnorm.table_model.report.reported import Reported, plain_picture
+from graphormer_sepnorm.tables.labels import LabelledRow
+
+WORST = 8
+EXPLAINED = 4
+CHANGES = 10
+CLIFFS = 4
+MOST_PAIRED = 2_000  # molecules that are compared pairwise
+
+
+def worst_section(page: Reported) -> Section:
+    """The test molecules with the largest errors, each with its most similar training molecule."""
+    errors = page.looked.errors
+    order = np.argsort(-np.nan_to_num(errors, nan=-1.0), kind="stable")[:WORST]
+    molecules = tuple(worst_molecule(page, row) for row in order.tolist() if errors[row] > 0)
+    words = "The test molecules with the largest errors, each with the most similar training molecule."
+    return Section("Worst predictions", (words,), molecules=molecules)
+
+
+def worst_molecule(page: Reported, row: int) -> Molecule:
+    test, looked, labelled = page.test, page.looked, page.tested[row]
+    facts: list[tuple[str, str]] = []
+    for place, target in enumerate(page.task.targets):
+        if not np.isnan(test.y[row, place]):
+            facts.append((f"measured {target}", page.measured(test.y[row, place], place)))
+            facts.append((f"predicted {target}", page.predicted(test.prediction[row, place], place)))
+    facts = facts[: 2 * MAX_PANELS]
+    if looked.warnings[row]:
+        facts.append(("warning", looked.warnings[row]))
+    smiles = looked.smiles[row]
+    return Molecule(page.name_of(labelled.number), smiles, plain_picture(smiles), tuple(facts), neighbour(page, smiles))
+
+
+def neighbour(page: Reported, smiles: str) -> Molecule | None:
+    """The training molecule that is most similar to a molecule."""
+    trust = page.model.trust
+    assert trust is not None and trust.rows is not None
+    (similarity,), (row,) = trust.domain.nearest_rows([smiles])
+    if row < 0:
+        return None
+    name, labels, known = trust.rows.names[row], trust.rows.labels[row], trust.domain.smiles[row]
+    facts = [("similarity", f"{similarity:.2f}")]
+    facts += [
+        (f"measured {target}", page.measured(labels[place], place))
+        for place, target in enumerate(page.task.targets[:MAX_PANELS])
+    ]
+    named = name if page.labelled.names else f"row {name}"
+    return Molecule(f"Nearest training molecule: {named}", known, plain_picture(known), tuple(facts))
+
+
+def contributions_section(page: Reported) -> Section | None:
+    """Atom contributions for the molecules with the lowest and the highest predictions of the first target."""
+    if page.model.conditions.columns:
+        return None
+    order = np.argsort(page.test.prediction[:, 0], kind="stable")
+    rows = dict.fromkeys([*order[: EXPLAINED // 2].tolist(), *order[-EXPLAINED // 2 :].tolist()])
+    found = explain_rows(page.model, [page.looked.smiles[row] for row in rows])
+    pictures = tuple(
+        contributions_picture(page, row, each)
+        for row, each in zip(rows, found.values(), strict=True)
+        if not isinstance(each, InputError)
+    )
+    words = (
+        "The contribution of each atom to the prediction, for the test molecules with the lowest and the highest "
+        f"predicted values of {page.task.targets[0]}.",
+    )
+    return Section("Atom contributions", words, pictures=pictures)
+
+
+def contributions_picture(page: Reported, row: int, explanation: Explanation) -> Picture:
+    """A test molecule with the same prediction as in the other sections."""
+    if page.is_regression:
+        value = page.predicted(page.test.prediction[row, 0], 0)
+        explanation = replace(explanation, caption=f"{page.task.targets[0]} = {value}")
+    words = f"{page.name_of(page.tested[row].number)}: {explanation.caption}"
+    return Picture("svg", draw([explanation], ".svg"), words)
+
+
+def pairs_section(page: Reported) -> Section | None:
+    """The replacements with the largest effect, and the steepest activity cliffs of the first target."""
+    if not page.is_regression:
+        return None
+    rows = [page.learnt[place] for place in evenly(len(page.learnt), MOST_PAIRED)]
+    y = np.array([row.labels for row in rows])
+    mols = [read_smiles(row.smiles) for row in rows]
+    parts = [parts_of(mol) for mol in mols]
+    grids = []
+    for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
+        if changes := matched_changes(parts, labels)[:CHANGES]:
+            grids.append(changes_grid(target, changes))
+    cliffs = tuple(cliff_molecule(page, rows, cliff) for cliff in activity_cliffs(mols, y[:, 0])[:CLIFFS])
+    words = (
+        "The tables list the replacements of one part of a molecule that change the value most. Each mean is over all "
+        "pairs of training molecules that differ only in this part. Activity cliffs are pairs of similar molecules "
+        f"with very different values, which are hard to predict. Shown: the steepest of {page.task.targets[0]}.",
+    )
+    return (
+        Section("Matched pairs and activity cliffs", words, tuple(grids), molecules=cliffs) if grids or cliffs else None
+    )
+
+
+def changes_grid(target: str, changes: list[Change]) -> Grid:
+    rows = tuple(
+        (change.before, change.after, f"{change.mean:+.3g}", f"{change.deviation:.2g}", str(len(change.pairs)))
+        for change in changes
+    )
+    return Grid(("from", "to", "mean change", "standard deviation", "pairs"), rows, target)
+
+
+def cliff_molecule(page: Reported, rows: list[LabelledRow], cliff: Cliff) -> Molecule:
+    """The two molecules of an activity cliff of the first target."""
+    lower, higher = rows[cliff.lower], rows[cliff.higher]
+    similarity = ("similarity of the pair", f"{cliff.similarity:.2f}")
+    return labelled_molecule(page, lower, (similarity,), labelled_molecule(page, higher))
+
+
+def labelled_molecule(
+    page: Reported, row: LabelledRow, facts: tuple[tuple[str, str], ...] = (), partner: Molecule | None = None
+) -> Molecule:
+    """A molecule with its label of the first target."""
+    measured = (f"measured {page.task.targets[0]}", page.measured(row.labels[0], 0))
+    return Molecule(page.name_of(row.number), row.smiles, plain_picture(row.smiles), (measured, *facts), partner)

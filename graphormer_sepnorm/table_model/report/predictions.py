@@ -1,0 +1,167 @@
+"""The section of a report on predictions: charts, and confusion tables for classes.
+
+Axis letters: M molecules, T targets, K classes.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, draw_roc, panels_of_targets
+from graphormer_sepnorm.table_model.report.charts import (
+    Points,
+    histogram_chart,
+    parity_chart,
+    residual_chart,
+    strip_chart,
+)
+from graphormer_sepnorm.table_model.report.page import Chart, Grid, Picture, Section
+from graphormer_sepnorm.table_model.report.reported import CUT, Reported, shown
+from graphormer_sepnorm.tasks import TASKS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_POINTS = 1_000  # of a chart
+THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+def predictions_section(page: Reported) -> Section:
+    """The predictions for the test molecules."""
+    if page.is_regression:
+        return values_section(page)
+    if TASKS[page.task.kind].adds_up:
+        grid = confusion_of_classes(page.options.classes, page.test.y, page.test.prediction)
+        words = ("Measured and most probable classes of the test molecules.",)
+        return Section("Predictions", words, (grid,), pictures=(curves_picture(page, draw_roc, "ROC curves."),))
+    return probabilities_section(page)
+
+
+def values_section(page: Reported) -> Section:
+    """Parity, residuals and the histogram of labels of each target of a regression."""
+    charts: list[Chart] = []
+    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
+        points = points_of(page, place)
+        if len(points.words):
+            charts += [
+                parity_chart(f"{target}: parity", points, parity_words(page)),
+                residual_chart(f"{target}: residuals", points, "Residuals should scatter around 0 everywhere."),
+            ]
+        charts.append(labels_chart(page, place))
+    words = "Each point is a test molecule. Point at it, or tap it, to see its values."
+    if page.result["n"] > MOST_POINTS:
+        words += f" The charts show {MOST_POINTS:,} of the {page.result['n']:,} test molecules."
+    return Section("Predictions", (words,), charts=tuple(charts))
+
+
+def parity_words(page: Reported) -> str:
+    words = "On the dashed line, predictions are correct."
+    if page.confidence is None:
+        return words
+    return f"{words} Lines: {100 * float(page.confidence):.0f} % intervals of the predictions."
+
+
+def points_of(page: Reported, place: int) -> Points:
+    """The labelled test molecules of a target, at most ``MOST_POINTS``."""
+    measured = page.test.y[:, place].astype(np.float64)
+    labelled = np.flatnonzero(~np.isnan(measured))
+    rows = labelled[evenly(len(labelled), MOST_POINTS)] if len(labelled) else labelled
+    predicted = page.test.prediction[:, place].astype(np.float64)
+    widths = page.half_widths
+    low = high = None
+    if widths is not None:
+        low, high = predicted[rows] - widths[rows, place], predicted[rows] + widths[rows, place]
+    words = [point_words(page, row, place, widths) for row in rows.tolist()]
+    return Points(measured[rows], predicted[rows], low, high, words)
+
+
+def point_words(page: Reported, row: int, place: int, widths: np.ndarray | None) -> str:
+    """The values of a test molecule, one per line; ``widths`` as ``Reported.half_widths``."""
+    labelled, predicted = page.tested[row], float(page.test.prediction[row, place])
+    lines = [
+        page.name_of(labelled.number),
+        labelled.smiles,
+        f"measured {page.measured(page.test.y[row, place], place)}",
+        f"predicted {page.predicted(predicted, place)}",
+    ]
+    if widths is not None:
+        low, high = (page.rounded(predicted + sign * widths[row, place], place) for sign in (-1, 1))
+        lines.append(f"{100 * float(page.confidence or 0):.0f} % interval {low} to {high}")
+    return "\n".join(lines)
+
+
+def labels_chart(page: Reported, place: int) -> Chart:
+    learnt, tested = (each[:, place] for each in (page.labels.y, page.test.y.astype(np.float64)))
+    learnt, tested = learnt[~np.isnan(learnt)], tested[~np.isnan(tested)]
+    words = f"{len(learnt):,} training labels (blue) and {len(tested):,} test labels (orange)."
+    return histogram_chart(f"{page.task.targets[place]}: labels", learnt, tested, words)
+
+
+def probabilities_section(page: Reported) -> Section:
+    """Confusion tables, probabilities and curves of a binary classification."""
+    grids, charts = [], []
+    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
+        names, points = page.classes_of(target), points_of(page, place)
+        if len(points.words):
+            y, probability = labelled_pairs(page, place)
+            grids += [confusion_grid(target, names, y, probability), thresholds_grid(target, names, y, probability)]
+            charts.append(
+                strip_chart(target, points, names, "Probabilities by measured class; the dashed line is 0.5.")
+            )
+    words = (
+        f"At the threshold {CUT:g}, a molecule is predicted as positive if its probability is above {CUT:g}. Choose a "
+        "threshold by what a missed and what a false positive costs you."
+    )
+    pictures = (
+        curves_picture(page, draw_roc, "ROC curves."),
+        curves_picture(page, draw_precision_recall, "Precision-recall curves; grey: the share of positives."),
+    )
+    return Section("Predictions", (words,), tuple(grids), tuple(charts), pictures)
+
+
+def labelled_pairs(page: Reported, place: int) -> tuple[np.ndarray, np.ndarray]:
+    """The known labels of a target and the predictions for them."""
+    y, prediction = page.test.y[:, place], page.test.prediction[:, place]
+    return y[~np.isnan(y)], prediction[~np.isnan(y)]
+
+
+def confusion_grid(target: str, names: tuple[str, ...], y: np.ndarray, probability: np.ndarray) -> Grid:
+    """How many molecules [M] of each class are predicted as which class, at the threshold ``CUT``."""
+    return counts_grid(f"{target} at the threshold {CUT:g}", names, y > 0.5, probability > CUT)
+
+
+def confusion_of_classes(names: tuple[str, ...], y: np.ndarray, probabilities: np.ndarray) -> Grid:
+    """As ``confusion_grid`` for the most probable of several classes: one-hot labels and probabilities [M, K]."""
+    labelled = ~np.isnan(y).any(axis=1)
+    return counts_grid("", names, y[labelled].argmax(axis=1), probabilities[labelled].argmax(axis=1))
+
+
+def counts_grid(words: str, names: tuple[str, ...], measured: np.ndarray, predicted: np.ndarray) -> Grid:
+    from sklearn.metrics import confusion_matrix  # its import takes seconds
+
+    counts = confusion_matrix(measured.astype(int), predicted.astype(int), labels=range(len(names)))
+    header = ("measured", *(f"predicted {name}" for name in names))
+    return Grid(header, tuple((name, *map(str, row)) for name, row in zip(names, counts.tolist(), strict=True)), words)
+
+
+def thresholds_grid(target: str, names: tuple[str, ...], y: np.ndarray, probability: np.ndarray) -> Grid:
+    """Sensitivity, specificity and precision at several thresholds."""
+    rows = []
+    for threshold in THRESHOLDS:
+        chosen, positive = probability > threshold, y > 0.5
+        found = ((chosen, positive), (~chosen, ~positive), (positive, chosen))
+        rows.append((f"{threshold:g}", str(chosen.sum()), *(shown_share(part, of) for part, of in found)))
+    header = ("threshold", f"predicted {names[1]}", "sensitivity", "specificity", "precision")
+    return Grid(header, tuple(rows), f"{target} at other thresholds")
+
+
+def shown_share(part: np.ndarray, of: np.ndarray) -> str:
+    """The share of the molecules ``of`` [M] that are also in ``part`` [M], both true or false."""
+    return shown((part & of).sum() / of.sum() if of.any() else None)
+
+
+def curves_picture(page: Reported, draw: Callable[["Axes", np.ndarray, np.ndarray], None], words: str) -> Picture:
+    figure = panels_of_targets(page.task.targets, page.test.y, page.test.prediction, draw)
+    return Picture("png", as_png(figure), words, wide=len(page.task.targets) > 1)

@@ -1,0 +1,164 @@
+"""A trained table model as its report sees it, and the texts of its numbers and molecules."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.pictures import draw_plain
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.table_model.evaluate import StackScores
+from graphormer_sepnorm.table_model.fit import FittedTable
+from graphormer_sepnorm.table_model.labels import Folds, Labels
+from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.reliability import ComparedMolecules
+from graphormer_sepnorm.table_model.report.page import Picture
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
+from graphormer_sepnorm.tasks import METRICS, TASKS
+
+UNDEFINED = "not defined"
+USUAL_CONFIDENCE = "0.9"
+CUT = 0.5  # probability above which a molecule is predicted as class 1
+
+
+@dataclass(frozen=True)
+class Reported:
+    """The run that a report describes.
+
+    Attributes:
+        run: the run folder, with its pictures.
+        fitted: the table model with its out-of-fold predictions.
+        labels, folds: labels and folds that it was fitted to.
+        labelled, options: its table, and how it was read.
+        test: the scores of what ``predict`` predicts; their ``result`` is that of ``report_table``.
+        looked: the test molecules, compared with the training molecules.
+    """
+
+    run: RunFolder
+    fitted: FittedTable
+    labels: Labels
+    folds: Folds
+    labelled: LabelledTable
+    options: TableOptions
+    test: StackScores
+    looked: ComparedMolecules
+
+    @property
+    def model(self) -> TableModel:
+        return self.fitted.model
+
+    @property
+    def result(self) -> dict:
+        return self.test.result
+
+    @property
+    def task(self) -> TaskConfig:
+        return self.test.task
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric for users."""
+        return METRICS[self.task.metric].title
+
+    @property
+    def is_regression(self) -> bool:
+        return not TASKS[self.task.kind].predicts_probabilities
+
+    @property
+    def networks(self) -> list[RunFolder]:
+        """The run folders of the networks in the table model."""
+        return self.run.members() if "networks" in self.result["members"] else []
+
+    @cached_property
+    def learnt(self) -> list[LabelledRow]:
+        """The rows of the training molecules: all but those for test."""
+        return [row for row in self.labelled.rows if row.split != "test"]
+
+    @cached_property
+    def tested(self) -> list[LabelledRow]:
+        """The rows of the test molecules."""
+        return self.labelled.of_split("test")
+
+    def title_of(self, target: str) -> str:
+        """The name of a target in the result, for users: several classes have that of their column."""
+        return self.options.targets[0] if TASKS[self.task.kind].adds_up else target
+
+    def name_of(self, number: int) -> str:
+        """The name of a row of the table: its id, or its number if the table has no ids."""
+        return self.labelled.names.get(number) or f"row {number}"
+
+    def classes_of(self, target: str) -> tuple[str, str]:
+        """The names of the classes 0 and 1 of a target."""
+        return self.labelled.classes.get(target, ("0", "1"))
+
+    def measured(self, value: float, place: int) -> str:
+        """A label of a target as text: with the decimals of the labels, or the name of its class."""
+        if np.isnan(value):
+            return "not measured"
+        if self.is_regression:
+            return self.rounded(value, place)
+        return self.classes_of(self.task.targets[place])[round(value)]
+
+    def predicted(self, value: float, place: int) -> str:
+        """A prediction of a target as text; a probability with the name of the class."""
+        if self.is_regression:
+            return self.rounded(value, place)
+        if TASKS[self.task.kind].adds_up:
+            return f"probability {value:.2f}"
+        names = self.classes_of(self.task.targets[place])
+        return f"{names[int(value > CUT)]} (probability of {names[1]} {value:.2f})"
+
+    def rounded(self, value: float, place: int) -> str:
+        """A value of a target with as many decimals as its labels have."""
+        return f"{value:.{self.decimals[place]}f}"
+
+    @cached_property
+    def decimals(self) -> list[int]:
+        """The decimals of the labels of each target."""
+        assert self.model.trust is not None and self.model.trust.rows is not None
+        return self.model.trust.rows.decimals
+
+    @property
+    def confidence(self) -> str | None:
+        """The usual confidence level of intervals, or the largest that the model supports; None without intervals."""
+        held = self.result["trust"].get("coverage", {})
+        possible = [confidence for confidence, shares in held.items() if None not in shares.values()]
+        if USUAL_CONFIDENCE in possible:
+            return USUAL_CONFIDENCE
+        return possible[-1] if possible else None
+
+    @cached_property
+    def half_widths(self) -> np.ndarray | None:
+        """Half the widths of the intervals of the test molecules at ``confidence``: [M, T]; None without intervals."""
+        assert self.model.trust is not None
+        if self.confidence is None or self.model.trust.intervals is None:
+            return None
+        return self.model.trust.intervals.half_widths(float(self.confidence), self.test.spread)
+
+
+def shown(value: float | None) -> str:
+    return UNDEFINED if value is None or not np.isfinite(value) else f"{value:.4g}"
+
+
+def shown_interval(ends: list[float] | None) -> str:
+    return UNDEFINED if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things: "1 molecule", "1,117 molecules"."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def png(path: Path, words: str) -> Picture:
+    return Picture("png", path.read_bytes(), words)
+
+
+def plain_picture(smiles: str) -> Picture | None:
+    """The structure of a molecule; None if it cannot be drawn."""
+    try:
+        return Picture("svg", draw_plain(smiles), f"structure of {smiles}")
+    except InputError:
+        return None

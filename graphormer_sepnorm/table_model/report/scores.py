@@ -1,0 +1,47 @@
+"""The section of a report on scores: a table per target, and the weights of the members."""
+
+from graphormer_sepnorm.table_model.report.page import Grid, Section
+from graphormer_sepnorm.table_model.report.reported import Reported, shown, shown_interval
+from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
+from graphormer_sepnorm.tasks import METRICS, TASKS
+
+NAMES = {STACK: "prediction", MEAN: "mean of the training labels"}
+
+
+def scores_section(page: Reported) -> Section:
+    """Scores of each target by each member, with intervals."""
+    metric, reported = page.task.metric, TASKS[page.task.kind].reported
+    columns = reported if metric in reported else (metric, *reported)
+    words = (
+        f"Scores on the test molecules. The 95 % interval of the {page.metric} comes from {RESAMPLES:,} bootstrap "
+        "resamples of the test molecules.",
+        "The prediction is a weighted mean of its members. The weights were fitted on out-of-fold predictions: "
+        f"{weight_words(page.result['weights'])}.",
+    )
+    targets = page.result["targets"].items()
+    grids = tuple(scores_grid(page.title_of(name), facts, metric, columns) for name, facts in targets)
+    return Section("Scores", words, grids)
+
+
+def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...]) -> Grid:
+    """The scores of one target, one row per prediction."""
+    rows = tuple(
+        (
+            NAMES.get(name, f"{name} on its own"),
+            *(shown(scores[each]) for each in columns),
+            *([shown_interval(facts["interval"][name])] if "interval" in facts else []),
+        )
+        for name, scores in facts["scores"].items()
+    )
+    titles = (METRICS[each].title for each in columns)
+    header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))
+    return Grid(header, rows, f"{target}, {facts['n']} labels")
+
+
+def weight_words(weights: dict[str, dict[str, float]]) -> str:
+    """The weight of each member, as a range if there are several targets."""
+    words = []
+    for name, by_target in weights.items():
+        lowest, highest = (f"{choose(by_target.values()):.2f}" for choose in (min, max))
+        words.append(f"{name} {lowest}" + (f" to {highest}" if highest != lowest else ""))
+    return ", ".join(words)

@@ -1,0 +1,74 @@
+"""The sections of a report on the reliability of intervals, probabilities and distances."""
+
+from dataclasses import replace
+
+from graphormer_sepnorm.table_model.reliability import error_words
+from graphormer_sepnorm.table_model.report.page import Grid, Section
+from graphormer_sepnorm.table_model.report.reported import UNDEFINED, Reported, png, shown
+from graphormer_sepnorm.tasks import TASKS
+
+
+def trust_section(page: Reported) -> Section:
+    """The coverage of the intervals, or the calibration of the probabilities."""
+    trust = page.result["trust"]
+    if "coverage" in trust:
+        return intervals_section(page)
+    if "brier" in trust:
+        return calibration_section(page)
+    if TASKS[page.task.kind].calibrated_by is None:
+        return Section("Probabilities", ("Multiclass probabilities are not calibrated and have no intervals.",))
+    return Section("Intervals", (f"No intervals: a target has no labels among the {trust['calibrated_by']}.",))
+
+
+def intervals_section(page: Reported) -> Section:
+    trust, targets = page.result["trust"], page.task.targets
+    header = ("confidence", *(f"{name}: {what}" for name in targets for what in ("coverage", "mean width")))
+    rows = tuple(
+        (
+            confidence,
+            *(shown(trust[what][confidence][name]) for name in targets for what in ("coverage", "mean_width")),
+        )
+        for confidence in trust["coverage"]
+    )
+    words = (
+        f"Intervals are calibrated on the errors for {trust['calibrated_on']} {trust['calibrated_by']}. For each "
+        f"confidence level: the share of test values inside their interval (coverage). {UNDEFINED.capitalize()}: this "
+        "level needs more calibration molecules.",
+    )
+    picture = png(page.run.calibration_picture, "Coverage of the test values by confidence level.")
+    return Section("Intervals", words, (Grid(header, rows),), pictures=(picture,))
+
+
+def calibration_section(page: Reported) -> Section:
+    trust = page.result["trust"]
+    names = {"calibration_error": "calibration error", "brier": "Brier score"}
+    header = ("", *(f"{name}, {stage}" for name in names.values() for stage in ("before", "after")))
+    rows = tuple(
+        (target, *(shown(trust[name][stage][target]) for name in names for stage in ("before", "after")))
+        for target in page.task.targets
+    )
+    words = (
+        f"Probabilities are calibrated on {trust['calibrated_on']} {trust['calibrated_by']} by Platt scaling. The "
+        "calibration error is the mean difference between the predicted probabilities and the observed share of "
+        "positives among the test molecules, before and after calibration.",
+    )
+    picture = png(page.run.calibration_picture, "Observed share of positives by predicted probability.")
+    return Section("Calibration", words, (Grid(header, rows),), pictures=(picture,))
+
+
+def distance_section(page: Reported) -> Section:
+    """Errors by the distance to the training molecules."""
+    trust = page.result["trust"]
+    rows = tuple(
+        (f"{part['from']:g} to {part['to']:g}", str(part["n"]), shown(part["error"]))
+        for part in trust["error_by_similarity"]
+    )
+    words = (
+        "Errors on the test molecules by their similarity to the nearest training molecule. "
+        "Unfamiliar ones, with an element, a charge or a size that no training molecule has: "
+        f"{trust['unfamiliar']}.",
+    )
+    grid = Grid(("similarity", "test molecules", f"mean {error_words(page.task)}"), rows)
+    description = f"The {error_words(page.task)} vs. two distances, with its mean."
+    picture = replace(png(page.run.distance_picture, description), wide=True)
+    return Section("Distance to the training molecules", words, (grid,), pictures=(picture,))

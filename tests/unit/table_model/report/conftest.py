@@ -1,0 +1,62 @@
+"""A report of which only the parts are there that a test gives."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.table_model.labels import Labels
+from graphormer_sepnorm.table_model.report.reported import Reported
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
+from graphormer_sepnorm.tasks import TASKS
+
+
+def reported(
+    result: dict | None = None,
+    kind: str = "regression",
+    targets: tuple[str, ...] = ("a", "b"),
+    metric: str | None = None,
+    test: dict | None = None,
+    options: dict | None = None,
+    y: np.ndarray | None = None,
+    **parts,
+) -> Reported:
+    """A report with a result and some of its other parts.
+
+    Args:
+        result, kind, targets, metric: the result and its task.
+        test: further attributes of the test scores.
+        options: further options of the table.
+        y: labels of the training molecules.
+        **parts: attributes of the report.
+    """
+    classes = {"classes": targets} if kind == "multiclass" else {}
+    known = TableOptions("a.csv", ("y",) if kind == "multiclass" else targets, kind, **classes, **(options or {}))
+    task = TaskConfig(kind, TASKS[kind].find_metric(metric), known.names, mean=(0.0,) * 2, std=(2.0,) * len(targets))
+    scores = SimpleNamespace(task=task, result=result or {}, **(test or {}))
+    empty = dict.fromkeys(("fitted", "folds", "looked"))
+    labels = None if y is None else Labels(task, y)
+    whole = {
+        "labels": labels,
+        "run": RunFolder(Path("run")),
+        "labelled": LabelledTable(),
+        "options": known,
+        "test": scores,
+    }
+    return Reported(**empty | whole | parts)
+
+
+def fitted(labels: list[list[float]], names: tuple[str, ...] = (), **parts) -> SimpleNamespace:
+    """A model that knows the labels and the names of its training molecules."""
+    rows = TrainingRows.of(np.array(labels)).named(names or [str(number) for number in range(1, len(labels) + 1)])
+    trust = SimpleNamespace(rows=rows, **parts.pop("trust", {}))
+    return SimpleNamespace(model=SimpleNamespace(trust=trust, **parts.pop("model", {})), **parts)
+
+
+def table(*rows: tuple[str, str, list[float]], **parts) -> LabelledTable:
+    """A table of rows with their splits, SMILES and labels."""
+    labelled = [LabelledRow(number, smiles, y, split) for number, (split, smiles, y) in enumerate(rows, 1)]
+    return LabelledTable(labelled, **parts)

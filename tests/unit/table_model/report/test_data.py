@@ -1,0 +1,78 @@
+"""The table, its splits and its replicates in words, by hand."""
+
+import pytest
+
+from graphormer_sepnorm.table_model.report.data import data_section, repeatability_section, split_words
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
+from graphormer_sepnorm.tables.splits import Duplicate
+from graphormer_sepnorm.tables.structures import Structures
+from tests.unit.table_model.report.conftest import fitted, reported, table
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"split": "scaffold", "seed": 3}, "scaffold, 80:10:10, seed 3"),
+        ({"split": "column", "split_column": "part"}, "the column part"),
+        ({"split": "random", "seed": 1, "folds": 5}, "random into 5 folds, one of which is the test set here, seed 1"),
+        ({"split": "time", "split_column": "day"}, "the times in the column day, 80:10:10"),
+    ],
+)
+def test_a_split_in_words(options, words):
+    assert split_words(TableOptions("a.csv", ("a",), **options)) == words
+
+
+def replicated() -> LabelledTable:
+    """Four measurements of two molecules, averaged to three rows: one molecule has two of each target but one."""
+    measured = [
+        LabelledRow(1, "CCO", [1.0, 0.0], "train"),
+        LabelledRow(2, "OCC", [2.0, NAN], "train"),
+        LabelledRow(3, "CC", [5.0, 1.0], "val"),
+        LabelledRow(4, "CC", [5.0, 7.0], "val"),
+        LabelledRow(5, "C", [9.0, 9.0], "test"),
+    ]
+    rows = [LabelledRow(1, "CCO", [1.5, 0.0], "train"), LabelledRow(3, "CC", [5.0, 4.0], "val"), measured[-1]]
+    duplicates = [Duplicate("ethanol", (0, 1), ()), Duplicate("ethane", (2, 3), (1,))]
+    structures = Structures(["CCO", "CC", "C"], ["", "", ""], ["CCO", "CC", "C"])
+    return LabelledTable(rows, [(6, "X", "bad")], duplicates, structures, measured, {1: "A1"})
+
+
+def test_counts_are_those_of_the_command():
+    section = data_section(reported(labelled=replicated()))
+    assert section.grids[0].rows == (("train", "1", "1", "1"), ("val", "1", "1", "1"), ("test", "1", "1", "1"))
+    assert section.words[1:4] == (
+        "5 rows can be used; averaged by molecule, they are 3 molecules.",
+        "1 rows were skipped: skipped.csv in the run folder gives the reasons.",
+        "2 molecules appear in more than one row, 1 of them with contradictory labels: duplicates.csv in the run "
+        "folder lists them.",
+    )
+    assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 row can be used.",)
+
+
+def test_replicates_have_a_floor_and_stand_with_their_labels():
+    scores = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
+    page = reported(scores, labelled=replicated(), fitted=fitted([[1.0, 1.0]]))
+    section = repeatability_section(page)
+    assert section.words[0] == "2 molecules appear in 4 rows."
+    assert section.words[1].startswith("a: the standard deviation of measurements of one molecule is 0.5.")
+    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 4.243.")
+    assert section.words[1].endswith("the RMSE of this model is 0.8.")
+    (grid,) = section.grids
+    assert grid.rows == (
+        ("row 3, row 4", "CC", "5, 5", "1, 7"),
+        ("A1, row 2", "CCO", "1, 2", "0, not measured"),
+    ), "those that differ most come first"
+
+
+def test_classes_of_one_molecule_may_contradict_each_other():
+    rows = (("train", "C", [0]), ("train", "C", [1]), ("test", "CC", [1]))
+    labelled = table(*rows, duplicates=[Duplicate("C", (0, 1), (0,))], classes={"a": ("no", "yes")})
+    section = repeatability_section(reported(kind="classification", targets=("a",), labelled=labelled))
+    assert section.words[1] == "The labels of 1 molecule contradict each other: no model can fit both."
+    assert section.grids[0].rows == (("row 1, row 2", "C", "no, yes"),)
+
+
+def test_a_table_without_replicates_has_no_such_section():
+    assert repeatability_section(reported()) is None

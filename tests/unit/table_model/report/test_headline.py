@@ -1,0 +1,204 @@
+"""The cards and warnings at the top of a report, by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.table_model.labels import Folds
+from graphormer_sepnorm.table_model.model import Stacked
+from graphormer_sepnorm.table_model.report.headline import cards, notes, slope_of, summary, without_networks
+from tests.unit.table_model.report.conftest import reported, table
+
+NAN = float("nan")
+
+
+def facts(metric: str = "mae", value: float = 0.5, **others) -> dict:
+    scores = {"stack": {metric: value}, "forest": {metric: 0.75}, "mean": {metric: 2.0}}
+    return {"n": 60, "scores": scores, "interval": {"stack": [0.4, 0.6123456]}, **others}
+
+
+def result(targets: dict, **others) -> dict:
+    return {"n": 60, "value": 0.5, "targets": targets, "members": {"forest": {}}, "trust": {}, **others}
+
+
+def model(members=("kernel", "forest"), weights=((0.5,), (0.5,)), out_of_fold=None) -> SimpleNamespace:
+    shared = {name: SimpleNamespace(share=1.0) for name in members}
+    return SimpleNamespace(
+        model=SimpleNamespace(members=shared, weights=np.array(weights)), out_of_fold=out_of_fold, left_out={}
+    )
+
+
+def looked(smiles=(), errors=()) -> SimpleNamespace:
+    return SimpleNamespace(smiles=list(smiles), errors=np.array(errors, float))
+
+
+def many(count: int = 200, tested: int = 60):
+    return table(*[("train", "C", [0.0])] * count, *[("test", "CC", [0.0])] * tested)
+
+
+def warned(page_result: dict, y: np.ndarray, by_member: np.ndarray, values: np.ndarray, **parts) -> tuple[str, ...]:
+    """The notes of a report on one target with these out-of-fold predictions."""
+    fitted = model(**parts.pop("model", {}), out_of_fold=Stacked(by_member, values, values))
+    whole = {"labelled": many(), "looked": looked(), "fitted": fitted, "folds": Folds(np.arange(len(y)) % 2)}
+    return notes(reported(page_result, targets=("a",), y=y, **whole | parts))
+
+
+def fine(y: np.ndarray) -> np.ndarray:
+    return y + 0.01
+
+
+def test_the_first_paragraph_counts_molecules():
+    page = reported(result({"a": facts(), "b": facts()}), labelled=many(1004, 60))
+    assert summary(page) == "A regression model of a, b, fitted to 1,004 molecules and tested on 60 other molecules."
+
+
+def test_a_card_has_the_score_and_its_worth():
+    better = facts(
+        against_forest={"difference": -0.25, "interval": [-0.3, -0.1]},
+        against_mean={"difference": -1.5, "interval": [-2.0, 0.1]},
+    )
+    (card,) = cards(reported(result({"a": better}), targets=("a",)))
+    assert (card.title, card.value, card.unit) == ("a", "0.5", "MAE")
+    assert card.lines == (
+        "95 % interval 0.4 to 0.6123, on 60 test labels.",
+        "The random forest scores 0.75: the model is better by 0.25 (95 % interval 0.1 to 0.3).",
+        "The mean training label scores 2: no clear difference, the gain is 1.5 (95 % interval -0.1 to 2).",
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "kind", "found", "words"),
+    [
+        ("mae", "regression", {"difference": 0.25, "interval": [0.1, 0.3]}, "worse by 0.25 (95 % interval 0.1 to 0.3)"),
+        ("rocauc", "classification", {"difference": 0.25, "interval": [0.1, 0.3]}, "better by 0.25"),
+        ("rocauc", "classification", {"difference": -0.2, "interval": [-0.3, -0.1]}, "worse by 0.2 (95 % interval 0.1"),
+        ("rocauc", "classification", {"difference": None, "interval": None}, "the difference is not defined"),
+    ],
+)
+def test_better_is_lower_or_higher(metric, kind, found, words):
+    page = reported(
+        result({"a": facts(metric, against_forest=found)}),
+        kind,
+        ("a",),
+        metric,
+        test={"y": np.array([[0.0], [1]]), "prediction": np.array([[0.1], [0.9]])},
+    )
+    assert words in cards(page)[0].lines[1]
+
+
+def test_several_targets_have_a_card_for_their_mean():
+    forest = {"random_forest": {"mae": 0.75}}
+    mean, first, second = cards(reported(result({"a": facts(), "b": facts(value=0.7)}, baseline=forest)))
+    assert (mean.title, mean.value) == ("Mean of 2 targets", "0.5")
+    assert mean.lines == ("The random forest scores 0.75.",) and (first.value, second.value) == ("0.5", "0.7")
+
+
+def test_a_card_has_the_coverage_of_the_intervals():
+    trust = {"coverage": {"0.9": {"a": 0.823}}, "mean_width": {"0.9": {"a": 2.301}}}
+    _, card = cards(reported(result({"a": facts()}, trust=trust), targets=("a",)))
+    assert (card.title, card.value) == ("Intervals", "82 %")
+    assert card.lines == (
+        "of the test values are inside their 90 % interval.",
+        "The intervals are 2.301 wide on average.",
+    )
+
+
+def test_a_card_has_the_share_of_correct_classes():
+    test = {"y": np.array([[0.0], [0], [0], [1], [NAN]]), "prediction": np.array([[0.1], [0.2], [0.7], [0.6], [0.9]])}
+    kept = table(classes={"a": ("inactive", "active")})
+    _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, labelled=kept))
+    assert (card.value, card.lines) == (
+        "75 %",
+        ("of the test molecules; 75 % are of the most frequent one, inactive.",),
+    )
+
+
+def test_few_molecules_are_said():
+    few, nothing = {**facts(), "n": 20, "warning": "a warning"}, np.zeros((0, 1))
+    page = reported(
+        result({"a": few}),
+        targets=("a",),
+        y=nothing,
+        labelled=many(40, 20),
+        looked=looked(),
+        fitted=model(out_of_fold=Stacked(np.zeros((2, 0, 1)), nothing, nothing)),
+        folds=Folds(np.zeros(0)),
+    )
+    assert notes(page) == (
+        "a: a warning.",
+        "The test set is small (20 labels), so the score is uncertain: --folds 5 tests every molecule once.",
+        "There are only 40 training molecules: more measurements are likely to help more than another model.",
+    )
+
+
+def test_predictions_that_are_squeezed_towards_the_mean_are_said():
+    y = np.linspace(-2, 2, 50)[:, None]
+    by_member = np.stack([y, y])
+    assert warned(result({"a": facts()}), y, by_member, fine(y)) == ()
+    (note,) = warned(result({"a": facts()}), y, by_member, 0.4 * y)
+    assert note.startswith("a: predictions are squeezed towards the mean") and "predicted 0.40 above it" in note
+
+
+def test_a_slope_by_hand():
+    assert slope_of(np.array([0.0, 1, NAN]), np.array([0.0, 0.5, 9])) == pytest.approx(0.5)
+    assert np.isnan(slope_of(np.ones(3), np.arange(3.0)))
+
+
+def test_salts_with_larger_errors_are_said():
+    y = np.linspace(-2, 2, 50)[:, None]
+    found = looked(["C.Cl"] * 5 + ["CC"] * 5, [2.0] * 5 + [0.5] * 4 + [NAN])
+    (note,) = warned(result({"a": facts()}), y, np.stack([y, y]), fine(y), looked=found)
+    assert note.startswith("5 test molecules are salts or mixtures: their mean error is 2, that of the others is 0.5.")
+    assert warned(result({"a": facts()}), y, np.stack([y, y]), fine(y), looked=looked(["C.Cl"] * 4, [2.0] * 4)) == ()
+
+
+MEMBERS = ("kernel", "forest", "networks")
+
+
+def test_networks_that_add_nothing_are_said():
+    """The kernel and the networks err alike: without the networks, the score is the same."""
+    y = np.linspace(-2, 2, 50)[:, None]
+    noise = np.random.default_rng(0).normal(size=y.shape)
+    same = np.stack([y + noise, y + noise, y + noise])
+    found = warned(
+        result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.3], [0.3], [0.4]]}
+    )
+    assert len(found) == 1 and found[0].startswith(
+        "a: the networks show no clear gain. Out of fold, they improve the MAE"
+    )
+    found = warned(
+        result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.5], [0.5], [0.0]]}
+    )
+    assert found[0].startswith("a: the networks have the weight 0.")
+
+
+def test_networks_that_improve_the_score_are_not_warned_of():
+    y = np.linspace(-2, 2, 50)[:, None]
+    noise = np.random.default_rng(0).normal(size=y.shape)
+    better = np.stack([y + noise, y + noise, y + 0.1 * noise])
+    weights = [[0.1], [0.1], [0.8]]
+    assert (
+        warned(result({"a": facts()}), y, better, y + 0.2 * noise, model={"members": MEMBERS, "weights": weights}) == ()
+    )
+
+
+def test_members_without_networks_get_weights_of_their_own():
+    """The kernel is right and the forest is not: without the networks, nearly all of the weight is the kernel's."""
+    y = np.linspace(-2, 2, 400)[:, None]
+    found = model(MEMBERS, ((0,), (0,), (1,)), Stacked(np.stack([y, -y, y]), y, y))
+    page = reported(targets=("a",), y=y, fitted=found)
+    assert np.abs(without_networks(page) - y).max() < 0.3
+    for members in (("networks",), ("kernel", "forest")):
+        assert without_networks(reported(fitted=model(members))) is None
+
+
+def test_a_missing_forest_and_remarks_are_said():
+    y = np.linspace(-2, 2, 50)[:, None]
+    told = result({"a": facts()}, left_out_members={"networks": "no time"}, remarks={"kernel": "the kernel is odd"})
+    found = warned(told, y, y[None], fine(y), model={"members": ("kernel",), "weights": [[1.0]]})
+    assert found == (
+        "The member networks was left out: no time.",
+        "The kernel is odd.",
+        "No random forest was trained, so there is no comparison with one.",
+    )

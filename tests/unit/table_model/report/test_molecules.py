@@ -1,0 +1,56 @@
+"""Single molecules of a report: the worst predictions with their neighbours, and pairs, by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from graphormer_sepnorm.inference.domain import fit_domain
+from graphormer_sepnorm.table_model.report.molecules import pairs_section, worst_section
+from tests.unit.table_model.report.conftest import fitted, reported, table
+
+NAN = float("nan")
+
+
+def test_the_worst_predictions_stand_with_the_nearest_training_molecule():
+    trained = ["CCCCO", "c1ccccc1O"]
+    rows = [*(("train", smiles, [1.25, 2]) for smiles in trained), ("test", "CCCCCO", [0, 1]), ("test", "C", [5, NAN])]
+    page = reported(
+        labelled=table(*rows, names={1: "A1", 2: "A2", 3: "B1"}),
+        fitted=fitted([[1.25, 2], [0.75, NAN]], ("A1", "A2"), trust={"domain": fit_domain(trained)}),
+        test={"y": np.array([[0, 1], [5, NAN]]), "prediction": np.array([[2.0, 1], [4.5, 0]])},
+        looked=SimpleNamespace(smiles=["CCCCCO", "C"], errors=np.array([1.0, NAN]), warnings=["heavy atoms: 6", ""]),
+    )
+    (worst,) = worst_section(page).molecules
+    assert (worst.name, worst.smiles) == ("B1", "CCCCCO")
+    assert worst.facts == (
+        ("measured a", "0.00"),
+        ("predicted a", "2.00"),
+        ("measured b", "1"),
+        ("predicted b", "1"),
+        ("warning", "heavy atoms: 6"),
+    )
+    near = worst.partner
+    assert (near.name, near.smiles) == ("Nearest training molecule: A1", "CCCCO")
+    (similarity, *labels) = near.facts
+    assert similarity[0] == "similarity" and 0.5 < float(similarity[1]) < 1
+    assert labels == [("measured a", "1.25"), ("measured b", "2")]
+
+
+def test_pairs_of_the_rows_that_were_learnt_from():
+    """Chlorine in place of hydroxyl adds 1; ethanol is written twice, with unlike numbers."""
+    rests = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}"]
+    smiles = [rest.format(part) for part in ("O", "Cl") for rest in rests] + ["CCO", "OCC"]
+    labels = [1, 2, 3, 2, 3, 4, 7, 9]
+    rows = [
+        ("train" if row % 2 else "val", text, [label, 0])
+        for row, (text, label) in enumerate(zip(smiles, labels, strict=True))
+    ]
+    page = reported(labelled=table(*rows, ("test", "C", [99, 0])), fitted=fitted([[1, 0]]))
+    found = pairs_section(page)
+    (grid,) = (grid for grid in found.grids if grid.words == "a")
+    assert ("O[*:1]", "Cl[*:1]", "+1", "0", "3") in grid.rows
+    steepest = found.molecules[0]
+    assert (steepest.name, steepest.smiles, steepest.partner.smiles) == ("row 7", "CCO", "OCC")
+    assert steepest.facts == (("measured a", "7"), ("similarity of the pair", "1.00"))
+    assert steepest.partner.facts == (("measured a", "9"),)
+    assert pairs_section(reported(kind="classification")) is None

@@ -1,0 +1,67 @@
+"""Texts of numbers and names of molecules, by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.inference.intervals import Intervals
+from graphormer_sepnorm.table_model.report.reported import counted, plain_picture, shown, shown_interval
+from tests.unit.table_model.report.conftest import fitted, reported, table
+
+COVERAGE = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
+
+
+def test_numbers_are_shown_with_four_digits():
+    assert [shown(value) for value in (1.23456, 0.0, None, float("nan"))] == ["1.235", "0", *["not defined"] * 2]
+    assert shown_interval([0.123456, 2]) == "0.1235 to 2" and shown_interval(None) == "not defined"
+    assert [counted(number, "row") for number in (0, 1, 1117)] == ["0 rows", "1 row", "1,117 rows"]
+
+
+def test_a_molecule_has_its_id_or_the_number_of_its_row():
+    page = reported(labelled=table(names={1: "CHEMBL25", 2: ""}))
+    assert [page.name_of(number) for number in (1, 2, 3)] == ["CHEMBL25", "row 2", "row 3"]
+
+
+def test_rows_are_learnt_or_tested():
+    page = reported(labelled=table(("val", "C", [1]), ("test", "CC", [2]), ("train", "CCC", [3])))
+    assert [row.smiles for row in page.learnt] == ["C", "CCC"] and [row.smiles for row in page.tested] == ["CC"]
+
+
+def test_values_have_the_decimals_of_the_labels():
+    page = reported(targets=("a", "b"), fitted=fitted([[1.5, 100], [2.25, 200]]))
+    assert (page.measured(3.14159, 0), page.predicted(3.14159, 1)) == ("3.14", "3")
+    assert page.measured(np.nan, 0) == "not measured"
+
+
+def test_classes_have_their_names():
+    page = reported(kind="classification", targets=("a", "b"), labelled=table(classes={"a": ("No", "Yes")}))
+    assert (page.measured(1.0, 0), page.measured(0.0, 1)) == ("Yes", "0")
+    assert page.predicted(0.75, 0) == "Yes (probability of Yes 0.75)"
+    assert page.predicted(0.25, 1) == "0 (probability of 1 0.25)"
+
+
+def test_several_classes_have_the_title_of_their_column():
+    page = reported(kind="multiclass", targets=("low", "high"))
+    assert page.title_of("y_low, y_high") == "y" and reported().title_of("a") == "a"
+    assert page.predicted(0.25, 1) == "probability 0.25"
+
+
+@pytest.mark.parametrize(
+    ("coverage", "confidence"),
+    [(COVERAGE, "0.8"), ({"0.9": {"a": 0.9}, "0.95": {"a": 1.0}}, "0.9"), ({"0.9": {"a": None}}, None), ({}, None)],
+)
+def test_the_usual_confidence_or_the_largest_possible_one(coverage, confidence):
+    assert reported({"trust": {"coverage": coverage}}).confidence == confidence
+
+
+def test_half_the_widths_of_the_intervals():
+    intervals = Intervals(np.arange(1.0, 10)[:, None], np.zeros(1))
+    model = fitted([[1.0]], trust={"intervals": intervals})
+    page = reported({"trust": {"coverage": {"0.9": {"a": 1.0}}}}, fitted=model, test={"spread": np.zeros((2, 1))})
+    np.testing.assert_array_equal(page.half_widths, [[9], [9]])
+    assert reported({"trust": {}}, fitted=SimpleNamespace(model=model.model)).half_widths is None
+
+
+def test_a_molecule_that_cannot_be_drawn_has_no_picture():
+    assert plain_picture("CCO").kind == "svg" and plain_picture("not a molecule") is None
