@@ -201,7 +201,8 @@ def adopt(manifest: Manifest, path: Path) -> None:
             "input": (before.partitions.keys(), manifest.partitions.keys()),
         }
         if others := [name for name, (old, new) in pairs.items() if old != new]:
-            raise InputError(f"{path.parent} was begun with other {' and '.join(others)}: choose a new folder")
+            shown = " and ".join(others)
+            raise InputError(f"{path.parent} was begun with other {shown}: remove it, or choose another -o")
     write_atomically(path, as_json(manifest))
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from graphormer_sepnorm.chem.properties import molecule_key, parent_key
+from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig, read_config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -83,7 +85,7 @@ def check_same(runs: Sequence[ScoredRun]) -> None:
             ("targets", first.task.targets, other.task.targets),
             ("tasks", first.task.kind, other.task.kind),
             ("metrics", first.task.metric, other.task.metric),
-            ("test rows", (first.dataset, first.molecules), (other.dataset, other.molecules)),
+            ("test rows", True, same_rows(first, other)),
         ):
             if ours != theirs:
                 raise InputError(
@@ -93,6 +95,20 @@ def check_same(runs: Sequence[ScoredRun]) -> None:
             raise InputError(
                 f"{first.name} and {other.name} have different test labels, so their scores cannot be compared"
             )
+
+
+def same_rows(first: ScoredRun, other: ScoredRun) -> bool:
+    """Whether two runs were tested on the same rows, whose molecules may have been standardized differently."""
+    if first.dataset != other.dataset or len(first.molecules) != len(other.molecules):
+        return False
+    pairs = zip(first.molecules, other.molecules, strict=True)
+    return all(mine == yours or (mine[0] == yours[0] and family(mine[1]) == family(yours[1])) for mine, yours in pairs)
+
+
+def family(smiles: str) -> str:
+    """The same for a molecule, its salts and its protonated forms."""
+    mol = read_smiles(smiles)
+    return parent_key(mol, molecule_key(mol))
 
 
 def compare_runs(paths: Sequence[Path]) -> dict:

@@ -127,8 +127,8 @@ def test_an_unreadable_partition_is_reported_and_can_be_repaired(written, source
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda source: {"seed": 1}, "begun with other models: choose a new folder"),
-        (lambda source: {"options": BEST}, "begun with other options: choose a new folder"),
+        (lambda source: {"seed": 1}, "begun with other models: remove it, or choose another -o"),
+        (lambda source: {"options": BEST}, "begun with other options: remove it, or choose another -o"),
         (lambda source: (source / "c.csv").write_text("smiles\nC\n") and {}, "begun with other input"),
         (lambda source: (source / "b.csv").write_text("smiles\nCCCCC\n") and {}, "has changed since .*remove the part"),
     ],
@@ -148,7 +148,7 @@ def test_the_same_models_with_another_forest_are_refused(written, source, tmp_pa
     half = EarlierModel([tiny_model()], replace(forest, weight=0.5))
     predict_library(half, str(source), tmp_path / "out", ALL)
     assert predict_library(half, str(source), tmp_path / "out", ALL)["rows"] == 5
-    with pytest.raises(InputError, match="begun with other models: choose a new folder"):
+    with pytest.raises(InputError, match="begun with other models: remove it, or choose another -o"):
         predicted(source, tmp_path)
 
 
