@@ -50,10 +50,14 @@ def counters() -> tuple[Counter, ...]:
 def reduced_graph(mol: Chem.Mol, features: list[int]) -> np.ndarray:
     """The ErG fingerprint of the reduced graph, in tenths: uint32 [315].
 
+    RDKit's function reads properties that other functions leave in a molecule, so it gets a copy without them.
+
     Source: Stiefl et al., "ErG: 2D pharmacophore descriptions for scaffold hopping", J. Chem. Inf. Model. 2006.
     """
     from rdkit.Chem.rdReducedGraphs import GetErGFingerprint  # its import takes a while
 
+    mol = Chem.Mol(mol)
+    mol.ClearComputedProps(includeRings=False)
     return np.rint(PARTS_OF_ONE * np.asarray(GetErGFingerprint(mol))).astype(np.uint32)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 from rdkit.Chem import rdFingerprintGenerator
+from rdkit.Chem.rdReducedGraphs import GetErGFingerprint
 
 from graphormer_sepnorm.chem import count_fingerprints as count_fingerprints_module
 from graphormer_sepnorm.chem.count_fingerprints import KINDS, count_fingerprints
@@ -60,6 +61,13 @@ def test_counts_do_not_depend_on_how_a_smiles_is_written():
     spellings = Chem.MolToRandomSmilesVect(mol, 10, randomSeed=0)
     found = count_fingerprints([DRUG, *spellings]).toarray()
     assert (found == found[0]).all()
+
+
+@pytest.mark.parametrize("smiles", ["O=C1NC(=O)C(=O)N1", "CCCCC1(CC)C(=O)NC(=O)NC1=O", "C#CCNC(=O)CCc1c(C)nn(C)c1C"])
+def test_other_fingerprints_of_a_molecule_do_not_change_its_reduced_graph(smiles):
+    """RDKit's function gives other numbers for a molecule whose properties another function has computed."""
+    fresh = np.rint(10 * np.asarray(GetErGFingerprint(read_smiles(smiles))))
+    np.testing.assert_array_equal(by_kind(smiles)["erg"][: len(fresh)], fresh)
 
 
 def test_rows_are_those_of_the_molecules_in_order():
