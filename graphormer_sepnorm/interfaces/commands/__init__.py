@@ -15,7 +15,7 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.version import __version__
 
 COMMANDS = {
-    "train": "Train a Graphormer and score its best checkpoint on the test molecules.",
+    "train": "Train a model on your own table, or a Graphormer on a dataset, and score it on the test molecules.",
     "pretrain": "Pretrain a Graphormer on unlabelled molecules, to be fine-tuned with train --from OUT.",
     "evaluate": "Score a run, or the mean of several, on a split of its dataset, with OGB's evaluators.",
     "compare": "Compare runs that were tested on the same rows, by a paired bootstrap of their test scores.",
