@@ -26,11 +26,12 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
-from graphormer_sepnorm.system.workers import Chunk, Smiles, map_chunks
+from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, map_chunks
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
 from graphormer_sepnorm.tasks import make_task
 
 PAIRS_PER_PIECE = 8_000_000
+CHUNK_OF_A_CORE = 250  # a fraction of a second, so that a small table keeps all cores busy until its end
 
 
 class Results(Protocol):
@@ -331,6 +332,11 @@ def pieces(graphs: Graphs) -> list[np.ndarray]:
         return []
     piece_of = graphs.pair_ptr[1:] // PAIRS_PER_PIECE
     return np.split(np.arange(len(graphs)), np.flatnonzero(np.diff(piece_of)) + 1)
+
+
+def molecules_at_once(device: torch.device) -> int:
+    """The number of molecules in a chunk; a GPU takes more to be busy."""
+    return CHUNK_OF_A_CORE if device.type == "cpu" else CHUNK
 
 
 def compute_chunks(

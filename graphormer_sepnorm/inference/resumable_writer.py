@@ -23,7 +23,7 @@ from tqdm import tqdm
 from graphormer_sepnorm.config import STRICT, config_to_json
 from graphormer_sepnorm.datasets.store import sha256_of_file
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import MoleculeModel, Results, compute_chunks
+from graphormer_sepnorm.inference.predict import MoleculeModel, Results, compute_chunks, molecules_at_once
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import (
     behind_link,
@@ -34,7 +34,7 @@ from graphormer_sepnorm.system.files import (
     replace_content,
 )
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.workers import CHUNK, in_chunks
+from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.tables.formats import Table, is_file, open_table, table_of_smiles
 from graphormer_sepnorm.tables.rows import samples_of
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
@@ -301,7 +301,7 @@ def fill(
             partial.append(writer.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
         with tqdm(initial=partial.progress.rows, unit=" molecules", disable=None) as bar:
-            for rows, result in compute_chunks(reader, in_chunks(table.rows, CHUNK), read):
+            for rows, result in compute_chunks(reader, in_chunks(table.rows, molecules_at_once(reader.device)), read):
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
                     refuse_errors(reasons, partial.progress.rows)

@@ -23,7 +23,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks
+from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.recipes import find_recipe, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -244,7 +244,8 @@ def all_read(model: MoleculeModel[Result], smiles: np.ndarray, device: str) -> l
     if not len(smiles):
         raise InputError("X has no molecules: found 0 sample(s), at least 1 is needed")
     with computing(choose(device)):
-        parts = [part for _, part in compute_chunks(model, in_chunks(smiles.tolist()), list)]
+        chunks = in_chunks(smiles.tolist(), molecules_at_once(model.device))
+        parts = [part for _, part in compute_chunks(model, chunks, list)]
     for row, error in enumerate(error for part in parts for error in part.errors):
         if error:
             raise InputError(f"row {row} (counted from 0): {error}")

@@ -21,7 +21,7 @@ class BondMessages(nn.Module):
         """Messages [T, D] to the atoms [T, D] along ``edge_index`` [2, E] with bond types [E] starting at 1."""
         source, target = edge_index
         messages = torch.relu(atoms.index_select(0, source) + embedding(bond - 1, self.bond.weight))  # [E, D]
-        return self.out(torch.zeros_like(atoms).index_add(0, target, messages))  # [T, D]
+        return self.out(torch.zeros_like(atoms).index_add_(0, target, messages))  # [T, D]
 
 
 class DegreeScaler(nn.Module):

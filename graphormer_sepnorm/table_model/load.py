@@ -14,7 +14,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns
-from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor
+from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor, molecules_at_once
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
@@ -120,7 +120,8 @@ class LoadedModel:
         columns = PredictionColumns(model, interval, domain, alerts, properties)
         with computing(self.compute):
             samples = with_conditions(smiles, table, model.asked_conditions)
-            parts = [part for _, part in compute_chunks(columns.reader, list(in_chunks(samples)) or [[]], list)]
+            chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
+            parts = [part for _, part in compute_chunks(columns.reader, chunks, list)]
         cells = zip(*(columns.cells(part, part.errors) for part in parts), strict=True)
         joined = (np.concatenate([np.asarray(part, part_type(part)) for part in column]) for column in cells)
         added = with_free_names((column.name for column in columns.all), names)

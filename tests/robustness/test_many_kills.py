@@ -42,7 +42,7 @@ def run(folder: Path, output: str, arguments: list[str], kill_at: int = 0) -> No
     """
     os.chdir(folder)
     os.environ["GRAPHORMER_SEPNORM_CACHE"] = str(folder / "cache")
-    resumable_writer.CHUNK = 10
+    resumable_writer.molecules_at_once = lambda device: 10
     done = 0
 
     def count(event: str, details: tuple) -> None:

@@ -12,7 +12,7 @@ from graphormer_sepnorm.inference.predict_table import predict_table
 from tests.tiny import tiny_model
 
 TABLE = "smiles,note\nCCO,a\nC[C,b\nCCN,c\n"
-resumable_writer.CHUNK = 2
+resumable_writer.molecules_at_once = lambda device: 2
 
 
 def write(command: str, source: Path, out: Path, resume: bool = False) -> None:

@@ -6,7 +6,7 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
-from graphormer_sepnorm.inference.predict import Embedder, Predictor, compute_chunks, load_predictor
+from graphormer_sepnorm.inference.predict import Embedder, Predictor, compute_chunks, load_predictor, molecules_at_once
 from graphormer_sepnorm.system import workers
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
@@ -57,6 +57,11 @@ def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
     alone = predict_all(*tiny, smiles)
     for values, errors in in_workers.values():
         assert np.array_equal(values, alone[0], equal_nan=True) and errors == alone[1]
+
+
+def test_a_table_of_a_thousand_molecules_is_shared_among_processes_on_the_cpu():
+    assert 1_000 // molecules_at_once(torch.device("cpu")) > workers.CHUNKS_ALONE
+    assert molecules_at_once(torch.device("cuda")) == 1_000
 
 
 def test_chunks_are_taken_a_few_ahead_of_the_caller(monkeypatch):
