@@ -70,7 +70,7 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
     """A client of a scheduler, or of this many processes on this machine, which end with it.
 
     Raises:
-        InputError: no scheduler answers at the address.
+        InputError: no scheduler answers at the address, or a process did not start.
     """
     if scheduler is None:
         with dask.config.set(LOCAL), local_cluster(workers) as cluster, Client(cluster) as client:
@@ -86,13 +86,23 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def local_cluster(workers: int) -> Iterator[LocalCluster]:
-    """Single-threaded processes on this machine; one that does not end in time is ended with this process."""
-    cluster = LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,  # lost workers and failed partitions are reported here
-    )
+    """Single-threaded processes on this machine; one that does not end in time is ended with this process.
+
+    Raises:
+        InputError: a process did not start.
+    """
+    try:
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,  # lost workers and failed partitions are reported here
+        )
+    except RuntimeError as error:
+        raise InputError(
+            f"a worker process did not start, perhaps for lack of memory ({error}): run the same command again, with "
+            "fewer --workers"
+        ) from None
     try:
         yield cluster
     finally:

@@ -192,6 +192,8 @@ class Search:
     def run(self) -> None:
         """Runs trials until a limit is reached; raises InputError as ``finish``."""
         give_up_running(self.study)
+        if ended(self.study):  # it may have been killed before it wrote about its last trial
+            self.write()
         seconds = self.limits.seconds
         end = math.inf if seconds is None else time.monotonic() + seconds
         bar = tqdm(total=self.limits.trials, initial=len(ended(self.study)), unit=" trials", disable=None)
@@ -249,8 +251,7 @@ class Search:
             self.study.tell(trial, best)
         else:
             self.study.tell(trial, state=TrialState.PRUNED)
-        write_best(self.study, self.folder, self.config)
-        write_trials(self.study, self.folder, self.config)
+        self.write()
         self.announce(self.study.trials[trial.number], best)
         self.killed = self.killed + 1 if isinstance(outcome, TrialKilled) else 0
         if self.killed == MAX_KILLED:
@@ -258,6 +259,11 @@ class Search:
                 f"{MAX_KILLED} trials in a row were {outcome}: the machine may have too little memory for "
                 f"{self.limits.processes} processes; {self.folder} keeps the finished trials, continue with --resume"
             )
+
+    def write(self) -> None:
+        """Writes the best recipe and the table of trials."""
+        write_best(self.study, self.folder, self.config)
+        write_trials(self.study, self.folder, self.config)
 
     def announce(self, trial: FrozenTrial, best: float | None) -> None:
         how = trial.user_attrs.get(PROBLEM) or trial.state.name.lower()

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -89,9 +90,19 @@ def in_processes(work: Callable[[int], Result], count: int) -> list[Result]:
     try:
         return [found for _, found in map_chunks(work, range(count), int, alone=1)]
     except BaseException:
-        for process in set(multiprocessing.active_children()) - others:
-            process.terminate()
+        end(set(multiprocessing.active_children()) - others)
         raise
+
+
+def end(processes: Iterable[BaseProcess]) -> None:
+    """Terminates processes and waits for their end.
+
+    PyTorch raises a RuntimeError about a killed worker of a DataLoader in whatever this process does at that moment.
+    """
+    for process in processes:
+        with contextlib.suppress(RuntimeError):
+            process.terminate()
+            process.join()
 
 
 def way_to_start() -> str | None:

@@ -168,8 +168,9 @@ def wait_for_parts(folder: Path, number: int, process) -> None:
 
 def kill_worker_in_a_part(folder: Path, process) -> bool:
     """Kills the worker of a library while it writes a part; whether it did so before all parts were there."""
+    left = set((folder / "scores" / "parts").glob(".*.tmp"))  # by an earlier command
     while process.is_alive():
-        if list((folder / "scores" / "parts").glob(".*.tmp")):
+        if set((folder / "scores" / "parts").glob(".*.tmp")) - left:
             children = psutil.Process(process.pid).children(recursive=True)
             for child in children:
                 if "spawn_main" in " ".join(child.cmdline()):

@@ -36,6 +36,18 @@ def test_workers_with_another_version_or_setup_are_reported(monkeypatch):
         plugin.setup(worker(1))
 
 
+def test_a_worker_that_does_not_start_is_reported(monkeypatch):
+    def fail(**options):
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(engine, "LocalCluster", fail)
+    with (
+        pytest.raises(InputError, match=r"did not start, .* \(Nanny failed to start.\): .* fewer --workers"),
+        connected(2),
+    ):
+        pass
+
+
 def test_an_address_without_a_scheduler_is_reported(monkeypatch):
     monkeypatch.setattr(engine, "SECONDS_TO_CONNECT", 0.2)
     with (

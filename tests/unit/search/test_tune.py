@@ -249,6 +249,16 @@ def test_the_time_limit_stops_running_trials_and_they_start_again(search, tmp_pa
     assert [line["state"] for line in lines(tmp_path / "study")] == ["complete"] * 2 + ["fail"] + ["complete"] * 2
 
 
+def test_a_search_killed_before_it_wrote_about_its_last_trial_writes_on_resuming(search, tmp_path):
+    search(by_rate, trials=2)
+    written = [tmp_path / "study" / name for name in ("trials.csv", "best.json")]
+    whole = [path.read_bytes() for path in written]
+    for path in written:
+        path.unlink()
+    search(trials=2, resume=True)
+    assert [path.read_bytes() for path in written] == whole
+
+
 def test_a_fault_of_the_program_ends_the_search(search):
     with pytest.raises(ZeroDivisionError):
         search(lambda number, config: [ZeroDivisionError()])
