@@ -41,10 +41,7 @@ def test_a_worker_that_does_not_start_is_reported(monkeypatch):
         raise RuntimeError("Nanny failed to start.")
 
     monkeypatch.setattr(engine, "LocalCluster", fail)
-    with (
-        pytest.raises(InputError, match=r"did not start, .* \(Nanny failed to start.\): .* fewer --workers"),
-        connected(2),
-    ):
+    with pytest.raises(InputError, match=r"did not start, .*Nanny.* fewer --workers"), connected(None, 2):
         pass
 
 
