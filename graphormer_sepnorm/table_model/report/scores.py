@@ -27,7 +27,7 @@ def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...])
     """The scores of one target, one row per prediction."""
     rows = tuple(
         (
-            NAMES.get(name, f"{name} on its own"),
+            NAMES.get(name, f"only the {name}"),
             *(shown(scores[each]) for each in columns),
             *([shown_interval(facts["interval"][name])] if "interval" in facts else []),
         )

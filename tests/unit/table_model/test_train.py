@@ -48,7 +48,7 @@ def test_a_run_folder_has_all_of_a_table_model(trained: Trained):
     found = pd.read_csv(run.predictions)
     assert np.abs(found.a - found.a_predicted).mean() == pytest.approx(result["value"], rel=1e-4)
     report = run.report.read_text()
-    assert "kernel on its own" in report and "out-of-fold" in report
+    assert "only the kernel" in report and "out-of-fold" in report
 
 
 def test_it_is_scored_again_alike(trained: Trained):

@@ -28,7 +28,7 @@ def test_a_report_has_every_section_in_its_order(trained: Trained):
     assert len(TITLES) + 2 == len(SECTIONS), "no two of these molecules are matched pairs or similar, or replicates"
     facts, trust = trained.result["targets"]["a"], trained.result["trust"]
     for member in MEMBERS:
-        assert f"{member} on its own" in report and f"{facts['scores'][member]['mae']:.4g}" in report
+        assert f"only the {member}" in report and f"{facts['scores'][member]['mae']:.4g}" in report
     low, high = facts["interval"]["stack"]
     assert f"{low:.4g} to {high:.4g}" in report
     assert "mean of the training labels" in report and f"{trust['coverage']['0.5']['a']:.4g}" in report
