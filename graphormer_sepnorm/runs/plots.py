@@ -150,7 +150,7 @@ def plot_coverage(targets: tuple[str, ...], confidences: np.ndarray, covered: np
     if len(targets) > 1:
         for text in axis.legend(axis.lines[1:], targets, frameon=False).get_texts():
             text.set_parse_math(False)
-    axis.set_xlabel("confidence asked for")
+    axis.set_xlabel("confidence level")
     axis.set_ylabel("fraction of test labels in their interval")
     save_png(figure, picture)
 

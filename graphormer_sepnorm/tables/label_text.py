@@ -67,7 +67,7 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{target} is {text.strip().lower()!r}, not a number")
+        raise InputError(f"{target} is {text.strip()!r}, not a number")
     return value
 
 

@@ -171,6 +171,8 @@ def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structu
 
 def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
     """Raises InputError unless every split has a molecule."""
+    if not labelled.rows:
+        raise InputError(f"{options.path}: no row can be used{first_reason(labelled)}")
     for split in SPLITS:
         if not any(row.split == split for row in labelled.rows):
             raise InputError(

@@ -24,16 +24,19 @@ def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
 
 def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     if labelled.skipped:
-        yield f"{len(labelled.skipped)} rows were skipped: skipped.csv in the run folder gives the reasons"
+        rows = counted(len(labelled.skipped), "row was", "rows were")
+        yield f"{rows} skipped: skipped.csv in the run folder gives the reasons"
 
 
 def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     if not labelled.duplicates:
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
+    molecules = counted(len(labelled.duplicates), "molecule appears", "molecules appear")
+    contradictions = f"{conflicting} of them with" if conflicting else "without"
     yield (
-        f"{len(labelled.duplicates)} molecules appear in more than one row, {conflicting} of them with "
-        "contradictory labels: duplicates.csv in the run folder lists them"
+        f"{molecules} in more than one row, {contradictions} contradictory labels: duplicates.csv in the run folder "
+        "lists them"
     )
     for name, deviation in repeatability(options, labelled).items():
         yield (
@@ -62,10 +65,14 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
     counts = Counter(structures.families)
     shared = sum(counts[structures.families[place]] > 1 for place in several)
     example = structures.smiles[several[0]]
-    yield (
-        f"{len(several)} molecules are salts or mixtures, such as {example}; {shared} of them share their largest part "
-        "with another molecule and share its split: --standardize parent reads only the neutral largest part"
-    )
+    molecules = counted(len(several), "molecule is a salt or mixture", "molecules are salts or mixtures")
+    family = f", {shared} of them with the same largest part as another molecule and in the same split" * bool(shared)
+    yield f"{molecules} (such as {example}){family}. --standardize parent reads only the neutral largest part"
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """A number with the words that agree with it."""
+    return f"{number} {one if number == 1 else several}"
 
 
 def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

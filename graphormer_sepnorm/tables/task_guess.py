@@ -78,7 +78,7 @@ class Column:
         if len(self.texts) > MAX_CLASSES:
             raise InputError(
                 f"column {self.name} has more than {MAX_CLASSES} different labels ({shown(self.texts.values())}): "
-                "too many for classes; numbers are predicted with --task regression"
+                "too many for classes; if they are numbers, use --task regression"
             )
 
 
@@ -134,12 +134,14 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
         return Guess(kind)
     labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
     if kind == "classification":
-        return Guess(
-            kind, (), f"{names}: labels {labels}, so the task is classification; otherwise use --task regression"
-        )
+        sentence = f"{names}: the labels are {labels}, so the task is classification; --task regression overrides this"
+        return Guess(kind, (), sentence)
     others = sum(column.labels - column.numbers for column in columns)
-    skipped = f" ({others} labels are none and are skipped)" if others else ""
-    return Guess(kind, (), f"{names}: numbers{skipped}, so the task is regression; otherwise use --task classification")
+    skipped = f" (except for {others}, which {'is' if others == 1 else 'are'} skipped)" if others else ""
+    sentence = (
+        f"{names}: the labels are numbers{skipped}, so the task is regression; --task classification overrides this"
+    )
+    return Guess(kind, (), sentence)
 
 
 def kind_of(column: Column, asked: Kind | None) -> Kind:

@@ -90,7 +90,7 @@ def test_a_finished_run_is_not_overwritten(finished, command):
         (["--depth", "3"], "depth"),
         (["--split", "random"], "--split: options of a table need one: name it first"),
         (["--target-columns", "a", "mols.csv"], "--target-columns: options of a table need one: name it first"),
-        (["zinc-subset"], "zinc-subset is no file but a dataset: train --dataset zinc-subset"),
+        (["zinc-subset"], "zinc-subset is a dataset, not a file: use train --dataset zinc-subset"),
         (["a.csv", "--csv", "b.csv"], "name one table: a.csv or --csv b.csv"),
         (["nowhere.csv", "--target-columns", "a"], "nowhere.csv"),
         (["README.md", "--dataset", "zinc"], "name one of them: the table README.md, or --dataset zinc"),

@@ -242,12 +242,13 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "name the columns to predict"),
+        ([], "name the columns to predict with --target-columns (the columns of "),
         (
             ["--target-columns", "c"],
             "no column 'c' (its columns: smiles, a, b, long, rare): name a column that appears once",
         ),
         (["--target-columns", "a", "a"], "named twice"),
+        (["--target-columns", "smiles", "--task", "regression"], "no row can be used; "),
         (["--target-columns", "a", "--split", "column"], "--split-column NAME go together"),
         (["--target-columns", "a", "--split", "time"], "--split-column NAME go together"),
         (["--target-columns", "a", "--split-column", "b"], "--split-column NAME go together"),
@@ -267,7 +268,10 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
         (["--target-columns", "long", "--loss", "l1"], "--loss is only for --task regression"),
         (["--target-columns", "a", "b", "--target-weights", "1"], "--target-weights has 1 numbers for 2 columns"),
         (["--target-columns", "a", "--smiles-column", "mol"], "no column 'mol'"),
-        (["--target-columns", "long", "--split", "column", "--split-column", "rare"], "is in the train split"),
+        (
+            ["--target-columns", "long", "--split", "column", "--split-column", "rare"],
+            "no row can be used; 120 rows were skipped",
+        ),
     ],
 )
 def test_tables_that_cannot_be_learnt_leave_nothing(train, molecules, tmp_path, arguments, message):
@@ -325,7 +329,7 @@ def test_two_classes_are_never_silently_numbers(train, molecules, tmp_path, clas
     table = molecules.assign(seen=[classes[label] for label in molecules.long])
     code, result, messages = train(table, "--target-columns", "seen", "--split", "random", "--epochs", 1)
     assert code == 0 and result["metric"] == "rocauc", messages
-    assert "so the task is classification; otherwise use --task regression" in messages
+    assert "so the task is classification; --task regression overrides this" in messages
     found = pd.read_csv(tmp_path / "run" / "table.csv")
     assert found["target seen"].tolist() == molecules.long.tolist()
 
@@ -340,7 +344,7 @@ def test_zeros_and_ones_are_numbers_if_that_is_said(train, molecules):
 def test_numbers_are_a_regression_with_a_sentence(train, molecules):
     code, result, messages = train(molecules, "--target-columns", "a", "--epochs", 1)
     assert code == 0 and result["metric"] == "mae"
-    assert "a: numbers, so the task is regression; otherwise use --task classification" in messages
+    assert "a: the labels are numbers, so the task is regression; --task classification overrides this" in messages
 
 
 @pytest.mark.slow
@@ -555,7 +559,7 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     options = [*arguments, "--split", "random", "--out", tmp_path / "run"]
     code, result, messages = command("train", tmp_path / "mols.csv", *options)
     assert code == 0, messages
-    assert "3 molecules appear in more than one row" in messages and "1 molecules are salts or mixtures" in messages
+    assert "3 molecules appear in more than one row" in messages and "1 molecule is a salt or mixture" in messages
     assert result["repeatability"] == {"pIC50": pytest.approx(math.log10(1.2) / 2**0.5, rel=1e-4)}
     assert result["value"] < 0.5 * result["targets"]["pIC50"]["scores"]["mean"]["mae"]
     assert pd.read_csv(tmp_path / "run" / "predictions.csv").name.str.fullmatch(r"C\d\d\d").all()

@@ -3,8 +3,10 @@
 import sys
 from typing import Any, Literal
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.formats.table import names_shown
 from graphormer_sepnorm.tables.labels import task_of_table
 from graphormer_sepnorm.tables.options import TableOptions
 
@@ -26,9 +28,12 @@ def options_of_table(
         seed: of the split.
 
     Raises:
-        InputError: as ``task_of_table`` and ``TableOptions``.
+        InputError: no columns to predict are given; as ``task_of_table`` and ``TableOptions``.
     """
     targets = given.get("targets", ())
+    if not targets:
+        shown = names_shown(content.columns)
+        raise InputError(f"name the columns to predict with --target-columns (the columns of {path}: {shown})")
     guess = task_of_table(content, targets, task)
     if guess.sentence and rank() == 0:
         print(guess.sentence, file=sys.stderr)

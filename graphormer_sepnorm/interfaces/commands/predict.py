@@ -178,8 +178,8 @@ def table_predictions(
         result = predict_table(load(), source, out or Path("-"), **asdict(answers))
     if result["unfamiliar"]:
         where = "see the column warning" if answers.domain else "--domain adds the column warning"
-        rows = result["unfamiliar"]
-        print(f"{rows} rows are outside the training domain: {where}", file=sys.stderr)
+        rows = "1 row is" if result["unfamiliar"] == 1 else f"{result['unfamiliar']} rows are"
+        print(f"{rows} outside the training domain: {where}", file=sys.stderr)
     return result
 
 

@@ -25,6 +25,7 @@ from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option, declared
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
+from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_model.train import Plan, train_folds, train_table
@@ -143,6 +144,8 @@ def train(
         print(line, file=sys.stderr)
     score = f"{METRICS[result['metric']].title} {result['value']:.4f}{beside(result)}"
     print(f"{run.folder(config)}: test {score}, {time.perf_counter() - started:.0f} s")
+    if options is not None and (report := run.folder(config) / REPORT).exists():
+        print(f"open {report} in a browser for the scores and how far to trust predictions", file=sys.stderr)
     print(json.dumps(result))
 
 
@@ -152,7 +155,7 @@ def own_table(file: str | None, run: RunOptions) -> str | None:
     if path is not None and run.dataset != "sample":
         raise InputError(f"name one of them: the table {path}, or --dataset {run.dataset}")
     if path in DATASETS and not Path(path).exists():
-        raise InputError(f"{path} is no file but a dataset: train --dataset {path}")
+        raise InputError(f"{path} is a dataset, not a file: use train --dataset {path}")
     return path
 
 

@@ -11,7 +11,7 @@ from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import draw
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
-from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, matched_changes, parts_of
+from graphormer_sepnorm.table_model.pairs import LEAST_PAIRS, Change, Cliff, activity_cliffs, matched_changes, parts_of
 from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, plain_picture
 from graphormer_sepnorm.tables.labels import LabelledRow
@@ -104,11 +104,17 @@ def pairs_section(page: Reported) -> Section | None:
         if changes := matched_changes(parts, labels)[:CHANGES]:
             grids.append(changes_grid(target, changes))
     cliffs = tuple(cliff_molecule(page, rows, cliff) for cliff in activity_cliffs(mols, y[:, 0])[:CLIFFS])
-    words = (
+    of_changes = (
         "The tables list the replacements of one part of a molecule that change the value most. Each mean is over all "
-        "pairs of training molecules that differ only in this part. Activity cliffs are pairs of similar molecules "
-        f"with very different values, which are hard to predict. Shown: the steepest of {page.task.targets[0]}.",
+        "pairs of training molecules that differ only in this part."
+        if grids
+        else f"No replacement of one part of a molecule occurs in {LEAST_PAIRS} or more pairs of training molecules."
     )
+    of_cliffs = (
+        "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
+        f"cards show the steepest ones for {page.task.targets[0]}."
+    )
+    words = (of_changes, of_cliffs) if cliffs else (of_changes,)
     return (
         Section("Matched pairs and activity cliffs", words, tuple(grids), molecules=cliffs) if grids or cliffs else None
     )

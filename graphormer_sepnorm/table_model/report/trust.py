@@ -65,8 +65,7 @@ def distance_section(page: Reported) -> Section:
     )
     words = (
         "Errors on the test molecules by their similarity to the nearest training molecule. "
-        "Unfamiliar ones, with an element, a charge or a size that no training molecule has: "
-        f"{trust['unfamiliar']}.",
+        f"Test molecules with an element, a charge or a size that no training molecule has: {trust['unfamiliar']}.",
     )
     grid = Grid(("similarity", "test molecules", f"mean {error_words(page.task)}"), rows)
     description = f"The {error_words(page.task)} vs. two distances, with its mean."

@@ -171,8 +171,12 @@ def find_column(columns: list[str], name: str | None, source: str, or_delimiter:
 def not_one_column(source: str, columns: list[str], name: str, count: int) -> str:
     """Says how many columns of a name a table has, and which columns it has at all."""
     found = "no column" if count == 0 else f"{count} columns"
-    shown = ", ".join(map(printable, columns[:MOST_SHOWN])) + (", ..." if len(columns) > MOST_SHOWN else "")
-    return f"{source} has {found} {name!r} (its columns: {shown})"
+    return f"{source} has {found} {name!r} (its columns: {names_shown(columns)})"
+
+
+def names_shown(columns: list[str]) -> str:
+    """The names of columns for people, the first of many."""
+    return ", ".join(map(printable, columns[:MOST_SHOWN])) + (", ..." if len(columns) > MOST_SHOWN else "")
 
 
 def printable(text: str) -> str:

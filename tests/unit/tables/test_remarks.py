@@ -32,7 +32,7 @@ def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
 def test_salts_are_found_unless_they_are_taken_away(tmp_path):
     rows = [*chains(), "CC(=O)[O-].[Na+],1", "CC(=O)O,2", "CCN.Cl,3"]
     (sentence,) = remarks(*read(tmp_path, rows))
-    assert sentence.startswith("2 molecules are salts or mixtures, such as CC(=O)[O-].[Na+]; 1 of them share")
+    assert sentence.startswith("2 molecules are salts or mixtures (such as CC(=O)[O-].[Na+]), 1 of them with the same")
     assert "salts" not in " ".join(remarks(*read(tmp_path, rows, standardize="parent")))
 
 
@@ -58,5 +58,5 @@ def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
 
 def test_skipped_rows_are_counted(tmp_path):
     assert remarks(*read(tmp_path, [*chains(), "C(,1"])) == [
-        "1 rows were skipped: skipped.csv in the run folder gives the reasons"
+        "1 row was skipped: skipped.csv in the run folder gives the reasons"
     ]

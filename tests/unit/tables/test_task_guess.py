@@ -37,10 +37,11 @@ def test_the_task_of_labels_by_hand(labels, kind, classes):
 
 def test_sentences_say_what_was_found_and_how_to_choose_otherwise():
     assert guess_task([column("0", "1")]).sentence == (
-        "y: labels '0', '1', so the task is classification; otherwise use --task regression"
+        "y: the labels are '0', '1', so the task is classification; --task regression overrides this"
     )
     assert guess_task([column("0.5", "7", "x")]).sentence == (
-        "y: numbers (1 labels are none and are skipped), so the task is regression; otherwise use --task classification"
+        "y: the labels are numbers (except for 1, which is skipped), so the task is regression; --task classification "
+        "overrides this"
     )
     assert guess_task([column("b", "a", "c")]).sentence == (
         "y has 3 classes ('a', 'b', 'c'), so each gets a probability of its own; for one probability give a column of "

@@ -44,7 +44,7 @@ def test_counts_are_those_of_the_command():
     assert section.grids[0].rows == (("train", "1", "1", "1"), ("val", "1", "1", "1"), ("test", "1", "1", "1"))
     assert section.words[1:4] == (
         "5 rows can be used; averaged by molecule, they are 3 molecules.",
-        "1 rows were skipped: skipped.csv in the run folder gives the reasons.",
+        "1 row was skipped: skipped.csv in the run folder gives the reasons.",
         "2 molecules appear in more than one row, 1 of them with contradictory labels: duplicates.csv in the run "
         "folder lists them.",
     )
