@@ -201,7 +201,7 @@ def bar_texts(explanation: Explanation, scale: ColourScale) -> BarTexts:
     return BarTexts(
         ticks=(f"{scale.low:.2g} lowers", "0", f"raises +{scale.high:.2g}"),
         meaning=explanation.meaning,
-        note=f"sum {total:+.3g}, from {explanation.baseline:.3g} for {explanation.start}",
+        note=f"sum {total:+.3g}, baseline {explanation.baseline:.3g} ({explanation.start})",
         fragments=fragments_text(explanation),
     )
 

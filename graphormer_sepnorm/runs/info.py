@@ -86,4 +86,6 @@ def words(name: str, value: object) -> str:
         return ", ".join(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
     return f"{value:,}" if name == "parameters" else str(value)

@@ -61,7 +61,7 @@ class TableOptions:
     path: str
     targets: Annotated[tuple[str, ...], Option("Columns of the table to predict.", "target-columns")] = ()
     kind: Kind = "regression"
-    smiles_column: Annotated[str | None, Option("SMILES column of the table; by default smiles.")] = None
+    smiles_column: Annotated[str | None, Option("SMILES column of the table; by default found by its name.")] = None
     delimiter: Annotated[str | None, Option("Delimiter of the table; by default detected from its header.")] = None
     split: Annotated[SplitName, Option("How the table is split.")] = "scaffold"
     split_column: Annotated[str | None, Option("Column with train, val or test for --split column, or with times.")] = (

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class AnswerOptions:
     """Options for reading a table and for the columns of its predictions."""
 
-    smiles_column: Annotated[str | None, Option("Column of the input; by default smiles.")] = None
+    smiles_column: Annotated[str | None, Option("Column of the input; by default found by its name.")] = None
     delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
     strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
     resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False

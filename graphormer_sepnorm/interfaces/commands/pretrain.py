@@ -19,7 +19,9 @@ def pretrain(
         list[str] | None, typer.Argument(metavar="FILE...", help="Tables with molecules: CSV, .smi, SDF, .gz.")
     ] = None,
     smiles: Annotated[list[str] | None, typer.Option(help="The same as FILE.")] = None,
-    smiles_column: Annotated[str | None, typer.Option(help="Column of the tables; by default smiles.")] = None,
+    smiles_column: Annotated[
+        str | None, typer.Option(help="Column of the tables; by default found by its name.")
+    ] = None,
     size: Annotated[
         Literal["mini", "small", "base"], typer.Option(help="About 0.2, 0.7 or 3 million parameters.")
     ] = "small",

@@ -31,7 +31,9 @@ def suggest(
     best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
     kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,
     distance: Annotated[float, typer.Option(help="Least Tanimoto distance between two molecules; 0: any.")] = 0.3,
-    smiles_column: Annotated[str | None, typer.Option(help="Column of the library; by default smiles.")] = None,
+    smiles_column: Annotated[
+        str | None, typer.Option(help="Column of the library; by default found by its name.")
+    ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of the library; by default detected from its header.")
     ] = None,

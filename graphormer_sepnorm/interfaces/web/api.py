@@ -150,7 +150,7 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
 
     @app.get("/api/tables/{id}/rows/{row}/atoms", tags=["pictures"])
     async def atoms(id: str, row: int, target: str | None = None) -> AtomContributions:
-        """Which atoms a prediction rests on; by default that of the first target."""
+        """The atoms that a prediction depends on; by default that of the first target."""
         return await explained(id, row, target)
 
     @app.get("/api/tables/{id}/rows/{row}/atoms.svg", tags=["pictures"], response_class=SvgResponse)

@@ -85,7 +85,7 @@ class Fragment(BaseModel):
 
 
 class AtomContributions(BaseModel):
-    """Which atoms a prediction rests on."""
+    """The atoms that a prediction depends on."""
 
     caption: str
     meaning: str = Field(description="what the contributions are")
