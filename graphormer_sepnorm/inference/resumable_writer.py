@@ -34,7 +34,7 @@ from graphormer_sepnorm.system.files import (
     replace_content,
 )
 from graphormer_sepnorm.system.signals import advising
-from graphormer_sepnorm.system.workers import CHUNK
+from graphormer_sepnorm.system.workers import CHUNK, in_chunks
 from graphormer_sepnorm.tables.formats import Table, is_file, open_table, table_of_smiles
 from graphormer_sepnorm.tables.rows import samples_of
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
@@ -301,7 +301,7 @@ def fill(
             partial.append(writer.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
         with tqdm(initial=partial.progress.rows, unit=" molecules", disable=None) as bar:
-            for rows, result in compute_chunks(reader, table.chunks(CHUNK), read):
+            for rows, result in compute_chunks(reader, in_chunks(table.rows, CHUNK), read):
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:
                     refuse_errors(reasons, partial.progress.rows)

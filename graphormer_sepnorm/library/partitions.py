@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.system.workers import CHUNK, Smiles
+from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
 from graphormer_sepnorm.tables.formats import (
     PARQUET,
     Row,
@@ -116,7 +116,7 @@ def text_partition(table: Table, path: str, columns: tuple[str, ...] | None, ask
         texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
         return Batch(pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows])
 
-    return Partition(schema, map(batch, table.chunks(CHUNK)))
+    return Partition(schema, map(batch, in_chunks(table.rows)))
 
 
 def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:

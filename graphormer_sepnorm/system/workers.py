@@ -22,15 +22,16 @@ CHUNK = 1000
 CHUNKS_ALONE = 2
 PR_SET_PDEATHSIG = 1  # Linux: the signal that a process receives when its parent dies
 Chunk = TypeVar("Chunk")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 Part = TypeVar("Part")
 Smiles = Sequence[Any]  # SMILES or None, or what stands for a molecule in their place
 
 
-def in_chunks(smiles: Iterable[Any], size: int = CHUNK) -> Iterator[Smiles]:
-    """Lists of ``size`` SMILES; the last one may be shorter."""
-    smiles = iter(smiles)
-    while chunk := list(islice(smiles, size)):
+def in_chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
+    """Lists of ``size`` items, such as SMILES; the last one may be shorter."""
+    items = iter(items)
+    while chunk := list(islice(items, size)):
         yield chunk
 
 

@@ -45,11 +45,6 @@ class Table:
     rows: Iterator[Row]
     delimiter: str = ""
 
-    def chunks(self, size: int) -> Iterator[list[Row]]:
-        """The rows in lists of ``size``, the last one shorter."""
-        while chunk := list(itertools.islice(self.rows, size)):
-            yield chunk
-
 
 @dataclass(frozen=True)
 class WholeTable:

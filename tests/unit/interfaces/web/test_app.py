@@ -4,6 +4,7 @@ import csv
 import io
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from starlette.testclient import TestClient
@@ -12,7 +13,15 @@ from graphormer_sepnorm.interfaces.web.app import make_app
 from graphormer_sepnorm.interfaces.web.exchange import as_table
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
 from graphormer_sepnorm.interfaces.web.pages import as_sentence, as_shown
-from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, Options, Problem, RowPrediction
+from graphormer_sepnorm.interfaces.web.schemas import (
+    ColumnFacts,
+    ModelFacts,
+    MoleculePrediction,
+    Options,
+    Problem,
+    RowPrediction,
+    TargetPrediction,
+)
 from tests.page import InThisProcess, PretendedService, open_queue
 
 HTMX = {"hx-request": "true"}
@@ -292,16 +301,10 @@ def test_numbers_have_the_decimals_of_the_labels(value, decimals, text):
     assert as_shown(value, decimals) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("there are none", "There are none."),
-        ("a.csv is empty: go", "a.csv is empty: go."),
-        ("Is it?", "Is it?"),
-    ],
-)
-def test_problems_are_sentences(text, shown):
-    assert as_sentence(text) == shown
+def test_problems_are_sentences():
+    assert as_sentence("there are none") == "There are none."
+    assert as_sentence("a.csv is empty: go") == "a.csv is empty: go."
+    assert as_sentence("Is it?") == "Is it?"
 
 
 def test_a_model_without_known_labels_has_predictions_of_four_digits(tmp_path):
@@ -313,6 +316,29 @@ def test_a_model_without_known_labels_has_predictions_of_four_digits(tmp_path):
         page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
         number = predict(page, "CCO")["id"]
         assert "<b>3</b>" in page.get(f"/tables/{number}/rows").text
+
+
+class OfClasses(PretendedService):
+    """Two classes that exclude each other."""
+
+    def facts(self) -> ModelFacts:
+        return super().facts().model_copy(update={"targets": ["bad", "good"], "is_probability": True, "decimals": {}})
+
+    def read(self, *arguments):
+        return replace(super().read(*arguments), added=[ColumnFacts(name="class_set", place=["class_set"])])
+
+    def predict_one(self, text: str) -> MoleculePrediction:
+        found = {"bad": TargetPrediction(value=0.25, nearest=1), "good": TargetPrediction(value=0.75, nearest=0)}
+        return MoleculePrediction(predictions=found, class_set="bad; good", similarity=0.5)
+
+
+def test_the_most_probable_of_several_classes_is_shown_first(tmp_path):
+    with open_queue(InThisProcess(OfClasses()), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        answer = page.post("/api/tables", json={"smiles": ["C"], "interval": 0.9})
+        shown = page.get(f"/tables/{finished(page, answer)['id']}/rows").text
+    assert re.findall(r"<b>(.+?)</b>", shown) == ["good", "0.25", "0.75"]
+    assert "90 % set: bad; good" in shown and re.findall(r"nearest: (\w+)", shown) == ["bad"]
 
 
 def test_a_failure_of_the_page_is_a_sentence(tmp_path, monkeypatch):

@@ -4,17 +4,10 @@ from graphormer_sepnorm.tables.formats import (
     Row,
     free_name,
     not_one_column,
-    open_table,
     table_of_smiles,
     with_free_names,
 )
 from graphormer_sepnorm.tables.formats.table import places_of_column
-from tests.tables import write
-
-
-def test_chunks_are_lists_of_rows_in_order(tmp_path):
-    with open_table(write(tmp_path, "a.csv", "smiles\n" + "C\n" * 5)) as table:
-        assert [len(chunk) for chunk in table.chunks(2)] == [2, 2, 1]
 
 
 def test_free_name():
