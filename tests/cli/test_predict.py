@@ -57,7 +57,7 @@ def test_odd_molecules_are_predicted_and_unreadable_ones_explained(command, mode
 
 
 def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(resumable_writer, "CHUNK", 150)
+    monkeypatch.setattr(resumable_writer, "molecules_at_once", lambda device: 150)
     rng = random.Random(0)
     smiles = list(sample_table().smiles[:1000])
     broken = sorted(rng.sample(range(1000), 10))
@@ -141,7 +141,7 @@ def test_errors_are_one_sentence_and_leave_nothing(command, model, tmp_path, arg
 
 
 def test_a_quote_that_is_never_closed_leaves_nothing(command, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(resumable_writer, "CHUNK", 2)
+    monkeypatch.setattr(resumable_writer, "molecules_at_once", lambda device: 2)
     (tmp_path / "in.csv").write_text("smiles,x\n" + "C,1\n" * 9 + 'C,"2\nC,3\n')
     code, _, messages = command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv")
     assert code == 2 and "close its quotes" in messages
@@ -209,7 +209,7 @@ def test_a_pipe_is_read_to_its_end(model, tmp_path):
 
 
 def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(command, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(resumable_writer, "CHUNK", 50)
+    monkeypatch.setattr(resumable_writer, "molecules_at_once", lambda device: 50)
     sample_table().head(230).to_csv(tmp_path / "in.csv", index=False)
     command("predict", model, tmp_path / "in.csv", "-o", tmp_path / "whole.csv")
     chunks = resumable_writer.compute_chunks
@@ -318,7 +318,7 @@ def test_names_behind_smiles_are_read_over_and_kept(command, model, tmp_path):
 def test_embed(command, model, tmp_path, suffix, monkeypatch):
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
-    monkeypatch.setattr(resumable_writer, "CHUNK", 2)
+    monkeypatch.setattr(resumable_writer, "molecules_at_once", lambda device: 2)
     (tmp_path / "in.csv").write_text("smiles,error\nCCO,1\nC[C,2\nCCN,3\n")
     out = tmp_path / f"out{suffix}"
     code, result, _ = command("embed", model, tmp_path / "in.csv", "-o", out)

@@ -18,7 +18,6 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small
 from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
-from graphormer_sepnorm.system import workers
 from graphormer_sepnorm.training import pretrain
 from graphormer_sepnorm.training.objectives import OBJECTIVES
 from graphormer_sepnorm.training.pretrain import SIZES
@@ -35,7 +34,6 @@ def start(command, monkeypatch, tmp_path):
     """Runs the command on 60 molecules in two tables with a tiny model; gives exit code, result and messages."""
     train = TrainConfig(epochs=4, batch_size=16, lr=3e-3, optimizer="muon")
     monkeypatch.setitem(SIZES, "small", Recipe(tiny, train))
-    monkeypatch.setattr(workers, "CHUNK", 10)  # so that other processes take part
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     smiles = sample_table().smiles[:60]
     smiles[:30].to_frame("SMILES").to_csv(tmp_path / "a.csv", index=False)

@@ -8,7 +8,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import predict
 from graphormer_sepnorm.inference.predict import Embedder, Predictor, compute_chunks, load_predictor, molecules_at_once
 from graphormer_sepnorm.system import workers
-from graphormer_sepnorm.system.workers import in_chunks, map_chunks
+from graphormer_sepnorm.system.workers import CHUNK, in_chunks, map_chunks
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny, tiny_model
 
@@ -18,10 +18,10 @@ def tiny():
     return tiny_model()
 
 
-def predict_all(model, config, smiles) -> tuple[np.ndarray, list[str]]:
+def predict_all(model, config, smiles, size: int = CHUNK) -> tuple[np.ndarray, list[str]]:
     """Predictions [M, tasks] of one model and M errors, as a table gets them."""
     predictor = Predictor([(model, config)])
-    parts = [part for _, part in compute_chunks(predictor, in_chunks(smiles), list)]
+    parts = [part for _, part in compute_chunks(predictor, in_chunks(smiles, size), list)]
     values = [np.empty((0, len(predictor.targets)), np.float32), *(part.values for part in parts)]
     return np.concatenate(values), [error for part in parts for error in part.errors]
 
@@ -47,16 +47,15 @@ def test_duplicates_get_one_prediction(tiny):
 
 
 def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
-    monkeypatch.setattr(workers, "CHUNK", 50)
     smiles = [*sample_table().smiles[:195], *UNREADABLE]
     in_workers = {}
     for cores in (1, 2):
         monkeypatch.setattr(workers, "available_cores", lambda cores=cores: cores)
-        in_workers[cores] = predict_all(*tiny, smiles)
-    monkeypatch.setattr(workers, "CHUNKS_ALONE", 100)
-    alone = predict_all(*tiny, smiles)
+        in_workers[cores] = predict_all(*tiny, smiles, size=50)
+    alone = [predict_all(*tiny, chunk) for chunk in in_chunks(smiles, 50)]
     for values, errors in in_workers.values():
-        assert np.array_equal(values, alone[0], equal_nan=True) and errors == alone[1]
+        assert np.array_equal(values, np.concatenate([part for part, _ in alone]), equal_nan=True)
+        assert errors == [error for _, part in alone for error in part]
 
 
 def test_a_table_of_a_thousand_molecules_is_shared_among_processes_on_the_cpu():

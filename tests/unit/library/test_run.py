@@ -167,6 +167,15 @@ def test_unusable_output_folders_are_refused(written, source, tmp_path, out, mes
     assert written == []
 
 
+def test_a_job_killed_before_its_manifest_was_written_begins_again(written, source, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in (".manifest.json.ijnlosek.tmp", "library.lock"):
+        (out / name).touch()
+    assert predicted(source, tmp_path, out="out")["rows"] == 5
+    assert not list(out.glob(".*"))
+
+
 def test_a_full_disk_ends_the_job(written, source, tmp_path, monkeypatch):
     def full(path):
         raise OSError(errno.ENOSPC, "No space left on device")
