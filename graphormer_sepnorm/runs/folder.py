@@ -147,8 +147,10 @@ class RunFolder:
     def check_free(self, resume: bool) -> None:
         """Raises InputError if no model may be trained here.
 
-        The reasons are a run that is not resumed, several run folders, or a file of another program.
+        The reasons are a run that is not resumed, a table model, several run folders, or a file of another program.
         """
+        if self.stack.exists():
+            raise InputError(f"{self} holds a table model: choose another --out")
         if (held := self.parts()) is not None:
             raise InputError(f"{self} holds {held}, or choose another --out")
         if not resume:

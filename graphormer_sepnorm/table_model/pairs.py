@@ -18,6 +18,7 @@ from graphormer_sepnorm.chem.smiles import one_molecule
 from graphormer_sepnorm.errors import InputError
 
 LEAST_SIMILARITY = 0.6  # smallest similarity of the two molecules of a cliff
+LEAST_DIFFERENCE = 0.5  # smallest difference of their labels, in standard deviations of all labels
 LARGEST_CHANGE = 10  # most heavy atoms in the replaced part, which is also smaller than the rest
 LEAST_PAIRS = 3  # fewest pairs from which the effect of a change is estimated
 LEAST_DISTANCE = 0.01  # distance of two molecules with equal fingerprints
@@ -71,7 +72,7 @@ class Change:
 
 
 def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
-    """Pairs of similar molecules with different labels, steepest first.
+    """Pairs of similar molecules whose labels differ by half a standard deviation or more, steepest first.
 
     Args:
         mols: M molecules.
@@ -82,12 +83,13 @@ def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
     """
     labelled = np.flatnonzero(~np.isnan(y)).tolist()
     counts = [MORGAN.GetCountFingerprint(mols[place]) for place in labelled]  # bits do not tell homologues apart
+    least = LEAST_DIFFERENCE * np.std(y[labelled]) if labelled else 0.0
     found = []
     for number, place in enumerate(labelled):
         similarities = np.array(BulkTanimotoSimilarity(counts[number], counts[:number]))
         for other in np.flatnonzero(similarities >= LEAST_SIMILARITY).tolist():
             lower, higher = sorted((place, labelled[other]), key=lambda each: y[each])
-            if y[higher] > y[lower]:
+            if y[higher] - y[lower] >= least and y[higher] > y[lower]:
                 found.append(Cliff(lower, higher, float(similarities[other]), float(y[higher] - y[lower])))
     return sorted(found, key=lambda cliff: -cliff.steepness)
 

@@ -154,3 +154,11 @@ def test_a_table_model_without_networks_is_named(tmp_path):
     RunFolder(tmp_path).stack.write_bytes(b"")
     with pytest.raises(InputError, match="has no networks, which this needs; predict and evaluate work without"):
         weights_file(tmp_path)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_no_network_is_trained_into_the_folder_of_a_table_model(tmp_path, resume):
+    run = RunFolder(tmp_path)
+    run.stack.touch()
+    with pytest.raises(InputError, match="holds a table model: choose another --out"):
+        run.check_free(resume)

@@ -20,13 +20,20 @@ def of_chlorine(changes: list[Change]) -> list[Change]:
 
 def test_the_steepest_cliff_comes_first():
     mols = read("CCCCCCCCCO", "CCCCCCCCCCO", "CCCCCCCCCN", "c1ccccc1", "OCCCCCCCCC")
-    y = np.array([1.0, 4, np.nan, 9, 1.5])
+    y = np.array([1.0, 4, np.nan, 4, 2.75])
     cliffs = activity_cliffs(mols, y)
     assert [(cliff.lower, cliff.higher) for cliff in cliffs] == [(0, 4), (0, 1), (4, 1)]
     assert cliffs[1].similarity < 1, "they differ in the number of carbons"
     same = next(cliff for cliff in cliffs if (cliff.lower, cliff.higher) == (0, 4))
-    assert (same.similarity, same.difference) == (1, 0.5) and same.steepness == pytest.approx(50)
+    assert (same.similarity, same.difference) == (1, 1.75) and same.steepness == pytest.approx(175)
     assert [cliff.steepness for cliff in cliffs] == sorted((cliff.steepness for cliff in cliffs), reverse=True)
+
+
+def test_labels_that_differ_by_less_than_half_a_standard_deviation_are_no_cliff():
+    """Half a standard deviation is 0.44 with a label of 0.3, and 0.42 with one of 0.5."""
+    mols = read("CCCCCCCCCO", "c1ccccc1", "CCCCCCCCCCO")
+    assert activity_cliffs(mols, np.array([0.0, 2, 0.3])) == []
+    assert len(activity_cliffs(mols, np.array([0.0, 2, 0.5]))) == 1
 
 
 def test_equal_labels_are_no_cliff_and_few_molecules_no_pairs():
