@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
 
@@ -104,6 +104,8 @@ class Problem(BaseModel):
 
 class Options(BaseModel):
     """The columns to add, as the options of the command ``predict``."""
+
+    model_config = ConfigDict(extra="forbid")
 
     interval: float | None = Field(
         default=None, description="confidence, such as 0.9, of intervals or of sets of classes; null: none"
