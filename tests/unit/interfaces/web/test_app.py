@@ -211,11 +211,11 @@ def test_a_list_of_molecules_is_a_table_whatever_they_are(page):
     assert with_quotes == [["smiles"], *([text] for text in smiles)]
     assert page.post("/api/tables", json={"smiles": []}).status_code == 422
     assert page.post("/api/tables", json={"smiles": [1]}).json()["detail"].startswith("body.smiles.0")
-    assert (
-        page.post("/api/tables", json={"smiles": ["C"], "intervall": 0.9}).json()["detail"].startswith("body.intervall")
-    )
-    assert page.post("/api/tables", json={"smiles": ["C"], "interval": 90}).json()["detail"].startswith("body.interval")
-    assert page.post("/tables", data={"smiles": "C", "interval": "90"}).status_code == 422
+
+
+def test_an_unknown_option_is_refused(page):
+    answer = page.post("/api/tables", json={"smiles": ["C"], "intervall": 0.9})
+    assert answer.status_code == 422 and answer.json()["detail"].startswith("body.intervall: ")
 
 
 def test_the_page_without_javascript(page):
