@@ -210,9 +210,7 @@ def in_one_tensor(parts: list[Tensor]) -> Tensor:
 
     New memory for every sum of [P, C] takes longer than the addition.
     """
-    if len(parts) == 1:
-        return parts[0]
-    total = parts[0] + parts[1]
+    total = parts[0] + parts[1] if len(parts) > 1 else parts[0]
     for part in parts[2:]:
         total += part
     return total
