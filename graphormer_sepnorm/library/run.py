@@ -163,14 +163,15 @@ def find_partitions(source: str) -> dict[str, Path]:
 def check_folder(out: Path) -> None:
     """Raises InputError unless ``out`` is a folder of an earlier call, empty, or does not exist.
 
-    A call that was killed before it wrote its manifest may have left a temporary file, which is removed.
+    There may be a lock, and temporary files of the manifest by a call that is running or was killed.
     """
     if is_table_name(out):
         raise InputError(f"predictions of a library need a folder, and {out} sounds like a file: choose another -o")
     if out.exists() and not out.is_dir():
         raise InputError(f"predictions of a library need a folder, and {out} is a file: choose another -o")
-    remove_leftovers(out, f"{MANIFEST}.")
-    if out.is_dir() and not (out / MANIFEST).exists() and {path.name for path in out.iterdir()} - {LOCK}:
+    if not out.is_dir() or (out / MANIFEST).exists():
+        return
+    if any(path.name != LOCK and not path.name.startswith(f".{MANIFEST}.") for path in out.iterdir()):
         raise InputError(f"{out} holds other files: choose a new folder")
 
 

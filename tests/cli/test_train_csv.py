@@ -38,10 +38,10 @@ def train(command, monkeypatch, tmp_path, blank_pictures):
     """Runs the command on a table with one tiny network and nothing else; gives exit code, result and messages."""
     monkeypatch.setitem(RECIPES, "tiny", Recipe(tiny, TrainConfig()))
 
-    def run(table: pd.DataFrame, *arguments):
+    def run(table: pd.DataFrame, *arguments, file: str = "mols.csv"):
         table.to_csv(tmp_path / "mols.csv", index=False)
         options = ["--recipe", "tiny", "--epochs", 2, "--ensemble", 1, "--no-blend", "--out", tmp_path / "run"]
-        return command("train", tmp_path / "mols.csv", *options, *arguments)
+        return command("train", tmp_path / file, *options, *arguments)
 
     return run
 
@@ -376,8 +376,8 @@ def test_decimal_commas(train, molecules, tmp_path):
     assert code == 0 and result["skipped"] > 0, messages
     assert "write" in (tmp_path / "run" / "skipped.csv").read_text()
     (tmp_path / "semicolons.csv").write_text(semicolons)
-    arguments = ["--csv", tmp_path / "semicolons.csv", "--out", tmp_path / "other"]
-    code, result, messages = train(table, "--target-columns", "a", "--split", "random", "--epochs", 1, *arguments)
+    arguments = ["--target-columns", "a", "--split", "random", "--epochs", 1, "--out", tmp_path / "other"]
+    code, result, messages = train(table, *arguments, file="semicolons.csv")
     assert code == 0 and result["skipped"] == 0, messages
     found = pd.read_csv(tmp_path / "other" / "table.csv")
     np.testing.assert_allclose(found["target a"], molecules.a, atol=6e-4)
@@ -461,8 +461,8 @@ def test_salts_are_stripped_in_training_and_then_without_being_told(train, comma
 def test_a_workbook_is_trained_on(train, molecules, tmp_path):
     pytest.importorskip("openpyxl")
     molecules.to_excel(tmp_path / "mols.xlsx", index=False)
-    arguments = ["--csv", tmp_path / "mols.xlsx", "--target-columns", "rare", "--split", "random", "--epochs", 1]
-    code, result, messages = train(molecules, *arguments)
+    arguments = ["--target-columns", "rare", "--split", "random", "--epochs", 1]
+    code, result, messages = train(molecules, *arguments, file="mols.xlsx")
     assert code == 0 and result["metric"] == "rocauc", messages
     found = pd.read_csv(tmp_path / "run" / "table.csv")
     assert found["target rare"].tolist() == molecules.rare.dropna().tolist()
