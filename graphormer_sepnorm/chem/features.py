@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TypeVar
 
 import numpy as np
 from rdkit import Chem
@@ -27,7 +26,6 @@ BOND_ORDERS = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.T
 ISOTOPE = re.compile(r"\[\d")
 MAX_CHARGE = 4
 LARGEST_RING = 8
-Text = TypeVar("Text", str, str | None)
 
 
 @dataclass(frozen=True)
