@@ -59,7 +59,9 @@ class TableOptions:
     """
 
     path: str
-    targets: Annotated[tuple[str, ...], Option("Columns of the table to predict.", "target-columns")] = ()
+    targets: Annotated[
+        tuple[str, ...], Option("Columns of the table to predict; by default the only one left.", "target-columns")
+    ] = ()
     kind: Kind = "regression"
     smiles_column: Annotated[str | None, Option("SMILES column of the table; by default found by its name.")] = None
     delimiter: Annotated[str | None, Option("Delimiter of the table; by default detected from its header.")] = None

@@ -70,7 +70,6 @@ ELSEWHERE = {
     "interfaces.commands.evaluate": "tests/cli/test_commands.py",
     "interfaces.commands.explain": "tests/cli/test_explain.py",
     "interfaces.commands.info": "tests/cli/test_predict.py",
-    "interfaces.commands.own_table": "tests/cli/test_train_csv.py",
     "interfaces.commands.predict": "tests/cli/test_predict.py",
     "interfaces.commands.pretrain": "tests/cli/test_pretrain.py",
     "interfaces.commands.serve": "tests/cli/test_serve.py",

@@ -6,9 +6,10 @@ from typing import Any, Literal
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.tables.formats import WholeTable
-from graphormer_sepnorm.tables.formats.table import names_shown
+from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import task_of_table
 from graphormer_sepnorm.tables.options import TableOptions
+from graphormer_sepnorm.tables.rows import id_column_among
 
 
 def options_of_table(
@@ -18,7 +19,7 @@ def options_of_table(
     task: Literal["regression", "classification"] | None,
     seed: int,
 ) -> TableOptions:
-    """The options of a table, with the task detected from its labels; prints the task to standard error.
+    """The options of a table, with its task detected from the labels; prints what was detected to standard error.
 
     Args:
         path: of the table.
@@ -28,13 +29,27 @@ def options_of_table(
         seed: of the split.
 
     Raises:
-        InputError: no columns to predict are given; as ``task_of_table`` and ``TableOptions``.
+        InputError: no columns to predict are given, and several are possible; as ``task_of_table`` and
+            ``TableOptions``.
     """
-    targets = given.get("targets", ())
-    if not targets:
+    found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
+    targets = given.get("targets", ()) or found
+    guess = task_of_table(content, targets, task)
+    sentences = [f"Predicting {targets[0]!r}, the only column left for it."] if found else []
+    for sentence in [*sentences, guess.sentence]:
+        if sentence and rank() == 0:
+            print(sentence, file=sys.stderr)
+    return TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
+
+
+def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[str, ...]:
+    """The only column of a table that has no other purpose; raises InputError if there is none or several."""
+    smiles = content.columns[find_column(content.columns, given.get("smiles_column"), path)]
+    others = {given.get(name) for name in ("split_column", "weight_column", "id_column")}
+    used = {smiles, *others, *given.get("feature_columns", ())}
+    left = [name for name in content.columns if name not in used]
+    found = [name for name in left if name != id_column_among(left)]
+    if len(found) != 1:
         shown = names_shown(content.columns)
         raise InputError(f"name the columns to predict with --target-columns (the columns of {path}: {shown})")
-    guess = task_of_table(content, targets, task)
-    if guess.sentence and rank() == 0:
-        print(guess.sentence, file=sys.stderr)
-    return TableOptions(path, **given, kind=guess.kind, classes=guess.classes, seed=seed)
+    return (found[0],)

@@ -1,0 +1,38 @@
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.own_table import only_target, options_of_table
+from graphormer_sepnorm.tables.formats.table import Row, WholeTable
+
+
+def table(*columns: str) -> WholeTable:
+    return WholeTable(list(columns), [])
+
+
+@pytest.mark.parametrize(
+    ("columns", "given"),
+    [
+        (["smiles", "logD"], {}),
+        (["compound_id", "logD", "SMILES"], {}),
+        (["structure", "logD", "set"], {"smiles_column": "structure", "split_column": "set"}),
+        (["smiles", "logD", "weight", "pH"], {"weight_column": "weight", "feature_columns": ("pH",)}),
+        (["smiles", "batch", "logD"], {"id_column": "batch"}),
+    ],
+)
+def test_the_only_column_without_another_purpose_is_predicted(columns, given):
+    assert only_target("a.csv", table(*columns), given) == ("logD",)
+
+
+@pytest.mark.parametrize("columns", [["smiles"], ["smiles", "id"], ["smiles", "logD", "logP"]])
+def test_other_tables_need_the_names_of_their_targets(columns):
+    with pytest.raises(InputError, match=rf"--target-columns \(the columns of a.csv: {', '.join(columns)}\)"):
+        only_target("a.csv", table(*columns), {})
+
+
+def test_the_column_is_named_once_it_is_detected_and_not_if_it_was_given(capsys):
+    rows = [Row([str(number / 10), "C" * number], "C" * number) for number in range(1, 9)]
+    content = WholeTable(["logD", "smiles"], rows)
+    assert options_of_table("a.csv", content, {}, None, 0).targets == ("logD",)
+    assert "Predicting 'logD', the only column left" in capsys.readouterr().err
+    options_of_table("a.csv", content, {"targets": ("logD",)}, None, 0)
+    assert "Predicting" not in capsys.readouterr().err
