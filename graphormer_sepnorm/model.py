@@ -6,7 +6,6 @@ atoms.
 Axis letters: B molecules, T atoms, N rows, P ordered atom pairs, E directed bonds, H heads, D width, F feature columns.
 """
 
-import math
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from graphormer_sepnorm.config import ModelConfig
-from graphormer_sepnorm.encodings.base import EncodingSizes, Terms
+from graphormer_sepnorm.encodings.base import EncodingSizes, Terms, find_factor, in_one_tensor
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, check_features
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
@@ -102,6 +101,21 @@ class Structure(NamedTuple):
     edge_index: Tensor
     bond: Tensor
     in_degree: Tensor
+
+
+TRUNK = ("embedding", "encodings", "bias_network", "cls_bias", "local_blocks")
+
+
+class Trunk(NamedTuple):
+    """The output of the first part of a network, which fine-tuned networks with the same weights there can share.
+
+    Attributes:
+        near: [T, D] atoms from the local blocks.
+        structure: structure that the other blocks read.
+    """
+
+    near: Tensor
+    structure: Structure
 
 
 class LocalBlock(nn.Module):
@@ -205,23 +219,6 @@ class PreNormBlock(Block):
 BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
 
 
-def in_one_tensor(parts: list[Tensor]) -> Tensor:
-    """The sum of tensors of the same shape, added up in the memory of the first sum.
-
-    New memory for every sum of [P, C] takes longer than the addition.
-    """
-    total = parts[0] + parts[1] if len(parts) > 1 else parts[0]
-    for part in parts[2:]:
-        total += part
-    return total
-
-
-def find_factor(terms: list[Terms]) -> Tensor | None:
-    """Product of the factors [P, H] of the attention weights; None if no encoding has one."""
-    factors = [term.factor for term in terms if term.factor is not None]
-    return math.prod(factors[1:], start=factors[0]) if factors else None
-
-
 class Network(nn.Module):
     """Graph transformer that reads its prediction from a virtual graph token, the CLS.
 
@@ -307,17 +304,22 @@ class Network(nn.Module):
             ValueError: there is only one molecule in training with a BatchNorm on the CLS; or a PyG batch lacks the
                 attributes that the transform adds, or has atom features outside the vocabularies.
         """
-        atoms, num_cls, structure = self.embedded(self.packed(batch))
-        return self.run_blocks(self.run_local_blocks(atoms, num_cls, structure), num_cls, structure)
+        batch = self.packed(batch)
+        near, structure = self.run_trunk(batch)
+        return self.run_blocks(near, batch.num_graphs, structure)
 
-    def encode_cls(self, batch: "Batch | GraphBatch") -> Tensor:
+    def encode_cls(self, batch: "Batch | GraphBatch", trunk: Trunk | None = None) -> Tensor:
         """The final embeddings of the CLS tokens [B, D] only; raises as ``encode``.
 
         Do not use it in training with a BatchNorm shared by all tokens, whose statistics need the atoms.
+
+        Args:
+            batch: as ``encode``.
+            trunk: of a model whose trunk has the same weights, for this batch; None: it is computed.
         """
-        atoms, num_cls, structure = self.embedded(self.packed(batch))
-        near = self.run_local_blocks(atoms, num_cls, structure)
-        return self.run_blocks(near, num_cls, structure, read_atoms=False)[0]
+        batch = self.packed(batch)
+        near, structure = trunk or self.run_trunk(batch)
+        return self.run_blocks(near, batch.num_graphs, structure, read_atoms=False)[0]
 
     def packed(self, batch: "Batch | GraphBatch") -> GraphBatch:
         """Converts a PyG batch to a ``GraphBatch``; raises as ``encode``."""
@@ -326,19 +328,18 @@ class Network(nn.Module):
             check_features("x", batch.x, self.config.atom_sizes, batch.ptr)
         return batch
 
-    def embedded(self, batch: GraphBatch) -> tuple[Tensor, int, Structure]:
-        """The embedded atoms [T, D], the number B of molecules, and the structure that all blocks share."""
+    def run_trunk(self, batch: GraphBatch) -> Trunk:
+        """Runs the part of the network before the first attention; ``TRUNK`` names its modules."""
         terms = [encoding(batch) for encoding in self.encodings]
-        atoms = self.embed_atoms(batch, terms)
         bias, factor = self.pair_bias(batch, terms), find_factor(terms)
         attend = make_attention(batch.ptr, bias, self.cls_bias, factor, batch.padding)
-        return atoms, batch.num_graphs, Structure(attend, batch.edge_index, batch.bond, batch.in_degree)
+        structure = Structure(attend, batch.edge_index, batch.bond, batch.in_degree)
+        return Trunk(self.run_local_blocks(self.embed_atoms(batch, terms), structure), structure)
 
-    def run_local_blocks(self, atoms: Tensor, num_cls: int, structure: Structure) -> Tensor:
-        """Runs the local blocks on embedded atoms [T, D]."""
+    def run_local_blocks(self, atoms: Tensor, structure: Structure) -> Tensor:
         for block in self.local_blocks:
             atoms = block(atoms, structure)
-        return atoms
+        return atoms  # [T, D]
 
     def run_blocks(
         self, atoms: Tensor, num_cls: int, structure: Structure, read_atoms: bool = True
@@ -390,11 +391,10 @@ class Network(nn.Module):
         """Predictions [B, tasks]; raises as ``encode`` and ``read``."""
         return self.embed_and_predict(batch)[1]
 
-    def embed_and_predict(self, batch: "Batch | GraphBatch") -> tuple[Tensor, Tensor]:
-        """The final embeddings of the CLS tokens [B, D] and predictions [B, tasks]; raises as ``forward``."""
+    def embed_and_predict(self, batch: "Batch | GraphBatch", trunk: Trunk | None = None) -> tuple[Tensor, Tensor]:
+        """The final embeddings of the CLS tokens [B, D] and predictions [B, tasks]; arguments as ``encode_cls``."""
         batch = self.packed(batch)
-        atoms, num_cls, structure = self.embedded(batch)
-        near = self.run_local_blocks(atoms, num_cls, structure)
-        cls, atoms = self.run_blocks(near, num_cls, structure, self.atoms_count)
+        near, structure = trunk or self.run_trunk(batch)
+        cls, atoms = self.run_blocks(near, batch.num_graphs, structure, self.atoms_count)
         conditions = batch.conditions if self.config.conditions else None
         return cls, self.read(near, cls, atoms, batch.ptr, conditions)

@@ -111,6 +111,7 @@ FINE_TUNING = TrainConfig(
     clip_norm=1.0,
     averaging=0.98,
     start_from="foundation",
+    frozen_layers=5,  # the local blocks, so that the networks of a table share them
     frozen_statistics=True,
 )
 BEST_TRAINING = TrainConfig(epochs=50, clip_norm=1.0, optimizer="muon", weight_decay=0.15)

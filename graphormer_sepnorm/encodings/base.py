@@ -1,5 +1,6 @@
 """The interface of encodings, the sizes of their modules, the terms that they return, and degrees."""
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -63,6 +64,23 @@ class Terms(NamedTuple):
     atom: Tensor | None = None
     pair: Tensor | None = None
     factor: Tensor | None = None
+
+
+def in_one_tensor(parts: list[Tensor]) -> Tensor:
+    """The sum of tensors of the same shape, added up in the memory of the first sum.
+
+    New memory for every sum of [P, C] takes longer than the addition.
+    """
+    total = parts[0] + parts[1] if len(parts) > 1 else parts[0]
+    for part in parts[2:]:
+        total += part
+    return total
+
+
+def find_factor(terms: list[Terms]) -> Tensor | None:
+    """Product of the factors [P, H] of the attention weights; None if no encoding has one."""
+    factors = [term.factor for term in terms if term.factor is not None]
+    return math.prod(factors[1:], start=factors[0]) if factors else None
 
 
 def ends_of_bonds(graphs: Graphs) -> np.ndarray:

@@ -20,14 +20,14 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
-from graphormer_sepnorm.encodings.base import Encoding
+from graphormer_sepnorm.encodings.base import Encoding, find_factor
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs
 from graphormer_sepnorm.inference.forward import ATOMS_PER_BATCH
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import PaddedAttention
-from graphormer_sepnorm.model import Network, Structure, find_factor
+from graphormer_sepnorm.model import Network, Structure
 from graphormer_sepnorm.tasks import make_task
 
 STEPS = (64, 256, 1024)
@@ -210,7 +210,7 @@ class EmbeddedMolecule:
         attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach(), factor)
         edge_index = (self.edge_index.unsqueeze(1) + ptr[:-1].unsqueeze(1)).flatten(1)  # [2, S e]
         structure = Structure(attend, edge_index, self.bond.repeat(copies), self.in_degree.repeat(copies))
-        near = self.model.run_local_blocks(atoms.flatten(0, 1), copies, structure)
+        near = self.model.run_local_blocks(atoms.flatten(0, 1), structure)
         conditions = self.conditions.expand(copies, -1) if self.conditions.numel() else None
         return self.model.read(near, *self.model.run_blocks(near, copies, structure), ptr, conditions)
 

@@ -1,14 +1,15 @@
 """Predictions and embeddings of prepared molecules."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.model import TRUNK, Network, Trunk
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.tasks import Task
@@ -44,60 +45,112 @@ def batches_for(model: Network, dataset: MoleculeDataset) -> Iterator[np.ndarray
     return (device_batches if on_gpu(model) else size_sorted_batches)(dataset.num_atoms)
 
 
-def predict_dataset(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
-    """Predictions [M, tasks] in dataset order, by a model in evaluation mode, all in this process."""
-    return predict_batches(model, dataset, task, batches_for(model, dataset))
+@dataclass(frozen=True)
+class Output:
+    """An output that one model computes for molecules.
+
+    Attributes:
+        model: model with whose encodings the molecules are prepared.
+        width: width of the output.
+        compute: function from a batch and the model's trunk of it to [B, width].
+    """
+
+    model: Network
+    width: int
+    compute: Callable[[GraphBatch, Trunk], Tensor]
 
 
-def predict_together(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
-    """The same, distributed over all torchrun processes; each of them calls this and gets all predictions."""
-    batches = distributed.share(list(batches_for(model, dataset)))
-    return distributed.add_up(predict_batches(model, dataset, task, batches))
+def prediction_of(model: Network, task: Task) -> Output:
+    """The predictions of a model in evaluation mode."""
+
+    def predict(batch: GraphBatch, trunk: Trunk) -> Tensor:
+        return task.predict(model.embed_and_predict(batch, trunk)[1].float())
+
+    return Output(model, model.config.num_tasks, predict)
 
 
-def predict_batches(model: Network, dataset: MoleculeDataset, task: Task, batches: Iterable[np.ndarray]) -> np.ndarray:
-    def predict(batch: GraphBatch) -> Tensor:
-        return task.predict(model(batch).float())
-
-    return rows_of_molecules(model, dataset, model.config.num_tasks, predict, batches)
+def embedding_of(model: Network) -> Output:
+    """The final embeddings of the CLS tokens of a model in evaluation mode."""
+    return Output(model, model.config.width, lambda batch, trunk: model.encode_cls(batch, trunk).float())
 
 
-def embed_and_predict_dataset(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
-    """Embeddings of the CLS, and next to them predictions: [M, D + tasks] in dataset order, by one pass."""
+def embedding_and_prediction_of(model: Network, task: Task) -> Output:
+    """The embedding of the CLS, concatenated with the prediction, by one pass."""
 
-    def both(batch: GraphBatch) -> Tensor:
-        cls, output = model.embed_and_predict(batch)
+    def both(batch: GraphBatch, trunk: Trunk) -> Tensor:
+        cls, output = model.embed_and_predict(batch, trunk)
         return torch.cat([cls.float(), task.predict(output.float())], dim=1)
 
-    width = model.config.width + model.config.num_tasks
-    return rows_of_molecules(model, dataset, width, both, batches_for(model, dataset))
+    return Output(model, model.config.width + model.config.num_tasks, both)
+
+
+def compute_dataset(output: Output, dataset: MoleculeDataset) -> np.ndarray:
+    """An output [M, width] in dataset order, all in this process."""
+    return rows_of_molecules([output], dataset, batches_for(output.model, dataset))[0]
+
+
+def predict_dataset(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
+    """Predictions [M, tasks] in dataset order, by a model in evaluation mode, all in this process."""
+    return compute_dataset(prediction_of(model, task), dataset)
 
 
 def embed_dataset(model: Network, dataset: MoleculeDataset) -> np.ndarray:
     """Final embeddings of the CLS tokens [M, D] in dataset order, by a model in evaluation mode."""
-    batches = batches_for(model, dataset)
-    return rows_of_molecules(model, dataset, model.config.width, lambda batch: model.encode_cls(batch).float(), batches)
+    return compute_dataset(embedding_of(model), dataset)
+
+
+def predict_together(model: Network, dataset: MoleculeDataset, task: Task) -> np.ndarray:
+    """As ``predict_dataset``, shared among all torchrun processes; each of them calls this and gets all predictions."""
+    batches = distributed.share(list(batches_for(model, dataset)))
+    return distributed.add_up(rows_of_molecules([prediction_of(model, task)], dataset, batches)[0])
 
 
 @torch.inference_mode()
 def rows_of_molecules(
-    model: Network,
-    dataset: MoleculeDataset,
-    width: int,
-    compute: Callable[[GraphBatch], Tensor],
-    batches: Iterable[np.ndarray],
-) -> np.ndarray:
-    """Results of ``compute`` for the molecules in ``batches``, 0 for others: float32 [M, width] in dataset order.
+    outputs: Sequence[Output], dataset: MoleculeDataset, batches: Iterable[np.ndarray]
+) -> list[np.ndarray]:
+    """Outputs for the molecules in ``batches``, 0 for others: float32 [M, width] each, in dataset order.
 
-    Computes on the device of the model, in the precision of ``device.current``, and copies the results at the end.
+    Computes on the device of the models, in the precision of ``device.current``, and copies the results at the end. A
+    trunk that several models share is computed once per batch.
     """
-    rows = np.zeros((len(dataset), width), np.float32)
     batches = list(batches)
+    found: list[list[Tensor]] = [[] for _ in outputs]
     if batches:
         with current().arithmetic():
-            found = [compute(batch) for batch in dataset.batches(batches, model.cls.device)]
-        rows[np.concatenate(batches)] = torch.cat(found).cpu().numpy()
+            for batch in dataset.batches(batches, outputs[0].model.cls.device):
+                trunks: dict[nn.Module, Trunk] = {}
+                for output, parts in zip(outputs, found, strict=True):
+                    shared = output.model.local_blocks
+                    if shared not in trunks:
+                        trunks[shared] = output.model.run_trunk(batch)
+                    parts.append(output.compute(batch, trunks[shared]))
+    rows = [np.zeros((len(dataset), output.width), np.float32) for output in outputs]
+    for parts, values in zip(found, rows, strict=True):
+        if parts:
+            values[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
     return rows
+
+
+def share_trunks(models: Sequence[Network]) -> None:
+    """Replaces the trunk of a model by that of an earlier one with the same weights, so that it is computed once."""
+    for place, model in enumerate(models):
+        twin = next((other for other in models[:place] if have_same_trunk(model, other)), None)
+        if twin is not None:
+            for name in TRUNK:
+                setattr(model, name, getattr(twin, name))
+
+
+def have_same_trunk(one: Network, other: Network) -> bool:
+    """Whether two models in evaluation mode have the same trunk for every molecule."""
+    differing = ("num_tasks", "conditions", "dropout", "attention_dropout")
+    if replace(one.config, **{name: getattr(other.config, name) for name in differing}) != other.config:
+        return False
+    return all(
+        torch.equal(tensor, other.state_dict()[name])
+        for name, tensor in one.state_dict().items()
+        if name.partition(".")[0] in TRUNK
+    )
 
 
 def on_gpu(model: Network) -> bool:

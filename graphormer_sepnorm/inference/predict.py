@@ -15,10 +15,10 @@ import torch
 
 from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
 from graphormer_sepnorm.config import Config, Scale
-from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
+from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.forward import embed_and_predict_dataset, embed_dataset, predict_dataset
+from graphormer_sepnorm.inference.forward import Output, batches_for, embedding_of, prediction_of, rows_of_molecules
 from graphormer_sepnorm.inference.intervals import spread_of_models
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.model import Network
@@ -242,7 +242,7 @@ class Predictor:
     @property
     def outputs(self) -> list["Output"]:
         """The predictions of each model."""
-        return [prediction_of(model, config) for model, config in self.models]
+        return [prediction_of(model, make_task(config.task, model.cls.device)) for model, config in self.models]
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """Predictions from the ``outputs`` [M, tasks] of the models."""
@@ -271,7 +271,7 @@ class Embedder:
 
     @property
     def output(self) -> "Output":
-        return Output(self.model, self.model.config.width, partial(embed_dataset, self.model))
+        return embedding_of(self.model)
 
     def compute(self, molecules: Molecules) -> Embeddings:
         (values,) = computed(molecules, [self.output])
@@ -283,46 +283,21 @@ def stripping_salts(reader: MoleculeModel) -> None:
     reader.featurizer = without_salts(reader.featurizer)
 
 
-@dataclass(frozen=True)
-class Output:
-    """An output that one model computes for molecules.
-
-    Attributes:
-        model: model with whose encodings the molecules are prepared.
-        width: width of the output.
-        compute: function from R prepared molecules to [R, width].
-    """
-
-    model: Network
-    width: int
-    compute: Callable[[MoleculeDataset], np.ndarray]
-
-
-def prediction_of(model: Network, config: Config) -> Output:
-    task = make_task(config.task, model.cls.device)
-    return Output(model, len(config.task.targets), lambda data: predict_dataset(model, data, task))
-
-
-def embedding_and_prediction_of(model: Network, config: Config) -> Output:
-    """The CLS embedding, concatenated with the prediction."""
-    task = make_task(config.task, model.cls.device)
-    width = model.config.width + len(config.task.targets)
-    return Output(model, width, lambda data: embed_and_predict_dataset(model, data, task))
-
-
 def computed(molecules: Molecules, outputs: Sequence[Output]) -> list[np.ndarray]:
     """Each output, float32 [M, width], with rows of NaN for molecules that could not be read.
 
     Molecules are prepared once for all models that have the same encodings.
     """
     rows = [np.full((len(molecules.errors), output.width), np.nan, np.float32) for output in outputs]
+    alike = {output.model.config.encodings for output in outputs}
     for piece in pieces(molecules.graphs):
-        prepared: dict[tuple, MoleculeDataset] = {}
-        for found, output in zip(rows, outputs, strict=True):
-            encodings = output.model.config.encodings
-            if encodings not in prepared:
-                prepared[encodings] = in_memory(molecules.graphs.take(piece), encodings)
-            found[molecules.rows[piece]] = output.compute(prepared[encodings])
+        for encodings in alike:
+            chosen = [place for place, output in enumerate(outputs) if output.model.config.encodings == encodings]
+            wanted = [outputs[place] for place in chosen]
+            data = in_memory(molecules.graphs.take(piece), encodings)
+            found = rows_of_molecules(wanted, data, batches_for(wanted[0].model, data))
+            for place, values in zip(chosen, found, strict=True):
+                rows[place][molecules.rows[piece]] = values
     return rows
 
 

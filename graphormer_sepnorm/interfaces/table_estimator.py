@@ -87,7 +87,7 @@ Parameters: Any = make_dataclass(
         *[(each.field, each.type, None) for each in OF_RECIPE],
         ("settings", "dict | None", None),
         ("pretrained", "str | os.PathLike | None", None),
-        ("frozen_layers", int, 0),
+        ("frozen_layers", "int | None", None),
         ("device", str, "auto"),
         ("random_state", "int | np.random.RandomState | None", 0),
         ("verbose", bool, False),
@@ -110,7 +110,7 @@ class TableEstimator(SmilesEstimator):
         epochs, batch_size, lr, ...: fields of ``TrainConfig``; None: the recipe's.
         settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
         pretrained: run folder, weights file or shipped weights to start from; None: those of the recipe.
-        frozen_layers: number of first layers whose weights are frozen.
+        frozen_layers: number of first layers whose weights are frozen; None: those that the recipe freezes.
         device: "auto", "cpu", "cuda", "cuda:1" or "mps".
         random_state: seed as in the command, or the random state that a seed is drawn from.
         verbose: print a line per epoch.
@@ -174,7 +174,7 @@ class TableEstimator(SmilesEstimator):
         config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
         start = asked["pretrained"] or train.start_from
         if start is not None:
-            config = starting_from(config, str(start), int(asked["frozen_layers"]))
+            config = starting_from(config, str(start), asked["frozen_layers"])
         elif asked["frozen_layers"]:
             raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
         settings = asked["settings"] or {}

@@ -16,7 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
 from graphormer_sepnorm.config import Config, Scale, TaskConfig, first_problem
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.predict import Embedder, Output, Predictions, computed
+from graphormer_sepnorm.inference.forward import Output, share_trunks
+from graphormer_sepnorm.inference.predict import Embedder, Predictions, computed
 from graphormer_sepnorm.inference.trust import Trust, calibrated, load_trust, save_trust, trust_arrays
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import array_digest, checked_array, load_format, save_arrays
@@ -57,6 +58,9 @@ class TableModel:
     trust: Trust | None = None
     difficulty: Difficulty | None = None
     conditions: Conditions = field(default_factory=Conditions)
+
+    def __post_init__(self) -> None:
+        share_trunks([network for network, _ in self.models])
 
     @property
     def asked_conditions(self) -> AskedConditions:

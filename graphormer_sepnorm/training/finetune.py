@@ -16,8 +16,8 @@ from graphormer_sepnorm.config import Config, ModelConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.inference.forward import batches_for, rows_of_molecules
-from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.inference.forward import Output, batches_for, rows_of_molecules
+from graphormer_sepnorm.model import Network, Trunk
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.checkpoint import HEAD, check_names, load_into, load_tensors
 from graphormer_sepnorm.runs.folder import weights_file
@@ -77,14 +77,14 @@ def start_head(model: Network, data: MoleculeDataset, task: Task) -> None:
     inputs: list[Tensor] = []
     hook = last.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
 
-    def hidden(batch: GraphBatch) -> Tensor:
-        model.forward(batch)  # as it is, even if calls of the model are compiled
+    def hidden(batch: GraphBatch, trunk: Trunk) -> Tensor:
+        model.embed_and_predict(batch, trunk)
         return inputs.pop().float()
 
     model.eval()
     molecules = np.arange(min(len(data), MOST))
     batches = [chosen for batch in batches_for(model, data) if len(chosen := batch[batch < len(molecules)])]
-    features = rows_of_molecules(model, data, last.in_features, hidden, batches)[molecules]
+    features = rows_of_molecules([Output(model, last.in_features, hidden)], data, batches)[0][molecules]
     hook.remove()
     outputs = task.output_of(torch.from_numpy(data.y[molecules])).numpy()
     for place, wanted in enumerate(outputs.T):
@@ -123,7 +123,7 @@ def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:
         raise InputError(f"cannot freeze {frozen_layers} layers, the model has {config.layers}")
 
 
-def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config:
+def starting_from(config: Config, source: str, frozen_layers: int | None = None) -> Config:
     """The run with the architecture and the featurizer of the checkpoint that it starts from.
 
     The run keeps its own dropout.
@@ -133,12 +133,14 @@ def starting_from(config: Config, source: str, frozen_layers: int = 0) -> Config
     Args:
         config: the run; its number of tasks is kept.
         source: run folder, weights file or name of shipped weights.
-        frozen_layers: number of first blocks to freeze.
+        frozen_layers: number of first blocks to freeze; None: as many as the run freezes, but only local blocks.
 
     Raises:
         InputError: not a checkpoint, or more frozen layers than it has.
     """
     _, found, _ = checkpoint.load_tensors(weights_file(resolve_model(source)))
+    if frozen_layers is None:
+        frozen_layers = min(config.train.frozen_layers, found.model.local_layers)
     check_frozen_layers(frozen_layers, found.model)
     check_names(found, source)
     preparation = FEATURIZERS[config.featurizer].preparation or FEATURIZERS[found.featurizer].preparation

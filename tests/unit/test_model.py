@@ -11,13 +11,14 @@ from graphormer_sepnorm import GraphBatch, Graphormer, base, best, kernels, slim
 from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings import ENCODINGS
+from graphormer_sepnorm.encodings.base import in_one_tensor
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.kernels import make_attention
 from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
 from graphormer_sepnorm.layers.readouts import READOUTS
-from graphormer_sepnorm.model import Network, Structure, in_one_tensor
+from graphormer_sepnorm.model import Network, Structure
 from tests.reference import graphormer
 from tests.tiny import tiny_model
 
@@ -169,7 +170,7 @@ def test_predictions_are_read_from_the_embeddings_of_all_rows(variant, graphs):
         model.train(training)
         read = model.head(model.readout.read(*model.encode(batch), batch.ptr))
         if model.atom_values is not None:
-            read += model.atom_values(model.run_local_blocks(*model.embedded(batch)), batch.ptr)
+            read += model.atom_values(model.run_trunk(batch).near, batch.ptr)
         torch.testing.assert_close(model(batch), read, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(model.encode_cls(batch), model.encode(batch)[0], rtol=1e-5, atol=1e-5)
 
@@ -186,7 +187,7 @@ def test_local_blocks_pass_messages_only_to_neighbours(config):
     model = make_model(replace(config, layers=7, messages=True, attention_layers=2, norm="sepnorm-layernorm")).eval()
     assert (len(model.local_blocks), len(model.blocks), len(model.layers)) == (5, 2, 7)
     batch = model.packed(collate(model, [chain, other]))
-    first, second = model.run_local_blocks(*model.embedded(batch)).split(7)
+    first, second = model.run_trunk(batch).near.split(7)
     assert [torch.equal(a, b) for a, b in zip(first, second, strict=True)] == [True] + [False] * 6
     cls = model.encode_cls(batch)
     assert not torch.allclose(cls[0], cls[1])

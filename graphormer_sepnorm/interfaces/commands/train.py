@@ -58,7 +58,7 @@ class RunOptions:
     start: Annotated[
         str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
     ] = None
-    freeze: Annotated[int, Option("Number of first layers of --from to freeze.")] = 0
+    freeze: Annotated[int | None, Option("Number of first layers of --from to freeze; by default the recipe's.")] = None
 
     @property
     def found_recipe(self) -> str:

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.inference.predict import Output
+from graphormer_sepnorm.inference.forward import Output
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.features import MoleculeFeatures

@@ -17,7 +17,8 @@ import torch
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
-from graphormer_sepnorm.inference.predict import Output, load_embedder
+from graphormer_sepnorm.inference.forward import Output
+from graphormer_sepnorm.inference.predict import load_embedder
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
 from graphormer_sepnorm.runs.checkpoint import save_model

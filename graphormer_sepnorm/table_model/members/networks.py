@@ -19,8 +19,8 @@ from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.inference.forward import embed_and_predict_dataset
-from graphormer_sepnorm.inference.predict import Output, computed, embedding_and_prediction_of
+from graphormer_sepnorm.inference.forward import Output, compute_dataset, embedding_and_prediction_of
+from graphormer_sepnorm.inference.predict import computed
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
@@ -94,7 +94,10 @@ class NetworksMember:
 
     @property
     def outputs(self) -> list[Output]:
-        return [embedding_and_prediction_of(network, config) for network, config in self.models]
+        return [
+            embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
+            for network, config in self.models
+        ]
 
     def computed(self, outputs: list[np.ndarray]) -> dict[Callable, np.ndarray]:
         rows = np.stack(outputs, axis=1)
@@ -168,8 +171,8 @@ def fit_fold(work: FoldsWork, number: int) -> np.ndarray | InputError:
             train(run, config, MoleculeDataset([work.data.take(learnt)]), held_back, work.setting, label)
             network, config, _ = load_network(run)
             with autocast(config.train.precision, network.cls.device):
-                whole = MoleculeDataset([work.data])
-                return embed_and_predict_dataset(network, whole, make_task(config.task, network.cls.device))
+                output = embedding_and_prediction_of(network, make_task(config.task, network.cls.device))
+                return compute_dataset(output, MoleculeDataset([work.data]))
     except InputError as error:
         return error
 

@@ -1,17 +1,28 @@
+from copy import deepcopy
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 
+from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.inference import forward
 from graphormer_sepnorm.inference.forward import (
     DEVICE_PAIRS,
+    batches_for,
+    compute_dataset,
     device_batches,
     embed_dataset,
+    embedding_of,
     predict_dataset,
+    prediction_of,
+    rows_of_molecules,
+    share_trunks,
     size_sorted_batches,
 )
+from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import choose, computing
@@ -69,3 +80,47 @@ def test_batches_of_a_gpu_are_large_and_hold_few_large_molecules():
     assert sorted(np.concatenate(batches).tolist()) == list(range(2003))
     assert len(batches[0]) > 600
     assert all(np.sum(sizes[batch] ** 2) <= 2 * DEVICE_PAIRS for batch in batches)
+
+
+def twins() -> tuple[Network, Network, Config]:
+    """Two models with equal trunks, whose other weights differ."""
+    one, config = tiny_model(featurizer="zinc")
+    other = deepcopy(one)
+    with torch.no_grad():
+        for weights in (*other.blocks.parameters(), *other.head.parameters()):
+            weights += 0.1
+    return one, other, config
+
+
+def test_a_trunk_of_equal_weights_is_computed_once_and_changes_no_output(monkeypatch):
+    one, other, config = twins()
+    dataset, task = load_split("sample", "val", config.model.encodings), make_task(config.task)
+    outputs = [prediction_of(one, task), embedding_of(other)]
+    expected = [compute_dataset(output, dataset) for output in outputs]
+    computed, run_trunk = [], Network.run_trunk
+    monkeypatch.setattr(Network, "run_trunk", lambda model, batch: computed.append(model) or run_trunk(model, batch))
+    batches = list(batches_for(one, dataset))
+    rows_of_molecules(outputs, dataset, batches)
+    assert len(computed) == 2 * len(batches)
+    computed.clear()
+    share_trunks([one, other])
+    found = rows_of_molecules(outputs, dataset, batches)
+    assert computed == [one] * len(batches)
+    for values, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(values, wanted)
+
+
+@pytest.mark.parametrize("name", ["embedding.table", "cls_bias", "encodings.1.bias"])
+def test_a_trunk_with_another_weight_is_not_shared(name):
+    one, other, _ = twins()
+    with torch.no_grad():
+        other.state_dict()[name].view(-1)[0] += 1e-3
+    share_trunks([one, other])
+    assert other.local_blocks is not one.local_blocks and other.embedding is not one.embedding
+
+
+def test_a_trunk_of_another_config_is_not_shared():
+    one, other, _ = twins()
+    other.config = replace(other.config, norm_position="pre")
+    share_trunks([one, other])
+    assert other.local_blocks is not one.local_blocks

@@ -11,7 +11,9 @@ from graphormer_sepnorm.table_model import reference
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import fit_table, foundation_config
 from graphormer_sepnorm.table_model.labels import CannotLearn
+from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
+from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import BODY
 
 
@@ -53,6 +55,20 @@ def test_networks_start_from_the_foundation(labels):
     config = foundation_config(labels.task, 7)
     assert (config.train.start_from, config.train.seed, config.featurizer) == (BODY, 7, "mol")
     assert config.task == labels.task and config.model.num_tasks == 2
+    assert config.train.frozen_layers == config.model.local_layers
+
+
+@pytest.mark.slow
+def test_networks_and_kernel_share_the_trunk_of_the_foundation(molecules, labels, folds, tmp_path):
+    """Frozen weights stay bit-identical through training, averaging of weights and files."""
+    config = foundation_config(labels.task)
+    config = replace(config, train=replace(config.train, epochs=2, min_updates=0))
+    found = fit_table(molecules, labels, folds, Setting(config), members=["kernel", "networks"]).model
+    found.save(tmp_path)
+    for model in (found, TableModel.load(tmp_path)):
+        (body, _), *networks = model.models
+        assert len(networks) == 3 and {network.local_blocks for network, _ in networks} == {body.local_blocks}
+        assert len({network.blocks for network, _ in networks}) == 3
 
 
 def test_a_target_without_labels_has_no_intervals(molecules, labels, folds, setting):

@@ -11,6 +11,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.members.base import WithoutNetworks
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.report.sections import SECTIONS
 from graphormer_sepnorm.table_model.report.write import scores_out_of_fold
@@ -69,7 +70,7 @@ def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():
 
     y = np.array([[1.0], [2], [5]])
     member = np.array([[[np.nan], [3], [5]]])
-    model = TableModel(TaskConfig("regression", "mae", ("a",)), "mol", {"kernel": None}, np.ones((1, 1)))
+    model = TableModel(TaskConfig("regression", "mae", ("a",)), "mol", {"kernel": WithoutNetworks()}, np.ones((1, 1)))
     fitted = FittedTable(model, Stacked(member, member[0], member[0]), {})
     found = scores_out_of_fold(fitted, Labels(model.task, y), Folds(np.array([-1, 0, 0])))
     assert found["kernel"]["mae"] == found["stack"]["mae"] == pytest.approx(0.5)
