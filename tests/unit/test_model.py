@@ -86,8 +86,8 @@ def test_dropout_acts_on_the_output_of_each_sublayer_only_in_training(config, no
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 @pytest.mark.parametrize(
     "further",
-    [{}, {"messages": True}, {"degree_scaling": True}, IN_BLOCKS, {"atom_values": True}, LOCAL],
-    ids=["paper", "messages", "degrees", "both", "values", "local"],
+    [{}, {"messages": True}, {"degree_scaling": True}, IN_BLOCKS, {"atom_values": True}, LOCAL, LOCAL | IN_BLOCKS],
+    ids=["paper", "messages", "degrees", "both", "values", "local", "local-degrees"],
 )
 def test_equals_the_reference_forward_and_gradients(config, graphs, norm, norm_position, further, dtype, tolerance):
     """In float32 through the compiled operations, in float64 through the plain ones."""
@@ -140,6 +140,7 @@ VARIANTS = {
     "factors": {"encodings": (FACTORS,)},
     **{field: {field: True} for field in (*IN_BLOCKS, "atom_values")},
     "local": LOCAL,
+    "local-degrees": LOCAL | IN_BLOCKS,
     **{norm: {"norm": norm} for norm in NORMS},
     **{readout: {"readout": readout} for readout in READOUTS},
     "everything": EVERYTHING,

@@ -423,7 +423,7 @@ def test_a_layer_with_a_forward_of_its_own_is_left_alone():
 
 def test_an_encoder_of_other_layers_is_left_alone():
     model = nn.TransformerEncoder(nn.Identity(), 1, nn.LayerNorm(WIDTH), enable_nested_tensor=False)
-    assert "has layers without batch_first" in refusal(model)
+    assert "this TransformerEncoder has layers without batch_first: include its norm with also" in refusal(model)
 
 
 def test_norms_over_other_axes_are_left_alone_even_if_the_caller_names_them():
@@ -480,7 +480,7 @@ def test_timm_with_further_special_tokens_is_left_alone_without_positions():
 
 
 def test_timm_without_a_cls_is_left_alone():
-    assert "no CLS token" in refusal(timm_vit(class_token=False, global_pool="avg"))
+    assert ", this VisionTransformer has no CLS token\n" in refusal(timm_vit(class_token=False, global_pool="avg"))
     assert "no CLS token" in refusal(timm_vit(class_token=False, reg_tokens=1, global_pool="avg"))
 
 
@@ -661,7 +661,9 @@ def test_a_model_that_is_distributed_already_is_refused():
     wrapped = DistributedDataParallel.__new__(DistributedDataParallel)  # without the process group that it requires
     nn.Module.__init__(wrapped)
     wrapped.module = encoder()
-    assert "separate first" in refusal(wrapped)
+    assert refusal(wrapped) == (
+        "the model is in DistributedDataParallel, which would not train new norms: separate first"
+    )
 
 
 def test_sync_batchnorm_conversion_finds_the_cls_norms():

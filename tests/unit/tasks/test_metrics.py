@@ -45,6 +45,9 @@ def test_scores_of_classes_by_hand():
     assert METRICS["multiclass-logloss"](y, prediction) == pytest.approx(expected)
     assert METRICS["multiclass-logloss"](y, 2 * prediction) == pytest.approx(expected)
     assert METRICS["rocauc"](y, prediction) == pytest.approx((1 + 0.5 + 1) / 3)  # of b: 0.25 beats 0.2, not 0.3
+    assert METRICS["multiclass-logloss"](y[:1], prediction[:1]) == pytest.approx(
+        -math.log(0.6)
+    )  # of the first class only
     with pytest.raises(InputError, match="no molecule of this split has a class"):
         METRICS["multiclass-accuracy"](y[3:], prediction[3:])
 
