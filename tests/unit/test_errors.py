@@ -14,5 +14,5 @@ def test_an_unknown_name_is_refused_with_the_choice_that_is_most_like_it():
     assert known("optimizer", "muon", ["adamw", "muon"]) == "muon"
     with pytest.raises(InputError, match=r"^unknown optimizer 'adam', choose one of adamw, muon; did you mean 'adamw'"):
         known("optimizer", "adam", ["adamw", "muon"])
-    with pytest.raises(InputError, match="^unknown optimizer 'x', choose one of adamw, muon$"):
+    with pytest.raises(InputError, match=r"^unknown optimizer 'x', choose one of adamw, muon$"):
         known("optimizer", "x", ["adamw", "muon"])
