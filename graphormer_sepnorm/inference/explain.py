@@ -119,7 +119,7 @@ class ExplainedTarget:
         names = config.targets
         self.name = names[0] if name is None else name
         if self.name not in names:
-            choices = ", ".join(names) + did_you_mean(name, names)
+            choices = ", ".join(names) + did_you_mean(str(name), names)
             raise InputError(f"the model has no target {name!r}, choose one of {choices}")
         self.column = names.index(self.name)
         self.is_probability = self.task.predicts_probabilities

@@ -4,8 +4,9 @@ import numpy as np
 
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.report.numbers import shown_together
 from graphormer_sepnorm.table_model.report.page import Grid, Section
-from graphormer_sepnorm.table_model.report.reported import Reported, counted, shown
+from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.tables.labels import TableOptions
 from graphormer_sepnorm.tables.remarks import remarks, repeatability
 from graphormer_sepnorm.tables.splits import Duplicate
@@ -72,11 +73,12 @@ def floor_words(page: Reported, place: int, deviation: float) -> str:
     """A sentence on the deviation of replicates of a target and the error of the model."""
     target = page.task.targets[place]
     rmse = page.result["targets"][target]["scores"]["stack"].get("rmse")
+    floor_text, rmse_text = shown_together([deviation, rmse])
     floor = (
-        f"{target}: the standard deviation of measurements of one molecule is {shown(deviation)}. This is the floor of "
+        f"{target}: the standard deviation of measurements of one molecule is {floor_text}. This is the floor of "
         "the RMSE on single measurements: no model is expected to be better"
     )
-    return f"{floor}." if rmse is None else f"{floor}; the RMSE of this model is {shown(rmse)}."
+    return f"{floor}." if rmse is None else f"{floor}; the RMSE of this model is {rmse_text}."
 
 
 def replicates_grid(page: Reported) -> Grid:

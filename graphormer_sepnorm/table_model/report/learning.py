@@ -13,8 +13,9 @@ from graphormer_sepnorm.table_model.machines import Compared, fit_machines
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
 from graphormer_sepnorm.table_model.reference import landmarks
 from graphormer_sepnorm.table_model.report.charts import learning_chart
+from graphormer_sepnorm.table_model.report.numbers import shown
 from graphormer_sepnorm.table_model.report.page import Section
-from graphormer_sepnorm.table_model.report.reported import Reported, shown
+from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.scores import MOST_DRAWN, columns_of, interval, known, resampled, score
 from graphormer_sepnorm.tasks import METRICS
 

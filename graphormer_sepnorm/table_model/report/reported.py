@@ -19,7 +19,6 @@ from graphormer_sepnorm.table_model.report.page import Picture
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
-UNDEFINED = "not defined"
 USUAL_CONFIDENCE = "0.9"
 CUT = 0.5  # probability above which a molecule is predicted as class 1
 
@@ -137,14 +136,6 @@ class Reported:
         if self.confidence is None or self.model.trust.intervals is None:
             return None
         return self.model.trust.intervals.half_widths(float(self.confidence), self.test.spread)
-
-
-def shown(value: float | None) -> str:
-    return UNDEFINED if value is None or not np.isfinite(value) else f"{value:.4g}"
-
-
-def shown_interval(ends: list[float] | None) -> str:
-    return UNDEFINED if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"
 
 
 def counted(number: int, what: str) -> str:

@@ -56,9 +56,9 @@ def test_replicates_have_a_floor_and_stand_with_their_labels():
     page = reported(scores, labelled=replicated(), fitted=fitted([[1.0, 1.0]]))
     section = repeatability_section(page)
     assert section.words[0] == "2 molecules appear in 4 rows."
-    assert section.words[1].startswith("a: the standard deviation of measurements of one molecule is 0.5.")
-    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 4.243.")
-    assert section.words[1].endswith("the RMSE of this model is 0.8.")
+    assert section.words[1].startswith("a: the standard deviation of measurements of one molecule is 0.500.")
+    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 4.24.")
+    assert section.words[1].endswith("the RMSE of this model is 0.800.")
     (grid,) = section.grids
     assert grid.rows == (
         ("row 3, row 4", "CC", "5, 5", "1, 7"),
