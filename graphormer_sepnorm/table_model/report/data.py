@@ -1,5 +1,7 @@
 """The sections of a report on the table: rows, splits and replicate measurements."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from graphormer_sepnorm.dataset import SPLITS
@@ -26,6 +28,7 @@ def data_section(page: Reported) -> Section:
         f"{page.options.path} was split by {split_words(page.options)}. The model is fitted to both the training and "
         "the validation molecules.",
         *(f"{remark}." for remark in (usable_words(page), *remarks(page.options, page.labelled))),
+        *of_censored(page),
     )
     return Section("Data and split", words, (Grid(header, tuple(rows)),))
 
@@ -35,6 +38,20 @@ def usable_words(page: Reported) -> str:
     usable, molecules = len(page.labelled.usable), len(page.labelled.rows)
     words = f"{counted(usable, 'row')} can be used"
     return words if usable == molecules else f"{words}; averaged by molecule, they are {counted(molecules, 'molecule')}"
+
+
+def of_censored(page: Reported) -> Iterator[str]:
+    """A sentence on each target with censored labels: how many there are, and how they are used."""
+    for place, target in enumerate(page.task.targets):
+        learnt, tested = (
+            [row.bounds[place] for row in rows if place in row.bounds] for rows in (page.learnt, page.tested)
+        )
+        if learnt or tested:
+            yield (
+                f"{target}: {counted(len(learnt), 'training label')} and {counted(len(tested), 'test label')} are "
+                f"censored, such as {(learnt + tested)[0]}. For the kernel and the networks, only a prediction on the wrong "
+                "side of the bound is an error; the forest, the intervals and the test scores use exact labels only."
+            )
 
 
 def split_words(options: TableOptions) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.reliability import low_coverage
 from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.table_model.report.page import Card
 from graphormer_sepnorm.table_model.report.reported import Reported, counted
@@ -139,6 +140,7 @@ def notes(page: Reported) -> tuple[str, ...]:
     return (
         *of_members(page),
         *of_few(page),
+        *of_intervals(page),
         *of_squeezed(page),
         *of_salts(page),
         *of_networks(page),
@@ -168,6 +170,12 @@ def of_few(page: Reported) -> Iterator[str]:
             f"There are only {counted(len(page.learnt), 'training molecule')}: more measurements are likely to help "
             "more than another model."
         )
+
+
+def of_intervals(page: Reported) -> Iterator[str]:
+    """Targets whose intervals contain fewer test labels than they promise."""
+    for sentence in low_coverage(page.result):
+        yield f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def of_squeezed(page: Reported) -> Iterator[str]:

@@ -150,6 +150,13 @@ def test_predictions_that_are_squeezed_towards_the_mean_are_said():
     assert note.startswith("a: predictions are squeezed towards the mean") and "predicted 0.40 above it" in note
 
 
+def test_intervals_that_contain_too_few_labels_are_said():
+    y = np.linspace(-2, 2, 50)[:, None]
+    trust = {"coverage": {"0.9": {"a": 0.7}}}
+    (note,) = warned(result({"a": facts()}, trust=trust), y, np.stack([y, y]), fine(y))
+    assert note.startswith("Only 70 % of the 60 test labels of a are inside their 90 % intervals: ") and note[-1] == "."
+
+
 def test_a_slope_by_hand():
     assert slope_of(np.array([0.0, 1, NAN]), np.array([0.0, 0.5, 9])) == pytest.approx(0.5)
     assert np.isnan(slope_of(np.ones(3), np.arange(3.0)))
