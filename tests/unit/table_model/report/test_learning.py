@@ -75,4 +75,5 @@ def test_the_section_says_what_the_last_half_of_the_molecules_gave():
     assert learning_section(reported()) is None
     classes = reported(kind="classification", targets=("a",))
     assert curve_words(classes, facts).endswith("the ROC-AUC is worse by 0.250.")
+    assert curve_words(page, {"values": [None, 0.65, 0.59]}).endswith("the MAE is better by 0.060.")
     assert curve_words(classes, {"values": [None, None, 0.5]}) == "The score is not defined."
