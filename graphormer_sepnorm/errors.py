@@ -1,4 +1,5 @@
 from collections.abc import Collection
+from difflib import get_close_matches
 
 
 class InputError(ValueError):
@@ -11,5 +12,11 @@ class InputError(ValueError):
 def known(kind: str, name: str, choices: Collection[str]) -> str:
     """The name of something of this kind; raises InputError if it is none of the choices."""
     if name not in choices:
-        raise InputError(f"unknown {kind} {name!r}, choose one of {', '.join(choices)}")
+        raise InputError(f"unknown {kind} {name!r}, choose one of {', '.join(choices)}{did_you_mean(name, choices)}")
     return name
+
+
+def did_you_mean(name: str, choices: Collection[str]) -> str:
+    """The end of a message on a name that is none of the choices: the one that is most like it; "" if none is."""
+    near = get_close_matches(name, choices, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -15,7 +15,7 @@ from graphormer_sepnorm.encodings.edge_path import EdgePath
 from graphormer_sepnorm.encodings.random_walk import RandomWalk
 from graphormer_sepnorm.encodings.rings import Rings
 from graphormer_sepnorm.encodings.spatial import Spatial
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.checkpoint import load_tensors
 from graphormer_sepnorm.runs.zoo import shipped_models
 
@@ -136,8 +136,9 @@ def find_recipe(name: str) -> Recipe:
     elif Path(name).is_file():
         config = read_config(Path(name))
     else:
-        known = ", ".join([*RECIPES, *shipped])
-        raise InputError(f"unknown recipe {name!r}, choose one of {known} or the config.json of a run")
+        names = [*RECIPES, *shipped]
+        known = f"{', '.join(names)} or the config.json of a run{did_you_mean(name, names)}"
+        raise InputError(f"unknown recipe {name!r}, choose one of {known}")
 
     def architecture(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
         if (atom_sizes, bond_sizes) != (config.model.atom_sizes, config.model.bond_sizes):

@@ -86,18 +86,18 @@ class PretendedService:
             predictions={"length": one},
             similarity=0.5,
             nearest="C",
-            warning="Xe was never seen" if "Xe" in text else "",
+            warning="No training molecule contains Xe." if "Xe" in text else "",
         )
 
     def structure(self, smiles: str) -> str:
         return f"<svg><!-- {len(smiles)} --></svg>"
 
-    def atoms(self, smiles: str, target: str) -> AtomContributions:
+    def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> AtomContributions:
         if target != "length":
             raise InputError(f"the model has no target {target!r}")
         atoms = [Atom(symbol=letter, contribution=1) for letter in smiles]
         return AtomContributions(
-            caption="length",
+            caption=" ".join(["length", *conditions]),
             meaning="ones",
             baseline=0,
             start="nothing",

@@ -90,33 +90,36 @@ class Domain:
         return compared[best], best
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
-        """M texts that name what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""
+        """M texts on what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""
         found = []
         for molecule in molecules:
             try:
-                found.append("; ".join(self.strange(molecule_of(molecule))))
+                found.append(" ".join(self.strange(molecule_of(molecule))))
             except InputError:
                 found.append("")
         return found
 
     def strange(self, mol: Chem.Mol) -> list[str]:
-        """Names what no training molecule has: several parts, an element, an element with a charge, or a size."""
-        kinds, known = atom_kinds(mol), self.known_kinds
-        found = [f"{chemical_symbol(number)} was never seen" for number in sorted(elements(kinds) - elements(known))]
+        """Sentences on what no training molecule has: several parts, an element, a charged atom, a size or a charge."""
+        kinds, known, found = atom_kinds(mol), self.known_kinds, []
+        if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
+            parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
+            found.append(f"The molecule is a salt or a mixture ({' and '.join(parts)}); no training molecule is one.")
+        if new := [chemical_symbol(number) for number in sorted(elements(kinds) - elements(known))]:
+            found.append(f"No training molecule contains {' or '.join(new)}.")
         found += [
-            f"{chemical_symbol(number)} of charge {charge:+d} was never seen"
+            f"No training molecule contains {chemical_symbol(number)} with {charge_words(charge)}."
             for number, charge in sorted(kinds - known)
             if number in elements(known)
         ]
-        if not self.knows_mixtures and len(Chem.GetMolFrags(mol)) > 1:
-            parts = dict.fromkeys(Chem.MolToSmiles(mol).split("."))
-            found.insert(0, f"parts that are not bonded: {' and '.join(parts)}")
-        for value, (least, most), what in (
-            (mol.GetNumHeavyAtoms(), self.atoms, "heavy atoms: {}, seen {} to {}"),
-            (Chem.GetFormalCharge(mol), self.charges, "charge: {:+d}, seen {:+d} to {:+d}"),
-        ):
-            if not least <= value <= most:
-                found.append(what.format(value, least, most))
+        atoms, (fewest, most) = mol.GetNumHeavyAtoms(), self.atoms.tolist()
+        if not fewest <= atoms <= most:
+            found.append(f"The molecule has {counted_atoms(atoms)}; training molecules have {fewest} to {most}.")
+        charge, (lowest, highest) = Chem.GetFormalCharge(mol), self.charges.tolist()
+        if not lowest <= charge <= highest:
+            several = f"charges from {signed(lowest)} to {signed(highest)}"
+            known_charges = several if lowest < highest else charge_words(lowest)
+            found.append(f"The molecule has {charge_words(charge)}; training molecules have {known_charges}.")
         return found
 
     def distance(self, embeddings: np.ndarray) -> np.ndarray:
@@ -142,6 +145,18 @@ def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:
 
 def elements(kinds: set[tuple[int, int]]) -> set[int]:
     return {number for number, _ in kinds}
+
+
+def charge_words(charge: int) -> str:
+    return f"a charge of {signed(charge)}" if charge else "no charge"
+
+
+def signed(charge: int) -> str:
+    return f"{charge:+d}" if charge else "0"
+
+
+def counted_atoms(number: int) -> str:
+    return f"{number} heavy atom" + ("" if number == 1 else "s")
 
 
 def chemical_symbol(number: int) -> str:

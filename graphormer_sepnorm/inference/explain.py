@@ -21,7 +21,7 @@ from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.encodings.base import Encoding, find_factor
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.graphs import GraphBatch, Graphs
 from graphormer_sepnorm.inference.forward import ATOMS_PER_BATCH
 from graphormer_sepnorm.inference.pretrained import Graphormer
@@ -119,7 +119,8 @@ class ExplainedTarget:
         names = config.targets
         self.name = names[0] if name is None else name
         if self.name not in names:
-            raise InputError(f"the model has no target {name!r}, choose one of {', '.join(names)}")
+            choices = ", ".join(names) + did_you_mean(str(name), names)
+            raise InputError(f"the model has no target {name!r}, choose one of {choices}")
         self.column = names.index(self.name)
         self.is_probability = self.task.predicts_probabilities
 

@@ -8,7 +8,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.system.cache import mark_used
 from graphormer_sepnorm.system.files import cache_root
 
@@ -29,7 +29,8 @@ def resolve_model(name: str | os.PathLike) -> Path:
     if str(name) in tables:
         return unpacked(tables[str(name)])
     if str(name) not in shipped:
-        known = ", ".join(sorted(shipped | tables))
+        names = sorted(shipped | tables)
+        known = ", ".join(names) + did_you_mean(str(name), names)
         raise InputError(f"{name} is neither a run folder, nor a weights file, nor a shipped model ({known})")
     return shipped[str(name)]
 

@@ -4,7 +4,7 @@ Axis letters: M molecules, C values: one for each numeric column, one for each w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -26,12 +26,15 @@ class ConditionColumn:
         name: name of the column.
         words: its distinct words in alphabetical order; empty for a numeric column.
         mean, scale: mean and standard deviation of a numeric column.
+        low, high: the least and the largest number of a numeric column; None if they are not known.
     """
 
     name: str
     words: tuple[str, ...] = ()
     mean: float = 0.0
     scale: float = 1.0
+    low: float | None = None
+    high: float | None = None
 
     @property
     def width(self) -> int:
@@ -48,6 +51,20 @@ class ConditionColumn:
         if not is_number(text):
             raise InputError(f"{self.name} is {text!r}, not a number")
         return [(as_float(text) - self.mean) / self.scale]
+
+    def warning(self, text: str) -> str:
+        """A sentence on a number outside the range of the training rows; "" for all other texts."""
+        if self.low is None or self.high is None or is_missing(text) or not is_number(text):
+            return ""
+        value = as_float(text)
+        if self.low <= value <= self.high:
+            return ""
+        known = f"{self.low:.6g} to {self.high:.6g}" if self.low < self.high else f"only {self.low:.6g}"
+        return f"The condition {self.name} is {value:.6g}; training rows have {known}."
+
+    def facts(self) -> dict:
+        """The column as JSON, without what is not known."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -99,8 +116,18 @@ class Conditions:
 
     def encode(self, row: tuple[str, ...]) -> list[float]:
         """The values [C] of a molecule's conditions, the ``asked`` ones; raises InputError for an unknown word."""
-        texts = {**self.given, **dict(zip(self.asked, row, strict=True))}
+        texts = self.texts(row)
         return [value for column in self.columns for value in column.encode(texts[column.name])]
+
+    def texts(self, row: tuple[str, ...]) -> dict[str, str]:
+        """The text of every condition of a molecule, by name; ``row`` has the ``asked`` ones."""
+        return {**self.given, **dict(zip(self.asked, row, strict=True))}
+
+    def warnings(self, row: tuple[str, ...]) -> list[str]:
+        """Sentences on numbers outside the range of the training rows; ``row`` as ``encode``."""
+        texts = self.texts(row)
+        found = (column.warning(texts[column.name]) for column in self.columns)
+        return [text for text in found if text]
 
     def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
         """The values float32 [M, C] of M molecules (0 in case of an error) and the error messages ("" if none).
@@ -126,7 +153,8 @@ def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:
     """A numeric column if all texts are numbers, otherwise a column of words."""
     if all(map(is_number, texts)):
         numbers = np.array([as_float(text) for text in texts])
-        return ConditionColumn(name, (), float(numbers.mean()), float(numbers.std()) or 1.0)
+        low, high = float(numbers.min()), float(numbers.max())
+        return ConditionColumn(name, (), float(numbers.mean()), float(numbers.std()) or 1.0, low, high)
     words = tuple(sorted(set(texts)))
     if len(words) > MOST_WORDS:
         raise InputError(

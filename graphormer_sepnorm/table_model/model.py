@@ -143,6 +143,14 @@ class TableModel:
         """The conditions of molecules and their errors, as ``Conditions.encode_all``."""
         return self.conditions.encode_all(molecules.conditions or [()] * len(molecules.errors))
 
+    def warned_of_conditions(self, molecules: Molecules, warnings: list[str]) -> list[str]:
+        """Warnings of M molecules, with those of their conditions added."""
+        rows = molecules.conditions or [()] * len(molecules.errors)
+        return [
+            " ".join(filter(None, [text, *self.conditions.warnings(row)]))
+            for text, row in zip(warnings, rows, strict=True)
+        ]
+
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """Predictions from the ``outputs`` [M, width] of the networks."""
         shape = (len(molecules.errors), len(self.targets))
@@ -157,6 +165,7 @@ class TableModel:
             errors = [error or other for error, other in zip(errors, strange, strict=True)]
             unknown = [place for place, error in enumerate(strange) if error]
             values[unknown], spread[unknown] = np.nan, np.nan
+            warnings = self.warned_of_conditions(molecules, warnings)
         return Predictions(values, spread, errors, warnings)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
@@ -196,7 +205,7 @@ class TableModel:
             "task": asdict(self.task),
             "featurizer": self.featurizer,
             **(
-                {"conditions": {"columns": [asdict(column) for column in self.conditions.columns]}}
+                {"conditions": {"columns": [column.facts() for column in self.conditions.columns]}}
                 if self.conditions.columns
                 else {}
             ),

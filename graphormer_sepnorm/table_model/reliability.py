@@ -24,6 +24,8 @@ from graphormer_sepnorm.training.experiment import Scores
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
 SIMILARITIES = (0.0, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+USUAL_CONFIDENCE = "0.9"
+SIGNIFICANCE = 0.05  # of a coverage below the confidence level, over all targets
 MOST_COMPARED = 2_000  # most test molecules that are compared with the training molecules
 
 
@@ -56,6 +58,44 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> t
     except InputError:  # too few calibration molecules
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
     return coverage(test.y, test.prediction, half_widths), 2 * half_widths.mean(axis=0)
+
+
+def usual_confidence(trust: dict) -> str | None:
+    """The usual confidence level of intervals, or the largest that the model supports; None without intervals.
+
+    Args:
+        trust: as ``measure_trust``.
+    """
+    possible = [level for level, shares in trust.get("coverage", {}).items() if None not in shares.values()]
+    if USUAL_CONFIDENCE in possible:
+        return USUAL_CONFIDENCE
+    return possible[-1] if possible else None
+
+
+def low_coverage(result: dict) -> list[str]:
+    """A sentence on each target whose test labels are inside their intervals less often than the intervals promise.
+
+    A one-sided binomial test decides, at the usual confidence level; its significance is divided by the number of
+    targets.
+
+    Args:
+        result: ``trust``, as ``measure_trust``, and ``targets`` with ``n``, as ``scores_by_target``.
+    """
+    trust = result.get("trust", {})
+    level = usual_confidence(trust)
+    if level is None:
+        return []
+    from scipy.stats import binom  # its import takes a while
+
+    found, shares, asked = [], trust["coverage"][level], f"{100 * float(level):.0f} %"
+    for name, share in shares.items():
+        n = result["targets"][name]["n"]
+        if binom.cdf(round(share * n), n, float(level)) < SIGNIFICANCE / len(shares):
+            found.append(
+                f"only {100 * share:.0f} % of the {n:,} test labels of {name} are inside their {asked} intervals: "
+                "expect larger errors than the intervals say for molecules that are unlike the training molecules"
+            )
+    return found
 
 
 def by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float | None]:

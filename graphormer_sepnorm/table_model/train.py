@@ -25,6 +25,7 @@ from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_tog
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.report.folds import report_folds
 from graphormer_sepnorm.table_model.report.write import report_table
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
 from graphormer_sepnorm.tables.formats import WholeTable
@@ -113,7 +114,8 @@ def train_folds(
 
     Returns:
         ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same for the
-        forest under ``baseline``, and the numbers of rows. They are also written to ``test.json``.
+        forest under ``baseline``, and the numbers of rows. They are also written to ``test.json``, and described by
+        ``report.html``.
 
     Raises:
         InputError: as ``train_table`` and ``read_folds``.
@@ -135,8 +137,10 @@ def train_folds(
         if all("baseline" in result for result in results):
             forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
             result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
-        whole.write_predictions(predictions_out_of_fold(whole, options.folds))
+        lines = predictions_out_of_fold(whole, options.folds)
+        whole.write_predictions(lines)
         whole.write_test(result)
+        report_folds(whole, config.task, options, results, lines)
     return result | numbers_of_rows(options, tables[0])
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.tasks.metrics import METRICS
 
 LARGEST_TARGET = 1e18  # its square fits into float32
@@ -58,7 +58,8 @@ class Task(ABC):
         if name is None:
             return cls.metrics[0]
         if name not in cls.metrics:
-            raise InputError(f"metric {name!r} does not score a {cls.kind}: choose one of {', '.join(cls.metrics)}")
+            choices = ", ".join(cls.metrics) + did_you_mean(name, cls.metrics)
+            raise InputError(f"metric {name!r} does not score a {cls.kind}: choose one of {choices}")
         return name
 
     @classmethod

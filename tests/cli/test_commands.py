@@ -133,6 +133,11 @@ def test_what_is_not_a_run_is_refused(command, tmp_path, kind):
     assert messages.startswith("error: ") and "run" in messages and "Traceback" not in messages
 
 
+def test_a_mistyped_command_gets_a_suggestion(command):
+    code, _, messages = command("trian", "assay.csv")
+    assert code == 2 and "No such command 'trian'; did you mean 'train'?\n" in messages
+
+
 def test_unknown_split_is_refused(command, tmp_path):
     code, _, messages = command("evaluate", tmp_path, "--split", "final")
     assert code == 2 and "Traceback" not in messages

@@ -111,7 +111,7 @@ def test_draw_predict_and_look(user):
     wait_for(page, "1 of 1 molecule computed.")
     row = page.locator("#rows tbody tr")
     assert row.count() == 1 and row.locator(".smiles").inner_text() == drawn
-    assert "heavy atoms: 2" in row.locator(".warning").inner_text()
+    assert "2 heavy atoms" in row.locator(".warning").inner_text()
     assert " to " in row.locator(".number small").first.inner_text()
     assert "C" in row.locator(".nearest").inner_text()
     wait_for_picture(page, "#rows tbody img")

@@ -30,7 +30,11 @@ from tests.unit.table_model.test_earlier import KEPT
 pytestmark = pytest.mark.slow
 HOSTILE = '<script>alert("1")</script> & $\\frac{x}$'
 PEPTIDE = "NC(C)C(=O)" * 67
-STRANGE = {"[Na+]": "Na was never seen", "CC[Pt](Cl)Cl": "Pt was never seen", PEPTIDE: "heavy atoms: 335, seen"}
+STRANGE = {
+    "[Na+]": "No training molecule contains Na",
+    "CC[Pt](Cl)Cl": "No training molecule contains Pt",
+    PEPTIDE: "The molecule has 335 heavy atoms; training molecules have",
+}
 
 
 def trained(folder: Path, table: pd.DataFrame, *options: object) -> dict:

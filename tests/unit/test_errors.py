@@ -1,8 +1,18 @@
 import pickle
 
-from graphormer_sepnorm.errors import InputError
+import pytest
+
+from graphormer_sepnorm.errors import InputError, known
 
 
 def test_it_is_a_value_error_and_can_be_pickled():
     error = pickle.loads(pickle.dumps(InputError("a sentence")))
     assert type(error) is InputError and isinstance(error, ValueError) and str(error) == "a sentence"
+
+
+def test_an_unknown_name_is_refused_with_the_choice_that_is_most_like_it():
+    assert known("optimizer", "muon", ["adamw", "muon"]) == "muon"
+    with pytest.raises(InputError, match=r"^unknown optimizer 'adam', choose one of adamw, muon; did you mean 'adamw'"):
+        known("optimizer", "adam", ["adamw", "muon"])
+    with pytest.raises(InputError, match=r"^unknown optimizer 'x', choose one of adamw, muon$"):
+        known("optimizer", "x", ["adamw", "muon"])

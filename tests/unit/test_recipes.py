@@ -81,3 +81,8 @@ def test_every_parameter_learns(name):
             assert parameter.grad is not None and parameter.grad.any(), key
         if key.endswith("messages.bond.weight"):
             assert len(parameter) == model.num_bond_types
+
+
+def test_an_unknown_recipe_gets_the_one_that_is_most_like_it():
+    with pytest.raises(InputError, match=r"^unknown recipe 'slimm', choose one of .*; did you mean 'slim'\?$"):
+        find_recipe("slimm")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
+from graphormer_sepnorm.errors import did_you_mean
 from graphormer_sepnorm.interfaces.commands.expanding import ListCommand
 from graphormer_sepnorm.system.signals import leaving_at_once
 from graphormer_sepnorm.version import __version__
@@ -48,6 +49,12 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: object, cmd_name: str):
         return typer.main.get_command(alone(cmd_name)) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx, args: list[str]):
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(f"No such command {name!r}" + (did_you_mean(name, COMMANDS) or "."))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: object, formatter) -> None:
         with formatter.section("Commands"):

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, is_dataclass
 from typing import Annotated, Any, cast, get_args, get_origin
@@ -9,7 +10,10 @@ from typing import Annotated, Any, cast, get_args, get_origin
 import typer
 from typer.core import TyperCommand
 
+from graphormer_sepnorm.errors import did_you_mean
 from graphormer_sepnorm.options import Declared, declared
+
+NOT_READ = {"int_parsing": "a whole number", "float_parsing": "a number"}  # Pydantic's types of errors
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,23 @@ class ListCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         names = [name for parameter in self.params if getattr(parameter, "multiple", False) for name in parameter.opts]
         needs_arguments = any(each.param_type_name == "argument" and each.required for each in self.params)
-        return super().parse_args(ctx, args if needs_arguments else repeated(args, names))
+        try:
+            return super().parse_args(ctx, args if needs_arguments else repeated(args, names))
+        except typer.BadParameter as error:
+            error.message = sentence_on_value(error)
+            raise
+
+
+def sentence_on_value(error: typer.BadParameter) -> str:
+    """The message on a wrong value of an option, with its choices and the one that is most like it."""
+    errors = getattr(error.__cause__, "errors", None)
+    if errors is None:
+        return error.message
+    (first, *_), message = errors(), error.message.removeprefix("Value error, ")
+    if first["type"] in NOT_READ:
+        return f"{first['input']!r} is not {NOT_READ[first['type']]}."
+    given, *choices = re.findall(r"'([^']*)'", message) or [""]
+    return message.rstrip(".") + (did_you_mean(given, choices) or ".")
 
 
 def repeated(arguments: Iterable[str], names: Iterable[str]) -> list[str]:

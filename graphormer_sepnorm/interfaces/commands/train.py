@@ -27,6 +27,7 @@ from graphormer_sepnorm.options import Option, declared
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.table_model.reliability import low_coverage
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_model.train import Plan, train_folds, train_table
 from graphormer_sepnorm.tables.formats import WholeTable
@@ -195,10 +196,11 @@ def train_on_table(
 
 
 def left_out_lines(result: dict) -> Iterator[str]:
-    """Sentences on members without predictions and on labels without scores."""
+    """Sentences on members without predictions, on intervals that are too narrow, and on labels without scores."""
     for member, reason in result.get("left_out_members", {}).items():
         yield f"the {member} was left out of the model: {reason}"
     yield from result.get("remarks", {}).values()
+    yield from low_coverage(result)
     for target, facts in result.get("targets", {}).items():
         if "warning" in facts:
             yield f"{target}: {facts['warning']}"

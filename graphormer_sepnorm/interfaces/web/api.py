@@ -17,8 +17,8 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     answer_to,
     as_table,
     known,
+    read_row,
     row_of,
-    smiles_of,
     status_of,
     submit_file,
 )
@@ -138,13 +138,13 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
     @app.get("/api/tables/{id}/rows/{row}/structure.svg", tags=["pictures"], response_class=SvgResponse)
     async def structure(id: str, row: int) -> Response:
         """The structure of a molecule."""
-        smiles = await run_in_threadpool(smiles_of, queue, id, row)
-        return SvgResponse(str(await answer_to(queue.ask("structure", smiles))), 200, PICTURE_HEADERS)
+        read = await run_in_threadpool(read_row, queue, id, row)
+        return SvgResponse(str(await answer_to(queue.ask("structure", read.smiles))), 200, PICTURE_HEADERS)
 
     async def explained(id: str, row: int, target: str | None) -> AtomContributions:
         target = queue.facts.targets[0] if target is None else target
-        smiles = await run_in_threadpool(smiles_of, queue, id, row)
-        found = await answer_to(queue.ask("atoms", smiles, target))
+        read = await run_in_threadpool(read_row, queue, id, row)
+        found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
         assert isinstance(found, AtomContributions)
         return found
 

@@ -1,6 +1,7 @@
 """The page and its JSON as an ASGI application, and what is answered where there is no answer."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -18,6 +19,8 @@ from graphormer_sepnorm.interfaces.web.pages import Pages, add_entrance, add_pag
 from graphormer_sepnorm.version import __version__
 
 HERE = Path(__file__).parent
+NOT_FOUND = HTTPStatus.NOT_FOUND.phrase  # the words of Starlette if no route has the address
+MOST_SHOWN_OF_PATH = 100
 
 
 def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
@@ -40,6 +43,8 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_request(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404 and error.detail == NOT_FOUND:
+            return missing(request, pages)
         sentence = of_size if error.status_code == 413 else str(error.detail)
         return problem(request, error.status_code, sentence, error.headers)
 
@@ -51,6 +56,15 @@ def add_problems(app: FastAPI, pages: Pages, of_size: str) -> None:
     @app.exception_handler(Exception)
     async def of_program(request: Request, error: Exception) -> Response:
         return problem(request, 500, "the page failed here: the terminal of the server says where")
+
+
+def missing(request: Request, pages: Pages) -> Response:
+    """The answer to an address that does not exist: a page with a link to the start, or JSON below ``/api``."""
+    path = request.url.path
+    shown = path if len(path) <= MOST_SHOWN_OF_PATH else f"{path[:MOST_SHOWN_OF_PATH]}..."
+    if path == "/api" or path.startswith("/api/"):
+        return JSONResponse({"detail": f"there is no address {shown}: /docs lists the addresses below /api"}, 404)
+    return pages("missing.html", 404, path=shown)
 
 
 def make_app(queue: JobQueue, token: str | None = None, names: tuple[str, ...] | None = None) -> FastAPI:

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
-from graphormer_sepnorm.interfaces.web.schemas import JobStatus, Options, RowPrediction
+from graphormer_sepnorm.interfaces.web.schemas import JobStatus, Options, RowPrediction, TableRow
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats import DELIMITERS
 from graphormer_sepnorm.tables.formats.csv_text import split
@@ -49,12 +49,12 @@ def known(queue: JobQueue, id: str) -> Job:
     return job
 
 
-def smiles_of(queue: JobQueue, id: str, row: int) -> str:
-    """The SMILES of a row; raises HTTPException if there is none."""
+def read_row(queue: JobQueue, id: str, row: int) -> TableRow:
+    """A row as it was read; raises HTTPException if there is none."""
     job = known(queue, id)
     if not 0 <= row < len(job.rows):
         raise HTTPException(404, "there is no such row")
-    return job.rows[row].smiles
+    return job.rows[row]
 
 
 def row_of(job: Job, number: int) -> RowPrediction:

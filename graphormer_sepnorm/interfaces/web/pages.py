@@ -19,8 +19,8 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     as_text,
     kind_of_text,
     known,
+    read_row,
     row_of,
-    smiles_of,
     status_of,
     submit_file,
 )
@@ -181,10 +181,10 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:
         target = queue.facts.targets[0] if target is None else target
-        smiles = await run_in_threadpool(smiles_of, queue, id, row)
-        found = await answer_to(queue.ask("atoms", smiles, target))
+        read = await run_in_threadpool(read_row, queue, id, row)
+        found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"
-        return pages(name, atoms=found, id=id, row=row, target=target, smiles=as_text(smiles))
+        return pages(name, atoms=found, id=id, row=row, target=target, smiles=as_text(read.smiles))
 
 
 def add_entrance(app: FastAPI, pages: Pages, true_token: str | None) -> None:

@@ -177,11 +177,12 @@ class PredictionService:
             canvas.FinishDrawing()
             return canvas.GetDrawingText()
 
-    def atoms(self, smiles: str, target: str) -> AtomContributions:
-        """Contributions to what is predicted; raises InputError as ``explain_rows``."""
+    def atoms(self, smiles: str, target: str, conditions: tuple[str, ...] = ()) -> AtomContributions:
+        """Contributions to what is predicted under conditions; raises InputError as ``explain_rows``."""
         read_small(smiles)
+        sample = Sample(smiles, conditions) if conditions else smiles
         with computing(self.compute), current().arithmetic():
-            explanation = explain_rows(self.predictor, [smiles], target=target)[0]
+            explanation = explain_rows(self.predictor, [sample], target=target)[0]
         if isinstance(explanation, InputError):
             raise explanation
         mol = read_small(explanation.smiles)

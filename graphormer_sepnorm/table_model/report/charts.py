@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.report.page import Chart
 
 WIDTH, HEIGHT = 400, 320
@@ -200,10 +201,10 @@ def learning_chart(title: str, metric: str, rows: Sequence[int], facts: dict, wo
     drawing = Drawing(title, x, Axis.around(metric, values, ends))
     known = np.isfinite(values)
     drawing.line("trend", np.array(rows)[known].tolist(), values[known].tolist())
+    decimals = decimals_for([*values.tolist(), *ends.ravel().tolist()])
     for place in np.flatnonzero(known).tolist():
         low, high = ends[place].tolist()
-        text = (
-            f"{rows[place]:,} training molecules\n{metric} {values[place]:.4g}\n95 % interval {low:.4g} to {high:.4g}"
-        )
+        score, interval = shown(values[place], decimals), shown_interval(facts["interval"][place], decimals)
+        text = f"{rows[place]:,} training molecules\n{metric} {score}\n95 % interval {interval}"
         drawing.dot(rows[place], values[place], text, (low, high))
     return drawing.chart(words)

@@ -1,11 +1,14 @@
 """The sections of a report on the table: rows, splits and replicate measurements."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.report.numbers import shown_together
 from graphormer_sepnorm.table_model.report.page import Grid, Section
-from graphormer_sepnorm.table_model.report.reported import Reported, counted, shown
+from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.tables.labels import TableOptions
 from graphormer_sepnorm.tables.remarks import remarks, repeatability
 from graphormer_sepnorm.tables.splits import Duplicate
@@ -25,6 +28,7 @@ def data_section(page: Reported) -> Section:
         f"{page.options.path} was split by {split_words(page.options)}. The model is fitted to both the training and "
         "the validation molecules.",
         *(f"{remark}." for remark in (usable_words(page), *remarks(page.options, page.labelled))),
+        *of_censored(page),
     )
     return Section("Data and split", words, (Grid(header, tuple(rows)),))
 
@@ -34,6 +38,20 @@ def usable_words(page: Reported) -> str:
     usable, molecules = len(page.labelled.usable), len(page.labelled.rows)
     words = f"{counted(usable, 'row')} can be used"
     return words if usable == molecules else f"{words}; averaged by molecule, they are {counted(molecules, 'molecule')}"
+
+
+def of_censored(page: Reported) -> Iterator[str]:
+    """A sentence on each target with censored labels: how many there are, and how they are used."""
+    for place, target in enumerate(page.task.targets):
+        learnt, tested = (
+            [row.bounds[place] for row in rows if place in row.bounds] for rows in (page.learnt, page.tested)
+        )
+        if learnt or tested:
+            yield (
+                f"{target}: {counted(len(learnt), 'training label')} and {counted(len(tested), 'test label')} are "
+                f"censored, such as {(learnt + tested)[0]}. For the kernel and the networks, only a prediction on the "
+                "wrong side of the bound is an error. Forest, intervals and test scores use only exact labels."
+            )
 
 
 def split_words(options: TableOptions) -> str:
@@ -72,11 +90,12 @@ def floor_words(page: Reported, place: int, deviation: float) -> str:
     """A sentence on the deviation of replicates of a target and the error of the model."""
     target = page.task.targets[place]
     rmse = page.result["targets"][target]["scores"]["stack"].get("rmse")
+    floor_text, rmse_text = shown_together([deviation, rmse])
     floor = (
-        f"{target}: the standard deviation of measurements of one molecule is {shown(deviation)}. This is the floor of "
+        f"{target}: the standard deviation of measurements of one molecule is {floor_text}. This is the floor of "
         "the RMSE on single measurements: no model is expected to be better"
     )
-    return f"{floor}." if rmse is None else f"{floor}; the RMSE of this model is {shown(rmse)}."
+    return f"{floor}." if rmse is None else f"{floor}; the RMSE of this model is {rmse_text}."
 
 
 def replicates_grid(page: Reported) -> Grid:

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.reliability import low_coverage
+from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.table_model.report.page import Card
-from graphormer_sepnorm.table_model.report.reported import Reported, counted, shown, shown_interval
+from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
 from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
 from graphormer_sepnorm.tables.splits import SPLITTERS
@@ -44,31 +46,44 @@ def cards(page: Reported) -> tuple[Card, ...]:
 
 def mean_card(page: Reported, targets: int) -> Card:
     forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
-    lines = () if forest is None else (f"The random forest scores {shown(forest)}.",)
-    return Card(f"Mean of {targets} targets", shown(page.result["value"]), page.metric, lines)
+    value, rival = shown_together([page.result["value"], forest], page.result["value"])
+    lines = () if forest is None else (f"The random forest scores {rival}.",)
+    return Card(f"Mean of {targets} targets", value, page.metric, lines)
 
 
 def target_card(page: Reported, target: str, facts: dict) -> Card:
     """The score of a target, with its interval, and how much better it is than the forest and the mean."""
+    value = facts["scores"][STACK][page.task.metric]
+    decimals = decimals_for(numbers_of(facts, page.task.metric), value)
     lines = [f"On {counted(facts['n'], 'test label')}."]
     if "interval" in facts:
-        lines = [f"95 % interval {shown_interval(facts['interval'][STACK])}, on {counted(facts['n'], 'test label')}."]
-    lines += [against_words(page, facts, against) for against in RIVALS if against in facts]
-    return Card(page.title_of(target), shown(facts["scores"][STACK][page.task.metric]), page.metric, tuple(lines))
+        ends = shown_interval(facts["interval"][STACK], decimals)
+        lines = [f"95 % interval {ends}, on {counted(facts['n'], 'test label')}."]
+    lines += [against_words(page, facts, against, decimals) for against in RIVALS if against in facts]
+    return Card(page.title_of(target), shown(value, decimals), page.metric, tuple(lines))
 
 
-def against_words(page: Reported, facts: dict, against: str) -> str:
+def numbers_of(facts: dict, metric: str) -> Iterator[float | None]:
+    """The numbers of the card of a target next to its score."""
+    yield from (facts.get("interval", {}).get(STACK) or ())
+    for against, (rival, _) in RIVALS.items():
+        if against in facts:
+            yield from (facts["scores"][rival][metric], facts[against]["difference"])
+            yield from facts[against]["interval"] or ()
+
+
+def against_words(page: Reported, facts: dict, against: str, decimals: int) -> str:
     """A sentence on the paired difference of the score from that of the forest or the mean."""
     rival, name = RIVALS[against]
-    words = f"{name[:1].upper()}{name[1:]} scores {shown(facts['scores'][rival][page.task.metric])}: "
+    words = f"{name[:1].upper()}{name[1:]} scores {shown(facts['scores'][rival][page.task.metric], decimals)}: "
     gain = gain_of(facts[against], page.task.metric)
     if gain is None:
         return words + "the difference is not defined."
     if gain.low <= 0 <= gain.high:
-        return words + f"no clear difference, the gain is {gain.words}."
+        return words + f"no clear difference, the gain is {gain.words(decimals)}."
     if gain.value < 0:
-        return words + f"the model is worse by {Gain(-gain.value, -gain.high, -gain.low).words}."
-    return words + f"the model is better by {gain.words}."
+        return words + f"the model is worse by {Gain(-gain.value, -gain.high, -gain.low).words(decimals)}."
+    return words + f"the model is better by {gain.words(decimals)}."
 
 
 class Gain(NamedTuple):
@@ -78,9 +93,10 @@ class Gain(NamedTuple):
     low: float
     high: float
 
-    @property
-    def words(self) -> str:
-        return f"{self.value:.2g} (95 % interval {self.low:.2g} to {self.high:.2g})"
+    def words(self, decimals: int | None = None) -> str:
+        """The gain and its interval with these decimals; None: those of the numbers themselves."""
+        decimals = decimals_for(self) if decimals is None else decimals
+        return f"{shown(self.value, decimals)} (95 % interval {shown_interval([self.low, self.high], decimals)})"
 
 
 def gain_of(found: dict, metric: str) -> Gain | None:
@@ -124,6 +140,7 @@ def notes(page: Reported) -> tuple[str, ...]:
     return (
         *of_members(page),
         *of_few(page),
+        *of_intervals(page),
         *of_squeezed(page),
         *of_salts(page),
         *of_networks(page),
@@ -153,6 +170,12 @@ def of_few(page: Reported) -> Iterator[str]:
             f"There are only {counted(len(page.learnt), 'training molecule')}: more measurements are likely to help "
             "more than another model."
         )
+
+
+def of_intervals(page: Reported) -> Iterator[str]:
+    """Targets whose intervals contain fewer test labels than they promise."""
+    for sentence in low_coverage(page.result):
+        yield f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def of_squeezed(page: Reported) -> Iterator[str]:
@@ -187,9 +210,10 @@ def of_salts(page: Reported) -> Iterator[str]:
     several = np.array(["." in smiles for smiles in page.looked.smiles], bool)
     salts, others = (errors[part & np.isfinite(errors)] for part in (several, ~several))
     if len(salts) >= LEAST_SALTS and len(others):
+        of_those, of_rest = shown_together([salts.mean(), others.mean()])
         yield (
-            f"{counted(len(salts), 'test molecule')} are salts or mixtures: their mean error is {shown(salts.mean())}, "
-            f"that of the others is {shown(others.mean())}. --standardize parent reads only the largest part of each."
+            f"{counted(len(salts), 'test molecule')} are salts or mixtures: their mean error is {of_those}, "
+            f"that of the others is {of_rest}. --standardize parent reads only the largest part of each."
         )
 
 
@@ -205,7 +229,7 @@ def of_networks(page: Reported) -> Iterator[str]:
             words = "show no clear gain" if shares.any() else "have the weight 0"
             yield (
                 f"{page.title_of(target)}: the networks {words}. Out of fold, they improve the {page.metric} by "
-                f"{gain.words}. --quick trains only the kernel, in a fraction of the time."
+                f"{gain.words()}. --quick trains only the kernel, in a fraction of the time."
             )
 
 

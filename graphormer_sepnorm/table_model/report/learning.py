@@ -13,8 +13,9 @@ from graphormer_sepnorm.table_model.machines import Compared, fit_machines
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
 from graphormer_sepnorm.table_model.reference import landmarks
 from graphormer_sepnorm.table_model.report.charts import learning_chart
+from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown
 from graphormer_sepnorm.table_model.report.page import Section
-from graphormer_sepnorm.table_model.report.reported import Reported, shown
+from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.scores import MOST_DRAWN, columns_of, interval, known, resampled, score
 from graphormer_sepnorm.tasks import METRICS
 
@@ -98,5 +99,5 @@ def curve_words(page: Reported, facts: dict) -> str:
         return "The score is not defined."
     sign = 1 if METRICS[page.task.metric].higher_is_better else -1
     gain = sign * (whole - half)
-    change = "better" if gain >= 0 else "worse"
-    return f"With all instead of half of the molecules, the {page.metric} is {change} by {shown(abs(gain))}."
+    change, size = "better" if gain >= 0 else "worse", shown(abs(gain), decimals_for([gain], whole))
+    return f"With all instead of half of the molecules, the {page.metric} is {change} by {size}."

@@ -12,6 +12,7 @@ from graphormer_sepnorm.inference.pictures import draw
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.pairs import LEAST_PAIRS, Change, Cliff, activity_cliffs, matched_changes, parts_of
+from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown
 from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, plain_picture
 from graphormer_sepnorm.tables.labels import LabelledRow
@@ -121,8 +122,15 @@ def pairs_section(page: Reported) -> Section | None:
 
 
 def changes_grid(target: str, changes: list[Change]) -> Grid:
+    decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
     rows = tuple(
-        (change.before, change.after, f"{change.mean:+.3g}", f"{change.deviation:.2g}", str(len(change.pairs)))
+        (
+            change.before,
+            change.after,
+            f"{change.mean:+.{decimals}f}",
+            shown(change.deviation, decimals),
+            str(len(change.pairs)),
+        )
         for change in changes
     )
     return Grid(("from", "to", "mean change", "standard deviation", "pairs"), rows, target)

@@ -17,8 +17,9 @@ from graphormer_sepnorm.table_model.report.charts import (
     residual_chart,
     strip_chart,
 )
+from graphormer_sepnorm.table_model.report.numbers import UNDEFINED
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Picture, Section
-from graphormer_sepnorm.table_model.report.reported import CUT, Reported, shown
+from graphormer_sepnorm.table_model.report.reported import CUT, Reported
 from graphormer_sepnorm.tasks import TASKS
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def thresholds_grid(target: str, names: tuple[str, ...], y: np.ndarray, probabil
 
 def shown_share(part: np.ndarray, of: np.ndarray) -> str:
     """The share of the molecules ``of`` [M] that are also in ``part`` [M], both true or false."""
-    return shown((part & of).sum() / of.sum() if of.any() else None)
+    return f"{(part & of).sum() / of.sum():.2f}" if of.any() else UNDEFINED
 
 
 def curves_picture(page: Reported, draw: Callable[["Axes", np.ndarray, np.ndarray], None], words: str) -> Picture:

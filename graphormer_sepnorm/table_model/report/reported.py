@@ -14,13 +14,11 @@ from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.table_model.reliability import ComparedMolecules
+from graphormer_sepnorm.table_model.reliability import ComparedMolecules, usual_confidence
 from graphormer_sepnorm.table_model.report.page import Picture
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
-UNDEFINED = "not defined"
-USUAL_CONFIDENCE = "0.9"
 CUT = 0.5  # probability above which a molecule is predicted as class 1
 
 
@@ -123,12 +121,8 @@ class Reported:
 
     @property
     def confidence(self) -> str | None:
-        """The usual confidence level of intervals, or the largest that the model supports; None without intervals."""
-        held = self.result["trust"].get("coverage", {})
-        possible = [confidence for confidence, shares in held.items() if None not in shares.values()]
-        if USUAL_CONFIDENCE in possible:
-            return USUAL_CONFIDENCE
-        return possible[-1] if possible else None
+        """As ``usual_confidence``."""
+        return usual_confidence(self.result["trust"])
 
     @cached_property
     def half_widths(self) -> np.ndarray | None:
@@ -137,14 +131,6 @@ class Reported:
         if self.confidence is None or self.model.trust.intervals is None:
             return None
         return self.model.trust.intervals.half_widths(float(self.confidence), self.test.spread)
-
-
-def shown(value: float | None) -> str:
-    return UNDEFINED if value is None or not np.isfinite(value) else f"{value:.4g}"
-
-
-def shown_interval(ends: list[float] | None) -> str:
-    return UNDEFINED if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"
 
 
 def counted(number: int, what: str) -> str:

@@ -1,7 +1,8 @@
 """The section of a report on scores: a table per target, and the weights of the members."""
 
+from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.report.page import Grid, Section
-from graphormer_sepnorm.table_model.report.reported import Reported, shown, shown_interval
+from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
@@ -25,11 +26,14 @@ def scores_section(page: Reported) -> Section:
 
 def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...]) -> Grid:
     """The scores of one target, one row per prediction."""
+    by_column = {each: [scores[each] for scores in facts["scores"].values()] for each in columns}
+    by_column[metric] += [end for ends in facts.get("interval", {}).values() for end in ends or ()]
+    decimals = {each: decimals_for(values, facts["scores"][STACK][each]) for each, values in by_column.items()}
     rows = tuple(
         (
             NAMES.get(name, f"only the {name}"),
-            *(shown(scores[each]) for each in columns),
-            *([shown_interval(facts["interval"][name])] if "interval" in facts else []),
+            *(shown(scores[each], decimals[each]) for each in columns),
+            *([shown_interval(facts["interval"][name], decimals[metric])] if "interval" in facts else []),
         )
         for name, scores in facts["scores"].items()
     )

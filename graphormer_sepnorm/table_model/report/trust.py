@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from graphormer_sepnorm.table_model.reliability import error_words
+from graphormer_sepnorm.table_model.report.numbers import UNDEFINED, percent, shown_together
 from graphormer_sepnorm.table_model.report.page import Grid, Section
-from graphormer_sepnorm.table_model.report.reported import UNDEFINED, Reported, png, shown
+from graphormer_sepnorm.table_model.report.reported import Reported, png
 from graphormer_sepnorm.tasks import TASKS
 
 
@@ -23,13 +24,12 @@ def trust_section(page: Reported) -> Section:
 def intervals_section(page: Reported) -> Section:
     trust, targets = page.result["trust"], page.task.targets
     header = ("confidence", *(f"{name}: {what}" for name in targets for what in ("coverage", "mean width")))
-    rows = tuple(
-        (
-            confidence,
-            *(shown(trust[what][confidence][name]) for name in targets for what in ("coverage", "mean_width")),
-        )
-        for confidence in trust["coverage"]
-    )
+    levels = list(trust["coverage"])
+    columns = [list(map(percent, map(float, levels)))]
+    for name in targets:
+        columns.append([percent(trust["coverage"][level][name]) for level in levels])
+        columns.append(shown_together(trust["mean_width"][level][name] for level in levels))
+    rows = tuple(zip(*columns, strict=True))
     words = (
         f"Intervals are calibrated on the errors for {trust['calibrated_on']} {trust['calibrated_by']}. For each "
         f"confidence level: the share of test values inside their interval (coverage). {UNDEFINED.capitalize()}: this "
@@ -43,10 +43,13 @@ def calibration_section(page: Reported) -> Section:
     trust = page.result["trust"]
     names = {"calibration_error": "calibration error", "brier": "Brier score"}
     header = ("", *(f"{name}, {stage}" for name in names.values() for stage in ("before", "after")))
-    rows = tuple(
-        (target, *(shown(trust[name][stage][target]) for name in names for stage in ("before", "after")))
-        for target in page.task.targets
-    )
+    targets = page.task.targets
+    columns = [
+        shown_together(trust[name][stage][target] for target in targets)
+        for name in names
+        for stage in ("before", "after")
+    ]
+    rows = tuple(zip(targets, *columns, strict=True))
     words = (
         f"Probabilities are calibrated on {trust['calibrated_on']} {trust['calibrated_by']} by Platt scaling. The "
         "calibration error is the mean difference between the predicted probabilities and the observed share of "
@@ -59,9 +62,10 @@ def calibration_section(page: Reported) -> Section:
 def distance_section(page: Reported) -> Section:
     """Errors by the distance to the training molecules."""
     trust = page.result["trust"]
+    parts = trust["error_by_similarity"]
     rows = tuple(
-        (f"{part['from']:g} to {part['to']:g}", str(part["n"]), shown(part["error"]))
-        for part in trust["error_by_similarity"]
+        (f"{part['from']:g} to {part['to']:g}", str(part["n"]), error)
+        for part, error in zip(parts, shown_together(part["error"] for part in parts), strict=True)
     )
     words = (
         "Errors on the test molecules by their similarity to the nearest training molecule. "

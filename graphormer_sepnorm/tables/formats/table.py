@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
 
 MOST_SHOWN = 20
 # Names of the column of molecules, the surest first. Capitals, spaces and signs between words do not matter.
@@ -171,7 +171,8 @@ def find_column(columns: list[str], name: str | None, source: str, or_delimiter:
 def not_one_column(source: str, columns: list[str], name: str, count: int) -> str:
     """Says how many columns of a name a table has, and which columns it has at all."""
     found = "no column" if count == 0 else f"{count} columns"
-    return f"{source} has {found} {name!r} (its columns: {names_shown(columns)})"
+    near = did_you_mean(name, columns) if count == 0 else ""
+    return f"{source} has {found} {name!r} (its columns: {names_shown(columns)}{near})"
 
 
 def names_shown(columns: list[str]) -> str:

@@ -39,13 +39,21 @@ def test_fingerprints_as_bytes_come_back():
 @pytest.mark.parametrize(
     ("smiles", "warning"),
     [
-        ("[Na+]", "Na was never seen; heavy atoms: 1, seen 3 to 13; charge: +1, seen -1 to +0"),
-        ("CC[Pt](Cl)Cl", "Cl was never seen; Pt was never seen"),
-        ("C" * 335, "heavy atoms: 335, seen 3 to 13"),
-        ("CCC[NH3+]", "N of charge +1 was never seen; charge: +1, seen -1 to +0"),
-        ("[O-]C(=O)CC(=O)[O-]", "charge: -2, seen -1 to +0"),
+        (
+            "[Na+]",
+            "No training molecule contains Na. The molecule has 1 heavy atom; training molecules have 3 to 13. "
+            "The molecule has a charge of +1; training molecules have charges from -1 to 0.",
+        ),
+        ("CC[Pt](Cl)Cl", "No training molecule contains Cl or Pt."),
+        ("C" * 335, "The molecule has 335 heavy atoms; training molecules have 3 to 13."),
+        (
+            "CCC[NH3+]",
+            "No training molecule contains N with a charge of +1. The molecule has a charge of +1; training molecules "
+            "have charges from -1 to 0.",
+        ),
+        ("[O-]C(=O)CC(=O)[O-]", "The molecule has a charge of -2; training molecules have charges from -1 to 0."),
         ("CCCO", ""),
-        ("CCO.OCC.OC(=O)C", "parts that are not bonded: CC(=O)O and CCO"),
+        ("CCO.OCC.OC(=O)C", "The molecule is a salt or a mixture (CC(=O)O and CCO); no training molecule is one."),
     ],
 )
 def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
@@ -74,7 +82,8 @@ def test_of_many_training_molecules_some_are_kept_and_all_are_looked_at(monkeypa
     monkeypatch.setattr(domains, "MAX_REFERENCES", 2)
     found = fit_domain(["CCO", "CCBr", "CCCC"], np.arange(3.0)[:, None])
     assert found.bits.shape == (2, 256) and found.embeddings.tolist() == [[0], [2]]
-    assert found.warnings(["CBr", "CC(Br)C"]) == ["heavy atoms: 2, seen 3 to 4", ""]
+    warning = "The molecule has 2 heavy atoms; training molecules have 3 to 4."
+    assert found.warnings(["CBr", "CC(Br)C"]) == [warning, ""]
 
 
 def test_training_molecules_must_be_there():

@@ -21,6 +21,8 @@ def test_a_path_goes_before_a_name(tmp_path, monkeypatch):
 def test_an_unknown_model_is_refused_with_the_known_names():
     with pytest.raises(InputError, match=r"nowhere is neither a run folder.*\(.*ogbg-molhiv, .*zinc, zinc-subset\)"):
         resolve_model("nowhere")
+    with pytest.raises(InputError, match=r"zinc-subset; did you mean 'adme'\?\)$"):
+        resolve_model("adm")
 
 
 def test_a_table_model_is_unpacked_once_into_the_cache(tmp_path, monkeypatch):

@@ -50,9 +50,22 @@ def test_conditions_that_are_given_are_those_of_all_molecules():
             CONDITIONS.under(given)
 
 
+def test_a_number_outside_the_range_of_the_training_rows_is_warned_of():
+    for row in (("20.0", "a"), ("40.0", "c"), ("", "a")):
+        assert CONDITIONS.warnings(row) == []
+    warning = "The condition temperature is 40.5; training rows have 20 to 40."
+    assert CONDITIONS.warnings(("40.5", "b")) == CONDITIONS.under({"temperature": "40.5"}).warnings(("b",)) == [warning]
+    assert column_of("pH", ["7.0", "7.0"]).warning("-7.4") == "The condition pH is -7.4; training rows have only 7."
+    assert ConditionColumn("pH", (), 7.0, 1.0).warning("99") == ""  # of a model of an earlier version
+
+
+def test_a_column_of_an_earlier_version_keeps_its_facts():
+    assert ConditionColumn("pH", (), 7.0, 1.0).facts() == {"name": "pH", "words": (), "mean": 7.0, "scale": 1.0}
+
+
 def test_a_column_with_one_word_that_is_no_number_has_words():
     assert column_of("assay", ["1.0", "2.0", "x"]).words == ("1.0", "2.0", "x")
-    assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0)
+    assert column_of("pH", ["7.0", "7.0"]) == ConditionColumn("pH", (), 7.0, 1.0, 7.0, 7.0)
     with pytest.raises(InputError, match=f"--feature-columns lab has {MOST_WORDS + 1} distinct words"):
         column_of("lab", [f"lab {number}" for number in range(MOST_WORDS + 1)])
 

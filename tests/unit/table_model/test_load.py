@@ -84,6 +84,12 @@ def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned
     assert warm[0] == pytest.approx(expected[0], rel=1e-5) and abs(warm[2] - expected[2]) > 0.1
 
 
+def test_a_condition_outside_the_training_range_is_a_warning(conditioned):
+    table = pd.DataFrame({"smiles": ["CC(C)Cc1ccccc1"] * 2, "T": [60, 95], "assay": ["b", "b"]})
+    usual, hot = load_model(conditioned.path).predict(table, domain=True).warning
+    assert hot == f"{usual} The condition T is 95; training rows have 25 to 60.".strip()
+
+
 def test_conditions_are_part_of_what_is_resumed(conditioned):
     model = TableModel.load(conditioned.path)
     assert len({model.digest, model.under({"T": 25}).digest, model.under({"T": 60}).digest}) == 3

@@ -1,6 +1,7 @@
 """How far intervals hold, and errors by distance: by hand."""
 
 import numpy as np
+import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.inference.calibration import fit_calibration
@@ -11,9 +12,11 @@ from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.table_model.reliability import (
     ComparedMolecules,
     error_words,
+    low_coverage,
     measure_interval,
     measure_trust,
     molecule_errors,
+    usual_confidence,
 )
 from graphormer_sepnorm.training.experiment import Scores
 
@@ -46,6 +49,31 @@ def test_coverage_and_width_on_test_by_hand():
     assert all(np.isnan(values).all() for values in measure_interval(intervals, 0.9, test))
     found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test)
     assert found["coverage"]["0.5"] == {"a": 0.5} and found["mean_width"]["0.9"] == {"a": None}
+
+
+@pytest.mark.parametrize(
+    ("share", "n", "is_low"), [(0.81, 113, True), (0.81, 21, False), (0.9, 1000, False), (0, 1, False)]
+)
+def test_a_coverage_that_chance_does_not_explain_is_said(share, n, is_low):
+    """Of 113 labels with 0.9, at most 91 by chance of 0.0017; of 21, at most 17 by chance of 0.15."""
+    told = {"trust": {"coverage": {"0.9": {"a": share}}}, "targets": {"a": {"n": n}}}
+    assert bool(low_coverage(told)) == is_low
+    if is_low:
+        assert low_coverage(told)[0].startswith(
+            "only 81 % of the 113 test labels of a are inside their 90 % intervals: "
+        )
+
+
+def test_several_targets_are_not_suspected_by_chance():
+    """At most 85 of 100 labels with 0.9 have a probability of 0.073, at most 84 of 0.040."""
+    one = {"trust": {"coverage": {"0.9": {"a": 0.84}}}, "targets": {"a": {"n": 100}}}
+    two = {"trust": {"coverage": {"0.9": {"a": 0.84, "b": 0.9}}}, "targets": {"a": {"n": 100}, "b": {"n": 100}}}
+    assert low_coverage(one) and not low_coverage(two) and low_coverage({"targets": {}}) == []
+
+
+def test_the_usual_confidence_is_one_that_the_model_supports():
+    assert usual_confidence({"coverage": {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}}) == "0.8"
+    assert usual_confidence({"coverage": {"0.9": {"a": None}}}) is usual_confidence({}) is None
 
 
 def test_probabilities_are_measured_before_and_after_by_hand():

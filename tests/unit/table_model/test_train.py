@@ -204,3 +204,9 @@ def test_bounds_become_numbers(tmp_path):
     labels = labels_of(read_usable(options, "mol").rows, table_task(options))
     np.testing.assert_array_equal(labels.y, [[1], [np.nan]])
     np.testing.assert_array_equal(labels.bounds, [[[-np.inf, np.inf]], [[-np.inf, 2]]])
+
+
+def test_intervals_that_contain_too_few_labels_are_said_at_the_end():
+    result = {"metric": "mae", "trust": {"coverage": {"0.9": {"a": 0.5}}}, "targets": {"a": {"n": 60}}}
+    (line,) = left_out_lines(result)
+    assert line.startswith("only 50 % of the 60 test labels of a are inside their 90 % intervals")

@@ -1,7 +1,7 @@
 """Commands whose options are declared by dataclasses."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 import typer
@@ -23,6 +23,7 @@ class Tea:
     warm: Annotated[bool, Option("Not cold.")] = True
     parts: Annotated[tuple[str, ...], Option("Two.", "cut", halves)] = ()
     guests: Annotated[tuple[str, ...], Option("Who comes.")] = ()
+    leaf: Annotated[Literal["black", "green"], Option("Kind of leaf.")] = "black"
 
     def __post_init__(self):
         if self.sugar > 9:
@@ -34,7 +35,7 @@ class Pot:
     size: Annotated[int, Option("Cups.")] = 4
 
 
-def served(*arguments: str) -> dict:
+def served(*arguments: str, fails: bool = False) -> dict:
     """What a command is called with."""
     found: dict = {}
 
@@ -45,7 +46,7 @@ def served(*arguments: str) -> dict:
     program = typer.Typer(rich_markup_mode=None)
     program.command(cls=ListCommand)(serve)
     result = CliRunner().invoke(program, arguments)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == (2 if fails else 0), result.output
     return found | {"output": result.output}
 
 
@@ -77,3 +78,15 @@ def test_an_option_of_several_values_takes_all_that_follow_it():
 )
 def test_values_are_given_their_option(given, expected):
     assert repeated(given.split(), ["--a"]) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("--leaf gren", "'--leaf': 'gren' is not one of 'black', 'green'; did you mean 'green'?"),
+        ("--leaf oolong", "'--leaf': 'oolong' is not one of 'black', 'green'."),
+        ("--sugar two", "'--sugar': 'two' is not a whole number."),
+    ],
+)
+def test_a_wrong_value_gives_one_sentence_with_the_choices(given, message):
+    assert f"Invalid value for {message}\n" in served(*given.split(), fails=True)["output"]

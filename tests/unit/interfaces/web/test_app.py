@@ -15,11 +15,13 @@ from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
 from graphormer_sepnorm.interfaces.web.pages import as_sentence, as_shown
 from graphormer_sepnorm.interfaces.web.schemas import (
     ColumnFacts,
+    ConditionFacts,
     ModelFacts,
     MoleculePrediction,
     Options,
     Problem,
     RowPrediction,
+    TableRows,
     TargetPrediction,
 )
 from tests.page import InThisProcess, PretendedService, open_queue
@@ -68,7 +70,7 @@ def test_molecules_as_json(page):
     assert [row["row"] for row in rows] == [0, 1, 2] and rows[1]["error"] == "X cannot be read"
     found = rows[2]["predictions"]["length"]
     assert {name: number for name, number in found.items() if number is not None} == {"value": 3, "low": 2, "high": 4}
-    assert rows[2]["warning"] == "Xe was never seen" and rows[2]["similarity"] == 0.5
+    assert rows[2]["warning"] == "No training molecule contains Xe." and rows[2]["similarity"] == 0.5
     assert [RowPrediction.model_validate(row) for row in rows]
     assert [row["row"] for row in page.get(f"/api/tables/{progress['id']}/rows?start=1&count=1").json()] == [1]
 
@@ -175,6 +177,15 @@ def test_the_name_of_a_file_is_no_path(page, queue, tmp_path):
 @pytest.mark.parametrize("number", ["0" * 32, "..%2F..%2Fetc%2Fpasswd", "%00", "passwd.csv"])
 def test_unknown_tables(page, path, number):
     assert page.get(path.format(number)).status_code == 404
+
+
+def test_an_address_that_does_not_exist_leads_back(page):
+    answer = page.get("/tabels/<b>")
+    assert answer.status_code == 404 and "There is no page at /tabels/&lt;b&gt;." in answer.text
+    assert '<a href="/">Predict molecules</a>' in answer.text and "Not Found" not in answer.text
+    answer = page.get("/api/tabels/" + "x" * 200)
+    assert answer.status_code == 404 and set(answer.json()) == {"detail"}
+    assert answer.json()["detail"].startswith("there is no address /api/tabels/x") and len(answer.text) < 200
 
 
 def test_rows_that_are_not_there(page):
@@ -375,6 +386,23 @@ def test_pictures(page):
     assert [atom["symbol"] for atom in atoms["atoms"]] == ["C", "C", "O"]
     assert page.get(f"/api/tables/{number}/rows/0/atoms.svg").text == "<svg></svg>"
     assert page.get(f"/api/tables/{number}/rows/0/atoms", params={"target": "b"}).status_code == 422
+
+
+def test_atoms_are_explained_under_the_conditions_of_their_row(tmp_path):
+    class Conditioned(PretendedService):
+        def facts(self) -> ModelFacts:
+            return super().facts().model_copy(update={"conditions": [ConditionFacts(name="pH", words=[])]})
+
+        def read(self, *asked) -> TableRows:
+            found = super().read(*asked)
+            return replace(found, rows=[replace(row, conditions=("7.4",)) for row in found.rows])
+
+    with open_queue(InThisProcess(Conditioned()), tmp_path, LIMITS) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        number = predict(page, "CCO")["id"]
+        assert f'href="/tables/{number}/rows/0/atoms"' in page.get(f"/tables/{number}").text
+        assert page.get(f"/api/tables/{number}/rows/0/atoms").json()["caption"] == "length 7.4"
+        assert "length 7.4" in page.get(f"/tables/{number}/rows/0/atoms").text
 
 
 def test_every_control_has_a_label(page):

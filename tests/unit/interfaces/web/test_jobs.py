@@ -109,6 +109,6 @@ def test_the_csv_by_hand():
     added = ["length_predicted", "length_low", "length_high", "nearest", "similarity", "warning", "error"]
     assert header == ["'=name", "smiles", "length", *added]
     assert rows == [
-        ["'=cmd()", "CXe", "-1", "3", "2", "4", "C", "0.5", "Xe was never seen", ""],
+        ["'=cmd()", "CXe", "-1", "3", "2", "4", "C", "0.5", "No training molecule contains Xe.", ""],
         ["caf\xe9", "X", 'a"b,c', "", "", "", "", "", "", "X cannot be read"],
     ]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web import service as module
 from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, Options, TableRow, TableRows
@@ -52,7 +53,7 @@ def test_answers_are_the_predictors(models):
 
 def test_answers_say_what_was_never_seen(models):
     answers = models.predict(rows_of(*SMILES), ALL)
-    assert "Xe was never seen" in answers[2].warning and answers[2].similarity < 0.1
+    assert "No training molecule contains Xe." in answers[2].warning and answers[2].similarity < 0.1
     assert answers[1].similarity is None and answers[1].warning == answers[1].nearest == ""
     assert answers[0].nearest in models.trust.domain.smiles
 
@@ -159,6 +160,20 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
     known, unknown = conditioned.predict(found.rows, Options())
     assert known.error == "" and unknown.error == "assay is 'c': the model knows a, b"
     warm_up(conditioned)
+
+
+def test_atoms_are_explained_under_conditions(models, monkeypatch):
+    asked = []
+
+    def explain(model, samples, target):
+        asked.append((samples, target))
+        return {0: InputError("enough")}
+
+    monkeypatch.setattr(module, "explain_rows", explain)
+    for conditions in ((), ("25.0", "a")):
+        with pytest.raises(InputError, match="enough"):
+            models.atoms("CCO", "logp", conditions)
+    assert asked == [(["CCO"], "logp"), ([Sample("CCO", ("25.0", "a"))], "logp")]
 
 
 def test_models_by_name(tmp_path, monkeypatch):

@@ -113,8 +113,8 @@ def test_a_learning_curve_has_the_scores_that_are_defined():
     facts = {"values": [None, 0.5, 0.25], "interval": [None, [0.4, 0.6], [0.2, 0.3]]}
     chart = learning_chart("a", "MAE", [25, 50, 1000], facts, "")
     assert titles(chart) == [
-        "50 training molecules\nMAE 0.5\n95 % interval 0.4 to 0.6",
-        "1,000 training molecules\nMAE 0.25\n95 % interval 0.2 to 0.3",
+        "50 training molecules\nMAE 0.500\n95 % interval 0.400 to 0.600",
+        "1,000 training molecules\nMAE 0.250\n95 % interval 0.200 to 0.300",
     ]
     (trend,) = parsed(chart).findall("polyline[@class='trend']")
     assert len(trend.get("points").split()) == 2

@@ -56,9 +56,9 @@ def test_replicates_have_a_floor_and_stand_with_their_labels():
     page = reported(scores, labelled=replicated(), fitted=fitted([[1.0, 1.0]]))
     section = repeatability_section(page)
     assert section.words[0] == "2 molecules appear in 4 rows."
-    assert section.words[1].startswith("a: the standard deviation of measurements of one molecule is 0.5.")
-    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 4.243.")
-    assert section.words[1].endswith("the RMSE of this model is 0.8.")
+    assert section.words[1].startswith("a: the standard deviation of measurements of one molecule is 0.500.")
+    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 4.24.")
+    assert section.words[1].endswith("the RMSE of this model is 0.800.")
     (grid,) = section.grids
     assert grid.rows == (
         ("row 3, row 4", "CC", "5, 5", "1, 7"),
@@ -76,3 +76,14 @@ def test_classes_of_one_molecule_may_contradict_each_other():
 
 def test_a_table_without_replicates_has_no_such_section():
     assert repeatability_section(reported()) is None
+
+
+def test_censored_labels_are_counted_and_said_how_they_are_used():
+    rows = [
+        LabelledRow(1, "C", [NAN, 1.0], "train", bounds={0: "<5"}),
+        LabelledRow(2, "CC", [NAN, NAN], "val", bounds={0: "<5", 1: ">9"}),
+        LabelledRow(3, "CCC", [3.0, NAN], "test", bounds={1: ">7"}),
+    ]
+    words = data_section(reported(labelled=LabelledTable(rows))).words
+    assert words[-2].startswith("a: 2 training labels and 0 test labels are censored, such as <5. For the kernel")
+    assert words[-1].startswith("b: 1 training label and 1 test label are censored, such as >9. For the kernel")

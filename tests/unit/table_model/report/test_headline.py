@@ -59,20 +59,30 @@ def test_a_card_has_the_score_and_its_worth():
         against_mean={"difference": -1.5, "interval": [-2.0, 0.1]},
     )
     (card,) = cards(reported(result({"a": better}), targets=("a",)))
-    assert (card.title, card.value, card.unit) == ("a", "0.5", "MAE")
+    assert (card.title, card.value, card.unit) == ("a", "0.500", "MAE")
     assert card.lines == (
-        "95 % interval 0.4 to 0.6123, on 60 test labels.",
-        "The random forest scores 0.75: the model is better by 0.25 (95 % interval 0.1 to 0.3).",
-        "The mean training label scores 2: no clear difference, the gain is 1.5 (95 % interval -0.1 to 2).",
+        "95 % interval 0.400 to 0.612, on 60 test labels.",
+        "The random forest scores 0.750: the model is better by 0.250 (95 % interval 0.100 to 0.300).",
+        "The mean training label scores 2.000: no clear difference, the gain is 1.500 (95 % interval -0.100 to 2.000).",
     )
 
 
 @pytest.mark.parametrize(
     ("metric", "kind", "found", "words"),
     [
-        ("mae", "regression", {"difference": 0.25, "interval": [0.1, 0.3]}, "worse by 0.25 (95 % interval 0.1 to 0.3)"),
+        (
+            "mae",
+            "regression",
+            {"difference": 0.25, "interval": [0.1, 0.3]},
+            "worse by 0.250 (95 % interval 0.100 to 0.3",
+        ),
         ("rocauc", "classification", {"difference": 0.25, "interval": [0.1, 0.3]}, "better by 0.25"),
-        ("rocauc", "classification", {"difference": -0.2, "interval": [-0.3, -0.1]}, "worse by 0.2 (95 % interval 0.1"),
+        (
+            "rocauc",
+            "classification",
+            {"difference": -0.2, "interval": [-0.3, -0.1]},
+            "worse by 0.200 (95 % interval",
+        ),
         ("rocauc", "classification", {"difference": None, "interval": None}, "the difference is not defined"),
     ],
 )
@@ -90,8 +100,8 @@ def test_better_is_lower_or_higher(metric, kind, found, words):
 def test_several_targets_have_a_card_for_their_mean():
     forest = {"random_forest": {"mae": 0.75}}
     mean, first, second = cards(reported(result({"a": facts(), "b": facts(value=0.7)}, baseline=forest)))
-    assert (mean.title, mean.value) == ("Mean of 2 targets", "0.5")
-    assert mean.lines == ("The random forest scores 0.75.",) and (first.value, second.value) == ("0.5", "0.7")
+    assert (mean.title, mean.value) == ("Mean of 2 targets", "0.500")
+    assert mean.lines == ("The random forest scores 0.750.",) and (first.value, second.value) == ("0.500", "0.700")
 
 
 def test_a_card_has_the_coverage_of_the_intervals():
@@ -100,7 +110,7 @@ def test_a_card_has_the_coverage_of_the_intervals():
     assert (card.title, card.value) == ("Intervals", "82 %")
     assert card.lines == (
         "of the test values are inside their 90 % interval.",
-        "The intervals are 2.301 wide on average.",
+        "The intervals are 2.30 wide on average.",
     )
 
 
@@ -140,6 +150,13 @@ def test_predictions_that_are_squeezed_towards_the_mean_are_said():
     assert note.startswith("a: predictions are squeezed towards the mean") and "predicted 0.40 above it" in note
 
 
+def test_intervals_that_contain_too_few_labels_are_said():
+    y = np.linspace(-2, 2, 50)[:, None]
+    trust = {"coverage": {"0.9": {"a": 0.7}}}
+    (note,) = warned(result({"a": facts()}, trust=trust), y, np.stack([y, y]), fine(y))
+    assert note.startswith("Only 70 % of the 60 test labels of a are inside their 90 % intervals: ") and note[-1] == "."
+
+
 def test_a_slope_by_hand():
     assert slope_of(np.array([0.0, 1, NAN]), np.array([0.0, 0.5, 9])) == pytest.approx(0.5)
     assert np.isnan(slope_of(np.ones(3), np.arange(3.0)))
@@ -149,7 +166,9 @@ def test_salts_with_larger_errors_are_said():
     y = np.linspace(-2, 2, 50)[:, None]
     found = looked(["C.Cl"] * 5 + ["CC"] * 5, [2.0] * 5 + [0.5] * 4 + [NAN])
     (note,) = warned(result({"a": facts()}), y, np.stack([y, y]), fine(y), looked=found)
-    assert note.startswith("5 test molecules are salts or mixtures: their mean error is 2, that of the others is 0.5.")
+    assert note.startswith(
+        "5 test molecules are salts or mixtures: their mean error is 2.00, that of the others is 0.50."
+    )
     assert warned(result({"a": facts()}), y, np.stack([y, y]), fine(y), looked=looked(["C.Cl"] * 4, [2.0] * 4)) == ()
 
 

@@ -70,9 +70,10 @@ def test_the_section_says_what_the_last_half_of_the_molecules_gave():
     facts = {"values": [1.0, 0.75, 0.5], "interval": [[0.5, 1.5], [0.5, 1.0], [0.25, 0.75]]}
     page = reported({"learning_curve": {"rows": [10, 20, 40], "targets": {"a": facts}}}, targets=("a",))
     section = learning_section(page)
-    assert section.charts[0].words == "With all instead of half of the molecules, the MAE is better by 0.25."
+    assert section.charts[0].words == "With all instead of half of the molecules, the MAE is better by 0.250."
     assert "kernel member only and out of fold" in section.words[0]
     assert learning_section(reported()) is None
     classes = reported(kind="classification", targets=("a",))
-    assert curve_words(classes, facts).endswith("the ROC-AUC is worse by 0.25.")
+    assert curve_words(classes, facts).endswith("the ROC-AUC is worse by 0.250.")
+    assert curve_words(page, {"values": [None, 0.65, 0.59]}).endswith("the MAE is better by 0.060.")
     assert curve_words(classes, {"values": [None, None, 0.5]}) == "The score is not defined."

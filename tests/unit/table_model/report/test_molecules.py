@@ -48,7 +48,7 @@ def test_pairs_of_the_rows_that_were_learnt_from():
     page = reported(labelled=table(*rows, ("test", "C", [99, 0])), fitted=fitted([[1, 0]]))
     found = pairs_section(page)
     (grid,) = (grid for grid in found.grids if grid.words == "a")
-    assert ("O[*:1]", "Cl[*:1]", "+1", "0", "3") in grid.rows
+    assert ("O[*:1]", "Cl[*:1]", "+1.00", "0.00", "3") in grid.rows
     steepest = found.molecules[0]
     assert (steepest.name, steepest.smiles, steepest.partner.smiles) == ("row 7", "CCO", "OCC")
     assert steepest.facts == (("measured a", "7"), ("similarity of the pair", "1.00"))

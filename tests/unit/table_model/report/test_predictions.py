@@ -79,8 +79,8 @@ def test_a_confusion_table_by_hand():
 def test_thresholds_by_hand():
     y, probability = np.array([0.0, 0, 1, 1]), np.array([0.05, 0.4, 0.6, 0.8])
     rows = {row[0]: row[1:] for row in thresholds_grid("a", ("0", "1"), y, probability).rows}
-    assert rows["0.3"] == ("3", "1", "0.5", "0.6667") and rows["0.7"] == ("1", "0.5", "1", "1")
-    assert rows["0.9"] == ("0", "0", "1", "not defined"), "nothing is predicted as class 1"
+    assert rows["0.3"] == ("3", "1.00", "0.50", "0.67") and rows["0.7"] == ("1", "0.50", "1.00", "1.00")
+    assert rows["0.9"] == ("0", "0.00", "1.00", "not defined"), "nothing is predicted as class 1"
 
 
 def test_the_most_probable_of_several_classes():

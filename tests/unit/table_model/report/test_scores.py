@@ -13,8 +13,8 @@ FACTS = {
 def test_the_scores_of_a_target_stand_with_their_interval():
     grid = scores_grid("a", FACTS, "mae", ("mae", "r2"))
     assert grid.rows == (
-        ("prediction", "0.5", "not defined", "0.4 to 0.6123"),
-        ("mean of the training labels", "1", "0", "not defined"),
+        ("prediction", "0.500", "not defined", "0.400 to 0.612"),
+        ("mean of the training labels", "1.000", "0.00", "not defined"),
     )
     assert grid.header[-1] == "95 % interval of the MAE" and grid.words == "a, 9 labels"
     alone = {"n": 1, "scores": {"stack": {"mae": 0.5}}}
@@ -26,7 +26,7 @@ def test_a_metric_that_is_not_usually_reported_comes_first():
     told = {"targets": {"a": {"n": 9, "scores": {"stack": scores}}}, "weights": {"kernel": {"a": 1.0}}}
     (grid,) = scores_section(reported(told, "classification", ("a",), "logloss")).grids
     assert grid.header == ("", "log loss", "ROC-AUC", "PR-AUC", "accuracy")
-    assert grid.rows == (("prediction", "0.4", "0.8", "0.7", "0.6"),)
+    assert grid.rows == (("prediction", "0.400", "0.800", "0.700", "0.600"),)
 
 
 def test_weights_in_words():

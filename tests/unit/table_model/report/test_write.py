@@ -29,19 +29,19 @@ def test_a_report_has_every_section_in_its_order(trained: Trained):
     assert len(TITLES) + 2 == len(SECTIONS), "no two of these molecules are matched pairs or similar, or replicates"
     facts, trust = trained.result["targets"]["a"], trained.result["trust"]
     for member in MEMBERS:
-        assert f"only the {member}" in report and f"{facts['scores'][member]['mae']:.4g}" in report
+        assert f"only the {member}" in report and f"{facts['scores'][member]['mae']:.3f}" in report
     low, high = facts["interval"]["stack"]
-    assert f"{low:.4g} to {high:.4g}" in report
-    assert "mean of the training labels" in report and f"{trust['coverage']['0.5']['a']:.4g}" in report
+    assert f"{low:.3f} to {high:.3f}" in report
+    assert "mean of the training labels" in report and f"{100 * trust['coverage']['0.5']['a']:.0f} %" in report
     for picture in (trained.run.calibration_picture, trained.run.distance_picture):
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_headline_compares_with_the_forest_and_the_mean(trained: Trained):
     report, facts = trained.run.report.read_text(), trained.result["targets"]["a"]
-    assert f'<p class="value">{trained.result["value"]:.4g} <small>MAE</small></p>' in report
+    assert f'<p class="value">{trained.result["value"]:.3f} <small>MAE</small></p>' in report
     for rival, name in (("forest", "The random forest"), ("mean", "The mean training label")):
-        assert f"{name} scores {facts['scores'][rival]['mae']:.4g}: " in report
+        assert f"{name} scores {facts['scores'][rival]['mae']:.3f}: " in report
 
 
 def test_each_test_molecule_is_a_point_with_its_values(trained: Trained):

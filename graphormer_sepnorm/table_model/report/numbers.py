@@ -1,0 +1,52 @@
+"""Numbers of a report as text: those of one card, column or sentence have the same number of decimals."""
+
+import math
+from collections.abc import Iterable
+
+SIGNIFICANT = 3  # digits of the leading number
+UNDEFINED = "not defined"
+
+
+def decimals_for(values: Iterable[float | None], lead: float | None = None) -> int:
+    """The decimals of numbers that are shown together: three significant digits of the leading one.
+
+    There is one more if it keeps a smaller number from being shown as 0.
+
+    Args:
+        values: the numbers; undefined ones do not count.
+        lead: the most important number, such as the score of the model; None: the largest one.
+    """
+    sizes = sizes_of(values)
+    leading = max(sizes_of([lead]) or sizes, default=1.0)
+    decimals = max(SIGNIFICANT - 1 - math.floor(math.log10(leading)), 0)
+    return decimals + any(not round(size, decimals) and round(size, decimals + 1) for size in sizes)
+
+
+def sizes_of(values: Iterable[float | None]) -> list[float]:
+    return [abs(value) for value in values if value is not None and math.isfinite(value) and value]
+
+
+def shown(value: float | None, decimals: int | None = None) -> str:
+    """A number with these decimals; None: those of the number itself."""
+    if value is None or not math.isfinite(value):
+        return UNDEFINED
+    decimals = decimals_for([value]) if decimals is None else decimals
+    return f"{round(value, decimals) + 0.0:.{decimals}f}"
+
+
+def percent(share: float | None) -> str:
+    return UNDEFINED if share is None else f"{100 * share:.0f} %"
+
+
+def shown_interval(ends: list[float] | None, decimals: int | None = None) -> str:
+    if ends is None:
+        return UNDEFINED
+    decimals = decimals_for(ends) if decimals is None else decimals
+    return f"{shown(ends[0], decimals)} to {shown(ends[1], decimals)}"
+
+
+def shown_together(values: Iterable[float | None], lead: float | None = None) -> list[str]:
+    """Numbers with the same decimals; arguments as ``decimals_for``."""
+    values = list(values)
+    decimals = decimals_for(values, lead)
+    return [shown(value, decimals) for value in values]

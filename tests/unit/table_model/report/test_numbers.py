@@ -1,0 +1,36 @@
+"""Numbers as text, by hand."""
+
+import pytest
+
+from graphormer_sepnorm.table_model.report.numbers import decimals_for, percent, shown, shown_interval, shown_together
+
+
+@pytest.mark.parametrize(
+    ("values", "decimals"),
+    [
+        ([0.612, 0.08146], 3),
+        ([0.08146], 4),
+        ([1.5, None, float("nan"), 0.0], 2),
+        ([1234.5, 7.0], 0),
+        ([0.612, 0.0004], 4),
+        ([0.612, 1e-9], 3),
+        ([99.96, -0.5], 1),
+        ([0.0, None], 2),
+        ([], 2),
+    ],
+)
+def test_the_largest_number_has_three_digits_and_none_becomes_zero(values, decimals):
+    assert decimals_for(values) == decimals
+
+
+def test_the_leading_number_decides():
+    assert decimals_for([2.05, 0.0815], 0.0815) == 4 and decimals_for([0.25], None) == 3
+    assert shown_together([0.0815, 2.05], 0.0815) == ["0.0815", "2.0500"]
+
+
+def test_numbers_that_are_shown_together_have_the_same_decimals():
+    assert shown_together([0.08146, 0.612, None]) == ["0.081", "0.612", "not defined"]
+    assert shown_interval([0.123456, 2]) == "0.12 to 2.00" and shown_interval(None) == "not defined"
+    assert shown_interval([-0.00001, 0.5], 3) == "0.000 to 0.500"
+    assert [shown(value) for value in (1.23456, 0.0, None, float("nan"))] == ["1.23", "0.00", *["not defined"] * 2]
+    assert (percent(0.8147), percent(None)) == ("81 %", "not defined")
