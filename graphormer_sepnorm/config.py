@@ -35,6 +35,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
 Kind = Literal["regression", "classification", "multiclass"]
+Loss = Literal["l1", "mse"]  # of a regression
 # How a number is learnt: as measured, by its logarithm, or as -log10 of a concentration in M that has this unit.
 Scale = Literal["", "log10", "-log10 M", "-log10 mM", "-log10 uM", "-log10 nM", "-log10 pM"]
 # Options that apply to each kind of task.
@@ -216,7 +217,7 @@ class TaskConfig:
     std: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
     balance: bool = False
     pos_weight: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = ()
-    loss: Literal["l1", "mse"] = "l1"
+    loss: Loss = "l1"
     weights: tuple[Rate, ...] = ()
     scales: tuple[Scale, ...] = ()
 

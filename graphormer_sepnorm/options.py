@@ -7,7 +7,10 @@ declarations. The dataclass validates the values.
 import types
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+# Ways to rank the molecules of a library; ``Acquisition`` has their formulas.
+Promise = Literal["expected-improvement", "confidence-bound", "prediction"]
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,14 @@
 Axis letters: M molecules.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import STRICT
-
-Promise = Literal["expected-improvement", "confidence-bound", "prediction"]
+from graphormer_sepnorm.options import Promise
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -36,7 +36,7 @@ REFERENCE_MOLECULES = 256
 
 
 @dataclass(frozen=True)
-class Fragment:
+class FragmentContribution:
     """A part of a molecule: its SMILES, the numbers of its atoms, and the sum of their contributions."""
 
     smiles: str
@@ -70,11 +70,11 @@ class Explanation:
     name: str = ""
 
     @cached_property
-    def fragments(self) -> list[Fragment]:
+    def fragments(self) -> list[FragmentContribution]:
         """The fragments of the molecule, largest absolute contribution first."""
         mol = read_smiles(self.smiles)
         found = [
-            Fragment(fragment_smiles(mol, atoms), atoms, float(self.contributions[list(atoms)].sum()))
+            FragmentContribution(fragment_smiles(mol, atoms), atoms, float(self.contributions[list(atoms)].sum()))
             for atoms in fragments(mol)
         ]
         return sorted(found, key=lambda fragment: (-abs(fragment.contribution), fragment.atoms))

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import PredictingModel
-from graphormer_sepnorm.library.part_writer import Assignment, Options, Report, write_part
+from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Report, write_part
 from graphormer_sepnorm.system.device import choose
 from graphormer_sepnorm.version import __version__
 
@@ -40,7 +40,7 @@ class Models(WorkerPlugin):
         name: name of the plugin in the worker.
     """
 
-    def __init__(self, predictor: PredictingModel, options: Options, device: str, name: str):
+    def __init__(self, predictor: PredictingModel, options: PartOptions, device: str, name: str):
         self.predictor = predictor
         self.options = options
         self.device = device

@@ -57,7 +57,7 @@ class Selection:
 
 
 @dataclass(frozen=True, config=STRICT)
-class Options:
+class PartOptions:
     """The options of every partition.
 
     Attributes:
@@ -137,7 +137,7 @@ def read_report(part: Path) -> Report | None:
         return None
 
 
-def write_part(predictor: PredictingModel, compute: Compute, options: Options, assignment: Assignment) -> Report:
+def write_part(predictor: PredictingModel, compute: Compute, options: PartOptions, assignment: Assignment) -> Report:
     """Computes the predictions of a partition.
 
     Args:

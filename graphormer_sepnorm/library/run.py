@@ -31,7 +31,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.inference.resumable_writer import job_digest
 from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
-from graphormer_sepnorm.library.part_writer import Assignment, Options, Report, Selection, best_rows, read_report
+from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Report, Selection, best_rows, read_report
 from graphormer_sepnorm.system.files import locked, remove_leftovers, replacing, write_atomically
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import available_cores
@@ -61,7 +61,7 @@ class Manifest:
 
     version: str
     models: str
-    options: Options
+    options: PartOptions
     partitions: dict[str, str]
 
     def job(self) -> str:
@@ -95,7 +95,7 @@ def predict_library(
     predictor: PredictingModel,
     source: str,
     out: Path,
-    options: Options,
+    options: PartOptions,
     scheduler: str | None = None,
     workers: int | None = None,
     device: str = "auto",

@@ -23,11 +23,12 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.fingerprints import morgan_bits
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.acquisition import Acquisition, Promise
+from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
-from graphormer_sepnorm.library.part_writer import Options, Selection
+from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import predict_library
+from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, find_column
 from graphormer_sepnorm.tables.formats.table import cell_text
@@ -115,7 +116,7 @@ def suggest(
     source: str,
     out: Path,
     wish: Wish,
-    options: Options | None = None,
+    options: PartOptions | None = None,
     scheduler: str | None = None,
     workers: int | None = None,
     device: str = "auto",
@@ -144,7 +145,7 @@ def suggest(
     selection = Selection(
         acquisition.column, max(LEAST_POOL, POOL_PER_PICK * wish.count), lowest=acquisition.lowest_first
     )
-    options = replace(options or Options(selection), selection=selection, acquisition=acquisition)
+    options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition)
     folder = out.with_name(f"{out.name}{PARTS}")
     result = predict_library(predictor, source, folder, options, scheduler, workers, device)
     pool = read_pool(predictor, Path(result["top"]), options)
@@ -189,7 +190,7 @@ class Pool:
         return Pool(self.columns, of(self.rows), of(self.samples), of(self.mols))
 
 
-def read_pool(predictor: PredictingModel, top: Path, options: Options) -> Pool:
+def read_pool(predictor: PredictingModel, top: Path, options: PartOptions) -> Pool:
     """The rows of ``top.parquet``, in the columns of the library."""
     with pq.ParquetFile(top) as file:
         table = file.read()
@@ -219,7 +220,7 @@ def is_known(domain: Domain, mol: Chem.Mol) -> bool:
     return bool(alike) and molecule_key(mol) in map(molecule_key, alike)
 
 
-def write_picked(predictor: PredictingModel, out: Path, picked: Pool, options: Options) -> None:
+def write_picked(predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions) -> None:
     """Writes the suggested molecules with their rank and predictions."""
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))

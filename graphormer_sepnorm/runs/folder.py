@@ -14,6 +14,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import locked, remove_leftovers, write_atomically
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tables.writers import as_csv
+from graphormer_sepnorm.tasks import TASKS
 
 WEIGHTS = "model.safetensors"
 STATE = "state.safetensors"
@@ -30,7 +31,6 @@ TRUST = "trust.safetensors"
 CALIBRATION = "calibration.png"
 DISTANCE = "distance.png"
 REPORT = "report.html"
-PICTURES = {"regression": "parity.png", "classification": "roc.png", "multiclass": "roc.png"}
 LOCK = "run.lock"
 PARTS = "parts.json"
 
@@ -85,7 +85,7 @@ class RunFolder:
 
     def predictions_picture(self, kind: str) -> Path:
         """The plot of the test predictions for a kind of task."""
-        return self.path / PICTURES[kind]
+        return self.path / ("roc.png" if TASKS[kind].predicts_probabilities else "parity.png")
 
     @property
     def holds_run(self) -> bool:

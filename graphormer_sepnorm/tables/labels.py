@@ -78,7 +78,7 @@ class LabelledTable:
 
     def with_means(self, kind: Kind) -> "LabelledTable":
         """The table with one row per molecule, split and conditions, if its labels are numbers."""
-        if kind != "regression":
+        if TASKS[kind].predicts_probabilities:
             return self
         keys = [(key, row.split, row.conditions) for key, row in zip(self.structures.keys, self.rows, strict=True)]
         rows, places = averaged(self.rows, keys)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from graphormer_sepnorm.chem.features import FOR_TABLES, prepared, without_salts
 from graphormer_sepnorm.chem.standardize import chembl_pipeline
-from graphormer_sepnorm.config import OPTIONS, Kind, Scale
+from graphormer_sepnorm.config import OPTIONS, Kind, Loss, Scale
 from graphormer_sepnorm.dataset import SplitName
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.options import Option
@@ -15,6 +15,13 @@ from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import modelled_name, molar_scale
 
 MAX_WEIGHT = 1e3
+
+
+def either(kind: Kind, without: Kind | None = None) -> str:
+    """The metrics of a kind of task in words, without those of another kind."""
+    others = () if without is None else TASKS[without].metrics
+    *names, last = (name for name in TASKS[kind].metrics if name not in others)
+    return f"{', '.join(names)} or {last}"
 
 
 def read_weights(text: str) -> tuple[float, ...]:
@@ -79,12 +86,12 @@ class TableOptions:
     metric: Annotated[
         str | None,
         Option(
-            "Metric of a table: mae, rmse or r2; rocauc, prauc, accuracy or logloss; for several classes also "
-            "multiclass-accuracy or multiclass-logloss."
+            f"Metric of a table: {either('regression')}; {either('classification')}; for several classes also "
+            f"{either('multiclass', without='classification')}."
         ),
     ] = None
     loss: Annotated[
-        Literal["l1", "mse"] | None,
+        Loss | None,
         Option("Loss of a regression on a table; by default mse for the metrics rmse and r2, otherwise l1."),
     ] = None
     weights: Annotated[

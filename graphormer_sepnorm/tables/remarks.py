@@ -8,6 +8,7 @@ import numpy as np
 from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import pooled_deviation
+from graphormer_sepnorm.tasks import TASKS
 
 WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
 
@@ -77,7 +78,7 @@ def counted(number: int, one: str, several: str) -> str:
 
 def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     """For each target whose positive labels cover more than three decades and which has no negative ones."""
-    if options.kind != "regression":
+    if TASKS[options.kind].predicts_probabilities:
         return
     y = np.array([row.labels for row in labelled.usable])
     for target, column in zip(options.targets, y.T, strict=True):

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from graphormer_sepnorm.chem.features import Sample
-from graphormer_sepnorm.config import Kind
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
 from graphormer_sepnorm.tables.label_text import as_float, is_missing, read_bound, read_class, read_number, same_label
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.times import is_time
+from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import falls, modelled
 
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
@@ -209,7 +209,12 @@ def read_labels(texts: dict[str, str], options: TableOptions, comma_is_point: bo
     Raises:
         InputError: a label does not fit the task.
     """
-    return READERS[options.kind](texts, options, comma_is_point)
+    task = TASKS[options.kind]
+    if not task.predicts_probabilities:
+        return read_numbers(texts, options, comma_is_point)
+    if task.adds_up:
+        return read_one_of_classes(texts, options.classes), {}
+    return [read_class(text, name) for name, text in texts.items()], {}
 
 
 def read_numbers(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
@@ -228,21 +233,9 @@ def read_numbers(texts: dict[str, str], options: TableOptions, comma_is_point: b
     return labels, bounds
 
 
-def read_classes(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
-    """As ``read_labels``, of a classification."""
-    return [read_class(text, name) for name, text in texts.items()], {}
-
-
-def read_one_of_classes(texts: dict[str, str], options: TableOptions, comma_is_point: bool) -> Read:
-    """As ``read_labels``, of several classes: a number for each."""
+def read_one_of_classes(texts: dict[str, str], classes: tuple[str, ...]) -> list[float]:
+    """The label of the only target as a number for each class, 1 for its own."""
     (text,) = texts.values()
     if is_missing(text):
-        return [math.nan] * len(options.classes), {}
-    return [float(same_label(text) == same_label(name)) for name in options.classes], {}
-
-
-READERS: dict[Kind, Callable[[dict[str, str], TableOptions, bool], Read]] = {
-    "regression": read_numbers,
-    "classification": read_classes,
-    "multiclass": read_one_of_classes,
-}
+        return [math.nan] * len(classes)
+    return [float(same_label(text) == same_label(name)) for name in classes]

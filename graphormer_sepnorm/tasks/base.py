@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.config import Loss, TaskConfig
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.tasks.metrics import METRICS
 
@@ -30,6 +30,8 @@ class Task(ABC):
         kind: its name in configs.
         metrics: suitable names in ``METRICS``; by default, the first one selects the epoch.
         reported: the metrics that are reported.
+        curve_metric: metric of training curves where no epoch is selected; defined for labels of any kind, even if all
+            are the same.
         predicts_probabilities: whether predictions are class probabilities rather than values.
         adds_up: whether the predictions for a molecule add up to 1, so that targets cannot be predicted separately.
         calibrated_by: how uncertainty is calibrated on validation molecules; None: not at all.
@@ -39,6 +41,7 @@ class Task(ABC):
     kind: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
     reported: ClassVar[tuple[str, ...]]
+    curve_metric: ClassVar[str]
     predicts_probabilities: ClassVar[bool] = True
     adds_up: ClassVar[bool] = False
     calibrated_by: ClassVar[Calibrated] = None
@@ -63,7 +66,7 @@ class Task(ABC):
         return name
 
     @classmethod
-    def usual_loss(cls, metric: str | None) -> Literal["l1", "mse"]:
+    def usual_loss(cls, metric: str | None) -> Loss:
         """The default loss for a metric; "l1" stands for the only loss of a kind without choice."""
         return "l1"
 

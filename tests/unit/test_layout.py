@@ -5,6 +5,7 @@ import configparser
 import json
 import subprocess
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -163,6 +164,12 @@ def test_no_import_runs_upward(name):
 
 def test_no_modules_import_each_other_in_a_circle():
     TopologicalSorter({name: imports(name) for name in FILES}).prepare()
+
+
+def test_a_class_name_has_one_meaning():
+    nodes = (node for path in FILES.values() for node in ast.walk(ast.parse(path.read_text())))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def file_of_tests(name: str) -> Path:

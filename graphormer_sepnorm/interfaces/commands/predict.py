@@ -155,7 +155,7 @@ def library_predictions(
     selection = library.choose_rows(predictor, asked.by, asked.keep_top, asked.threshold, asked.lowest)
     columns = tuple(asked.columns) or None
     asked_of_rows = {name: value for name, value in asdict(answers).items() if name != "resume"}
-    options = library.Options(selection, columns, precision=precision, **asked_of_rows)
+    options = library.PartOptions(selection, columns, precision=precision, **asked_of_rows)
     return library.predict_library(predictor, source, out, options, asked.scheduler, asked.workers, device)
 
 

@@ -4,13 +4,14 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from graphormer_sepnorm.interfaces.commands.options import Conditions, read_conditions
 from graphormer_sepnorm.interfaces.commands.predict import import_library, refuse_tables
 from graphormer_sepnorm.interfaces.guard import in_first_process
+from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -24,10 +25,7 @@ def suggest(
         str | None, typer.Option(help="Target to optimize; required for a model of several targets.")
     ] = None,
     minimize: Annotated[bool, typer.Option("--minimize/--maximize", help="Direction of the optimization.")] = False,
-    by: Annotated[
-        Literal["expected-improvement", "confidence-bound", "prediction"],
-        typer.Option(help="How molecules are ranked."),
-    ] = "confidence-bound",
+    by: Annotated[Promise, typer.Option(help="How molecules are ranked.")] = "confidence-bound",
     best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
     kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,
     distance: Annotated[float, typer.Option(help="Least Tanimoto distance between two molecules; 0: any.")] = 0.3,
@@ -55,7 +53,7 @@ def suggest(
     refuse_tables([model])
     import_library()
     with leaving_at_once():
-        from graphormer_sepnorm.library.part_writer import Options, Selection
+        from graphormer_sepnorm.library.part_writer import PartOptions, Selection
         from graphormer_sepnorm.library.suggest import Wish
         from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
         from graphormer_sepnorm.system.device import choose, computing
@@ -65,7 +63,7 @@ def suggest(
     started = time.perf_counter()
     with computing(choose("cpu")):
         predictor = load_predicting_model([model]).under(read_conditions(condition))
-        options = Options(
+        options = PartOptions(
             Selection(""), smiles_column=smiles_column, delimiter=delimiter, alerts=alerts, properties=properties
         )
         result = suggest_molecules(predictor, library, out, wish, options, scheduler, workers, device)

@@ -31,12 +31,9 @@ from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
-from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
 from graphormer_sepnorm.training.trainer import Epoch, Trainer
-
-# Metric of the training curves, defined for every fold, even one with a single class.
-CURVE_METRIC = {"regression": "mae", "classification": "logloss", "multiclass": "multiclass-logloss"}
 
 
 class LastEpochTrainer(Trainer):
@@ -188,7 +185,7 @@ def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Gra
 
 def of_fold(config: Config, labels: Labels, number: int) -> Config:
     """The config of the network of a fold."""
-    task = replace(labels.task, metric=CURVE_METRIC[labels.task.kind])
+    task = replace(labels.task, metric=TASKS[labels.task.kind].curve_metric)
     return replace(config, task=task, train=replace(config.train, seed=config.train.seed + number, patience=0))
 
 

@@ -8,12 +8,12 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.library import engine
 from graphormer_sepnorm.library.engine import Models, compute_parts, connected
-from graphormer_sepnorm.library.part_writer import Assignment, Options, Selection
+from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection
 from tests.tiny import tiny_model
 
 
 def models() -> Models:
-    return Models(Predictor([tiny_model()]), Options(Selection("logp"), precision="bfloat16"), "cpu", "name")
+    return Models(Predictor([tiny_model()]), PartOptions(Selection("logp"), precision="bfloat16"), "cpu", "name")
 
 
 def worker(threads: int) -> SimpleNamespace:

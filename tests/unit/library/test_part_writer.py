@@ -15,7 +15,14 @@ from graphormer_sepnorm.inference.predict import Predictor, read_and_compute
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.library import part_writer
-from graphormer_sepnorm.library.part_writer import Assignment, Options, Selection, best_rows, read_report, write_part
+from graphormer_sepnorm.library.part_writer import (
+    Assignment,
+    PartOptions,
+    Selection,
+    best_rows,
+    read_report,
+    write_part,
+)
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from tests.tiny import tiny_model
@@ -40,7 +47,7 @@ def predicted(predictor):
 
 
 def test_all_rows_with_their_errors_and_the_footer(predictor, assignment, tmp_path):
-    report = write_part(predictor, CPU, Options(Selection("logp")), assignment)
+    report = write_part(predictor, CPU, PartOptions(Selection("logp")), assignment)
     table = pq.read_table(assignment.part)
     assert table.column_names == ["smiles", "logp", "logp_predicted", "error"]
     assert table["smiles"].to_pylist() == SMILES
@@ -53,7 +60,7 @@ def test_all_rows_with_their_errors_and_the_footer(predictor, assignment, tmp_pa
 
 def test_several_models_have_a_spread(assignment):
     predictor = Predictor([tiny_model(seed=seed) for seed in (0, 1)])
-    write_part(predictor, CPU, Options(Selection("logp"), columns=()), assignment)
+    write_part(predictor, CPU, PartOptions(Selection("logp"), columns=()), assignment)
     table = pq.read_table(assignment.part)
     assert table.column_names == ["logp", "logp_std", "error"]
     both = read_and_compute(predictor, CPU, SMILES)
@@ -64,7 +71,7 @@ def test_intervals_and_neighbours_are_those_of_a_table(assignment, tmp_path):
     errors, zeros = np.arange(1, 10)[:, None] / 20, np.zeros((9, 1))
     trust = Trust(fit_domain(["CCO", "CCN"]), fit_intervals(errors, zeros, zeros))
     predictor = EarlierModel([tiny_model()], trust=trust)
-    write_part(predictor, CPU, Options(Selection("logp"), interval=0.5, domain=True), assignment)
+    write_part(predictor, CPU, PartOptions(Selection("logp"), interval=0.5, domain=True), assignment)
     part = pq.read_table(assignment.part)
     predict_table(predictor, assignment.source, tmp_path / "table.parquet", interval=0.5, domain=True)
     pd.testing.assert_frame_equal(part.to_pandas(), pq.read_table(tmp_path / "table.parquet").to_pandas(), rtol=1e-4)
@@ -73,7 +80,7 @@ def test_intervals_and_neighbours_are_those_of_a_table(assignment, tmp_path):
 
 @pytest.mark.parametrize("lowest", [False, True])
 def test_the_best_rows_come_first_with_their_numbers(predictor, assignment, lowest):
-    options = Options(Selection("logp", keep_top=2, lowest=lowest), columns=("smiles",))
+    options = PartOptions(Selection("logp", keep_top=2, lowest=lowest), columns=("smiles",))
     report = write_part(predictor, CPU, options, assignment)
     values = predicted(predictor)
     expected = np.argsort(values if lowest else -values)[:2]
@@ -87,7 +94,7 @@ def test_rows_that_reach_the_threshold(predictor, assignment):
     values = predicted(predictor)
     threshold = float(np.sort(values[~np.isnan(values)])[1])
     for lowest in (False, True):
-        write_part(predictor, CPU, Options(Selection("logp", threshold=threshold, lowest=lowest)), assignment)
+        write_part(predictor, CPU, PartOptions(Selection("logp", threshold=threshold, lowest=lowest)), assignment)
         kept = np.flatnonzero(values <= threshold if lowest else values >= threshold)
         assert pq.read_table(assignment.part)["row"].to_pylist() == kept.tolist()
         assert len(kept) == (2 if lowest else 3)
@@ -106,14 +113,14 @@ def test_best_rows_by_hand(monkeypatch):
 
 def test_a_failed_part_leaves_no_file(predictor, assignment, tmp_path):
     with pytest.raises(InputError, match=r"row 2 \(counted from 1\) cannot be read"):
-        write_part(predictor, CPU, Options(Selection("logp"), strict=True), assignment)
+        write_part(predictor, CPU, PartOptions(Selection("logp"), strict=True), assignment)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1", "cut", "foreign", "other footer"])
 def test_an_incomplete_part_has_no_report(predictor, assignment, tmp_path, content):
     part = tmp_path / "out.parquet"
-    report = write_part(predictor, CPU, Options(Selection("logp")), assignment)
+    report = write_part(predictor, CPU, PartOptions(Selection("logp")), assignment)
     if content is None:
         part.unlink()
     elif content == "cut":

@@ -14,7 +14,7 @@ import torch
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.library import run
-from graphormer_sepnorm.library.part_writer import Options, Selection, write_part
+from graphormer_sepnorm.library.part_writer import PartOptions, Selection, write_part
 from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.earlier import EarlierModel
@@ -22,8 +22,8 @@ from graphormer_sepnorm.table_model.forest import forest_features
 from graphormer_sepnorm.table_model.growing import fit_forest
 from tests.tiny import tiny_model
 
-ALL = Options(Selection("logp"))
-BEST = Options(Selection("logp", keep_top=2), columns=("smiles",))
+ALL = PartOptions(Selection("logp"))
+BEST = PartOptions(Selection("logp", keep_top=2), columns=("smiles",))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.pretrained import Graphormer
-from graphormer_sepnorm.library.part_writer import Assignment, Options, Selection, write_part
+from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
@@ -76,10 +76,10 @@ def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned
         predict_table(model, str(tmp_path / name), tmp_path / "out.csv")
         same(pd.read_csv(tmp_path / "out.csv"))
         job = Assignment(str(tmp_path / name), str(tmp_path / "part.parquet"), "job", "content")
-        write_part(model, Compute(torch.device("cpu")), Options(Selection("y"), columns=("smiles",)), job)
+        write_part(model, Compute(torch.device("cpu")), PartOptions(Selection("y"), columns=("smiles",)), job)
         same(pd.read_parquet(job.part))
         with pytest.raises(InputError, match="has the column T, and --condition T gives another value"):
-            write_part(model.under({"T": 25}), Compute(torch.device("cpu")), Options(Selection("y")), job)
+            write_part(model.under({"T": 25}), Compute(torch.device("cpu")), PartOptions(Selection("y")), job)
     warm = load_model(conditioned.path).predict(table.drop(columns="T"), conditions={"T": 60}).y
     assert warm[0] == pytest.approx(expected[0], rel=1e-5) and abs(warm[2] - expected[2]) > 0.1
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.tasks.kinds import Regression
 from graphormer_sepnorm.tasks.metrics import METRICS
-from graphormer_sepnorm.tasks.regression import Regression
 
 NAN = float("nan")
 

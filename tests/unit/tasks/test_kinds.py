@@ -1,13 +1,16 @@
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import MAE
-from graphormer_sepnorm.tasks.regression import Regression
+from graphormer_sepnorm.tasks.kinds import Classification, Multiclass, Regression
 
 NAN, INF = float("nan"), float("inf")
+CLASSES = TaskConfig("multiclass", "rocauc", ("y_a", "y_b", "y_c"))
 
 
 def test_regression_scale_loss_and_prediction_by_hand():
@@ -66,3 +69,37 @@ def test_the_scale_of_small_targets():
 def test_the_scale_is_of_means_and_standard_deviations_target_by_target():
     config = Regression(replace(MAE, targets=("a", "b"))).fitted(np.array([[0, 10], [0, 10], [3, 40]], np.float32))
     assert config.mean == pytest.approx((1, 20)) and config.std == pytest.approx((2**0.5, 200**0.5))
+
+
+def test_classification_loss_by_hand_and_missing_labels_have_no_gradient():
+    task = Classification(TaskConfig(kind="classification", metric="rocauc", targets=("a", "b")))
+    output = torch.zeros(2, 2, requires_grad=True)
+    loss = task.loss(output, torch.tensor([[1.0, NAN], [0.0, NAN]]))
+    loss.backward()
+    assert loss.item() == pytest.approx(math.log(2))
+    assert output.grad.tolist() == [[-0.25, 0.0], [0.25, 0.0]]
+    assert task.predict(torch.zeros(1, 2)).tolist() == [[0.5, 0.5]]
+
+
+def test_positives_are_weighted_if_requested():
+    """Three negatives per positive; a target without positives has weight 1."""
+    y = np.array([[1, 0], [0, 0], [0, NAN], [0, 0]], np.float32)
+    task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"), balance=True)
+    balanced = Classification(task).fitted(y)
+    assert balanced.pos_weight == (3.0, 1.0)
+    assert Classification(replace(task, balance=False)).fitted(y).pos_weight == ()
+    losses = [
+        Classification(balanced).loss(torch.zeros(1, 2), torch.tensor([[label, NAN]])).item() for label in (1.0, 0.0)
+    ]
+    assert losses == pytest.approx([3 * math.log(2), math.log(2)])
+
+
+def test_classes_exclude_each_other():
+    task = Multiclass(CLASSES)
+    output = torch.log(torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8], [1.0, 1.0, 1.0]])) + 7
+    assert task.predict(output)[:2].tolist() == [pytest.approx([0.5, 0.25, 0.25]), pytest.approx([0.1, 0.1, 0.8])]
+    y = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [NAN] * 3])
+    assert task.loss(output, y).item() == pytest.approx(-(math.log(0.25) + math.log(0.8)) / 2)
+    assert task.loss(output, y).item() == pytest.approx(
+        torch.nn.functional.cross_entropy(output[:2], torch.tensor([1, 2])).item()
+    )
