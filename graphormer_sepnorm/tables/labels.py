@@ -29,7 +29,7 @@ from graphormer_sepnorm.tables.splits import (
     time_split,
 )
 from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, read_structures
-from graphormer_sepnorm.tables.task_guess import Guess, guess_task, look_at_columns
+from graphormer_sepnorm.tables.task_guess import look_at_columns
 from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task
 
@@ -276,10 +276,3 @@ def table_task(options: TableOptions) -> TaskConfig:
         weights=options.weights,
         scales=options.scales,
     )
-
-
-def task_of_table(table: WholeTable, targets: tuple[str, ...], asked: Kind | None = None) -> Guess:
-    """The task that fits the target columns of a table; ``asked`` and errors as ``guess_task``."""
-    if asked == "regression" or not targets:
-        return Guess(asked or "regression")
-    return guess_task(look_at_columns(table, targets), asked)

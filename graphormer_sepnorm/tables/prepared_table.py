@@ -112,7 +112,7 @@ def table_dataset(path: Path) -> Dataset:
         raise InputError(f"{facts} is missing or damaged: it is required to read the table of this run")
     task, featurizer = known
     read = functools.partial(read_table, path, task, featurizer)
-    return Dataset(task, featurizer, read, functools.partial(table_source, path))
+    return Dataset(task, featurizer, read, lambda root: hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def kept_facts(path: Path) -> tuple[TaskConfig, str] | None:
@@ -218,7 +218,3 @@ def column_of_labels(column: "Series") -> tuple[np.ndarray, np.ndarray]:
     return np.array(exact, np.float32), np.reshape(np.array([bounds_of(bound) for bound in bounds]), (-1, 2)).astype(
         np.float32
     )
-
-
-def table_source(path: Path, root: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from graphormer_sepnorm.tables.rows import LabelledRow
+from graphormer_sepnorm.tables.splits import rows_by_key
 
 
 def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[LabelledRow], list[int]]:
@@ -24,16 +25,8 @@ def averaged(rows: list[LabelledRow], keys: Sequence[Hashable]) -> tuple[list[La
     Returns:
         the rows, and for each the place of its first one among the M.
     """
-    groups = groups_of(keys)
+    groups = list(rows_by_key(keys).values())
     return [mean_row([rows[place] for place in places]) for places in groups], [places[0] for places in groups]
-
-
-def groups_of(keys: Sequence[Hashable]) -> list[list[int]]:
-    """The places of each key, in the order of their first ones."""
-    found: dict[Hashable, list[int]] = {}
-    for place, key in enumerate(keys):
-        found.setdefault(key, []).append(place)
-    return list(found.values())
 
 
 def mean_row(rows: list[LabelledRow]) -> LabelledRow:
@@ -59,7 +52,7 @@ def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:
         keys: keys of the M rows.
     """
     squares, freedom = np.zeros(y.shape[1]), np.zeros(y.shape[1])
-    for places in groups_of(keys):
+    for places in rows_by_key(keys).values():
         if len(places) > 1:
             labels = y[places]
             counts = (~np.isnan(labels)).sum(axis=0)

@@ -9,8 +9,10 @@ Axis letters: M rows, T targets.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+from typing import TypeVar
 
 import numpy as np
 from rdkit.DataStructs import BulkTanimotoSimilarity
@@ -43,7 +45,7 @@ class Sizes:
         return {"train": train, "val": val, "test": num_rows - train - val}
 
     def shares(self) -> dict[str, float]:
-        return {"train": self.train, "val": self.val, "test": self.test}
+        return asdict(self)
 
 
 def read_sizes(text: str) -> Sizes:
@@ -64,6 +66,7 @@ def read_sizes(text: str) -> Sizes:
     return Sizes(*(part / total for part in parts))
 
 
+Key = TypeVar("Key", bound=Hashable)
 Groups = Callable[[Structures], list[str]]
 Assign = Callable[[list[str], np.ndarray | None, Sizes, int], list[str]]
 
@@ -95,17 +98,17 @@ class Splitter:
         return self.assign(self.groups(structures), y, sizes, seed)
 
 
+def rows_by_key(keys: Iterable[Key]) -> dict[Key, list[int]]:
+    """The numbers from 0 of the rows with each key, keys in the order of their first rows."""
+    found: dict[Key, list[int]] = {}
+    for row, key in enumerate(keys):
+        found.setdefault(key, []).append(row)
+    return found
+
+
 def by_scaffold(structures: Structures) -> list[str]:
     """Rows of one scaffold, and with them all rows of their molecules: tautomers and salts may have two scaffolds."""
     return merge_groups(structures.scaffolds, structures.families)
-
-
-def by_scaffold_alone(structures: Structures) -> list[str]:
-    return structures.scaffolds
-
-
-def by_molecule(structures: Structures) -> list[str]:
-    return structures.families
 
 
 def by_cluster(structures: Structures) -> list[str]:
@@ -170,12 +173,9 @@ def largest_first(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: i
 
     Of groups of one size the one whose first row comes last is taken first.
     """
-    rows_of: dict[str, list[int]] = {}
-    for row, group in enumerate(groups):
-        rows_of.setdefault(group, []).append(row)
     train_end, val_end = sizes.train * len(groups), (sizes.train + sizes.val) * len(groups)
     names, in_train, in_val = np.empty(len(groups), object), 0, 0
-    for rows in sorted(rows_of.values(), key=lambda rows: (len(rows), rows[0]), reverse=True):
+    for rows in sorted(rows_by_key(groups).values(), key=lambda rows: (len(rows), rows[0]), reverse=True):
         if in_train + len(rows) <= train_end:
             names[rows], in_train = "train", in_train + len(rows)
         elif in_train + in_val + len(rows) <= val_end:
@@ -205,9 +205,7 @@ def stratified(groups: list[str], y: np.ndarray | None, sizes: Sizes, seed: int)
 
 def shuffled_rows(groups: list[str], seed: int) -> list[list[int]]:
     """The rows of each group, in an order of groups that depends only on their names and the seed."""
-    rows_of: dict[str, list[int]] = {}
-    for row, group in enumerate(groups):
-        rows_of.setdefault(group, []).append(row)
+    rows_of = rows_by_key(groups)
     names = sorted(rows_of)
     return [rows_of[names[place]] for place in np.random.default_rng(seed).permutation(len(names))]
 
@@ -221,8 +219,8 @@ def classes_of(y: np.ndarray | None, num_rows: int) -> np.ndarray:
 
 SPLITTERS = {
     "scaffold": Splitter(by_scaffold, balanced),
-    "scaffold-deepchem": Splitter(by_scaffold_alone, largest_first),
-    "random": Splitter(by_molecule, stratified),
+    "scaffold-deepchem": Splitter(attrgetter("scaffolds"), largest_first),
+    "random": Splitter(attrgetter("families"), stratified),
     "butina": Splitter(by_cluster, balanced),
 }
 
@@ -320,11 +318,8 @@ def find_duplicates(keys: list[str], y: np.ndarray, tolerance: np.ndarray) -> li
         y: [M, T] labels, NaN where missing.
         tolerance: [T], by how much the labels of one molecule may differ; 0 for classes.
     """
-    rows_of: dict[str, list[int]] = {}
-    for row, key in enumerate(keys):
-        rows_of.setdefault(key, []).append(row)
     found = []
-    for key, rows in rows_of.items():
+    for key, rows in rows_by_key(keys).items():
         if len(rows) > 1:
             highest, lowest = np.fmax.reduce(y[rows]), np.fmin.reduce(y[rows])
             conflicts = np.flatnonzero(highest - lowest > tolerance)

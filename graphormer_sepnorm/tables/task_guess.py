@@ -73,14 +73,6 @@ class Column:
         """The different labels in alphabetical order."""
         return tuple(self.texts[label] for label in sorted(self.texts))
 
-    def check_classes(self) -> None:
-        """Raises InputError if there are too many different labels for classes."""
-        if len(self.texts) > MAX_CLASSES:
-            raise InputError(
-                f"column {self.name} has more than {MAX_CLASSES} different labels ({shown(self.texts.values())}): "
-                "too many for classes; if they are numbers, use --task regression"
-            )
-
 
 def is_number(text: str) -> bool:
     try:
@@ -110,7 +102,7 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
     """The task that fits the columns.
 
     Args:
-        columns: those to predict.
+        columns: those to predict; not read for a regression that is asked for.
         asked: the kind that is asked for: "classification" leaves open into how many classes; None leaves all open.
 
     Raises:
@@ -152,7 +144,11 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
         return "classification"
     if asked is None and column.is_numeric:
         return "regression"
-    column.check_classes()
+    if len(column.texts) > MAX_CLASSES:
+        raise InputError(
+            f"column {column.name} has more than {MAX_CLASSES} different labels ({shown(column.texts.values())}): "
+            "too many for classes; if they are numbers, use --task regression"
+        )
     return "multiclass"
 
 

@@ -7,9 +7,9 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
-from graphormer_sepnorm.tables.labels import task_of_table
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.rows import id_column_among
+from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 
 
 def options_of_table(
@@ -29,12 +29,12 @@ def options_of_table(
         seed: of the split.
 
     Raises:
-        InputError: no columns to predict are given, and several are possible; as ``task_of_table`` and
+        InputError: no columns to predict are given, and several are possible; as ``guess_task`` and
             ``TableOptions``.
     """
     found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
     targets = given.get("targets", ()) or found
-    guess = task_of_table(content, targets, task)
+    guess = guess_task([] if task == "regression" else look_at_columns(content, targets), task)
     sentences = [f"Predicting {targets[0]!r}, the only column left for it."] if found else []
     for sentence in [*sentences, guess.sentence]:
         if sentence and rank() == 0:

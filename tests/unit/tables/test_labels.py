@@ -6,6 +6,7 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.labels import (
@@ -18,12 +19,12 @@ from graphormer_sepnorm.tables.labels import (
     read_usable,
     read_whole,
     table_task,
-    task_of_table,
     tolerances,
 )
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.splits import Duplicate, Sizes
 from graphormer_sepnorm.tables.structures import Structures
+from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 
 
 def test_rows_that_cannot_be_used_are_skipped_with_their_number_and_reason(tmp_path):
@@ -117,7 +118,7 @@ def test_a_comma_before_three_digits_is_not_guessed_at_between_tabs(tmp_path):
 
 def test_several_classes_are_a_column_each(tmp_path):
     path = table_of(tmp_path, "y", "Low", "high", "mid", "", *["low", "high", "mid"] * 4)
-    guess = task_of_table(read_whole(path), ("y",))
+    guess = guess_task(look_at_columns(read_whole(path), ("y",)))
     assert (guess.kind, guess.classes) == ("multiclass", ("high", "Low", "mid"))
     options = TableOptions(path, ("y",), guess.kind, classes=guess.classes, split="random")
     labelled = read_labelled(options, "ogb")
@@ -134,7 +135,8 @@ def test_a_task_has_the_metric_loss_and_weights_that_are_asked_for():
 
 
 def test_a_task_that_is_asked_for_needs_no_look_at_the_table():
-    assert task_of_table(WholeTable(["smiles", "y"], []), ("y",), "regression").kind == "regression"
+    nothing = WholeTable(["smiles", "y"], [])
+    assert options_of_table("t.csv", nothing, {"targets": ("y",)}, "regression", 0).kind == "regression"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".sdf"])
@@ -153,7 +155,7 @@ def test_a_table_is_opened_once_for_its_task_and_its_labels(tmp_path, monkeypatc
 
     monkeypatch.setattr(labels, "open_table", opening)
     content = read_whole(str(path))
-    guess = task_of_table(content, ("y",))
+    guess = guess_task(look_at_columns(content, ("y",)))
     options = TableOptions(str(path), ("y",), guess.kind, split="random")
     assert guess.kind == "classification"
     assert (
