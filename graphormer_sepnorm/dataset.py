@@ -10,8 +10,6 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.graphs import Graphs
-from graphormer_sepnorm.system.files import CACHE_VARIABLE as CACHE_VARIABLE
-from graphormer_sepnorm.system.files import cache_root as cache_root
 
 SPLITS = ("train", "val", "test")
 SplitName = Literal["scaffold", "scaffold-deepchem", "random", "butina", "column", "time"]

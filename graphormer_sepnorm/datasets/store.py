@@ -11,12 +11,13 @@ import contextlib
 import hashlib
 import json
 import shutil
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -28,13 +29,15 @@ from graphormer_sepnorm.encodings import levels, precompute
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import PER_MOLECULE, GraphBatch, Graphs, Level, pointers
-from graphormer_sepnorm.system.ahead import ahead
 from graphormer_sepnorm.system.cache import lock_of, mark_used, prune
 from graphormer_sepnorm.system.files import write_atomically
 
 SHARD_MOLECULES = 8192
 INDEX = "index.json"
 PREPARE_THREADS = 2
+AHEAD = 2  # batches
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 FIELDS = ("x", "atom_ptr", "edge_index", "edge_ptr", "bond", *PER_MOLECULE)
 
 
@@ -114,6 +117,21 @@ class MoleculeDataset:
                 return self.batch(molecules).to(device, non_blocking=True)
 
         return map(batch, numbers) if device.type == "cpu" else ahead(batch, numbers)
+
+
+def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Applies ``function`` to each item, in order, in one thread that stays up to ``AHEAD`` results ahead.
+
+    An exception in ``function`` is raised when its result is requested.
+    """
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(1) as thread:
+        for item in items:
+            waiting.append(thread.submit(function, item))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def prepare(graphs: Graphs, encodings: tuple[Encoding, ...]) -> Graphs:

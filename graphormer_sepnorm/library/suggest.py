@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 from rdkit import Chem
 from rdkit.DataStructs import BulkTanimotoSimilarity
 
-from graphormer_sepnorm.chem.diversity import pick_diverse
 from graphormer_sepnorm.chem.features import read_molecules
-from graphormer_sepnorm.chem.fingerprints import morgan_bits
+from graphormer_sepnorm.chem.fingerprints import morgan_bits, pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.acquisition import Acquisition

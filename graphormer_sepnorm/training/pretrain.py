@@ -8,12 +8,12 @@ import numpy as np
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, MoleculeGraph
 from graphormer_sepnorm.config import Config, TrainConfig
-from graphormer_sepnorm.dataset import cache_root
 from graphormer_sepnorm.datasets.store import MoleculeDataset, open_or_write
 from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles, in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import open_table

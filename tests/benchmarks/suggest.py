@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from rdkit import Chem
 
-from graphormer_sepnorm.chem.diversity import pick_diverse
+from graphormer_sepnorm.chem.fingerprints import pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.inference.acquisition import Acquisition

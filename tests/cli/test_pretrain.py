@@ -12,12 +12,12 @@ from graphormer_sepnorm.chem import descriptors as descriptors_module
 from graphormer_sepnorm.chem.descriptors import NAMES, descriptors, kept_descriptors
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small
 from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
+from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.training import pretrain
 from graphormer_sepnorm.training.objectives import OBJECTIVES
 from graphormer_sepnorm.training.pretrain import SIZES

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.recorded import recorder
 from tests.robustness import tiny_run

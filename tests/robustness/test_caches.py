@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphormer_sepnorm.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from tests.robustness import processes, tiny_run
 
 ENCODINGS = tiny_run.tiny_config().model.encodings

@@ -17,7 +17,6 @@ from torch import nn
 
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm import model as module
-from graphormer_sepnorm.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
@@ -26,6 +25,7 @@ from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import STATE
 from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.trainer import Trainer
 from tests.robustness import processes, tiny_run

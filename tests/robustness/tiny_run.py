@@ -11,12 +11,13 @@ import torch
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import Config, TrainConfig
-from graphormer_sepnorm.dataset import CACHE_VARIABLE, Dataset
+from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.datasets import store
 from graphormer_sepnorm.datasets.benchmarks import DATASETS, MAE, sample_table
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.interfaces.guard import guarded
 from graphormer_sepnorm.recipes import dataset_config
+from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.training.experiment import evaluate_run, train_run
 from graphormer_sepnorm.training.trainer import Trainer
 

@@ -1,6 +1,7 @@
 from pathlib import Path
 
-from graphormer_sepnorm.dataset import CACHE_VARIABLE, ROOT_VARIABLE, cache_root, data_root
+from graphormer_sepnorm.dataset import ROOT_VARIABLE, data_root
+from graphormer_sepnorm.system.files import CACHE_VARIABLE, cache_root
 
 
 def test_the_root_is_the_argument_before_the_variable_before_a_folder_here(monkeypatch):

@@ -64,7 +64,6 @@ REGISTRIES = {
 ELSEWHERE = {
     "chem.zinc": "tests/unit/chem/test_features.py",
     "__main__": "tests/cli/test_starting.py",
-    "interfaces.cli": "tests/cli/test_commands.py",
     "interfaces.commands.analyze": "tests/cli/test_analyze.py",
     "interfaces.commands.compare": "tests/cli/test_compare.py",
     "interfaces.commands.embed": "tests/cli/test_predict.py",

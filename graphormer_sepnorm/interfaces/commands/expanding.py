@@ -41,9 +41,6 @@ class FieldsOf:
         found = {each: values.pop(each.field) for each in self.declared()}
         return {each.field: as_value(each, value) for each, value in found.items() if value is not None}
 
-    def parameters(self) -> list[inspect.Parameter]:
-        return [self.parameter(each) for each in self.declared()]
-
     def parameter(self, each: Declared) -> inspect.Parameter:
         """A parameter of a command; None if it is not given."""
         name = each.name
@@ -94,7 +91,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
         if of is None:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         else:
-            parameters += of.parameters()
+            parameters += map(of.parameter, of.declared())
             parts[name] = of
 
     @functools.wraps(command)

@@ -15,6 +15,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.training.objectives.labels import LabelObjective
 
 
 class Objective(Protocol):
@@ -83,11 +84,11 @@ class Pretraining(Protocol):
 
     Attributes:
         title: what the model learns to predict, for example "RDKit's descriptors".
-        objective: creates the objective for the training loop.
+        objective: creates the objective for the training loop; by default, to predict the labels.
     """
 
     title: str
-    objective: Objectives
+    objective: Objectives = LabelObjective
 
     def corpus(self, smiles: list[str]) -> Corpus:
         """The molecules that can be used for pretraining, with their labels.
@@ -102,4 +103,8 @@ class Pretraining(Protocol):
         """
 
     def task(self, targets: tuple[str, ...]) -> TaskConfig:
-        """The task of the network: its targets are those of the corpus, its metric selects the epoch."""
+        """The task of the network: its targets are those of the corpus, its metric selects the epoch.
+
+        By default, a regression with squared errors as loss and MAE as metric.
+        """
+        return TaskConfig("regression", "mae", targets, loss="mse")

@@ -9,33 +9,26 @@ Axis letters: M molecules, D descriptors.
 import numpy as np
 
 from graphormer_sepnorm.chem.descriptors import NAMES, all_descriptors
-from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.dataset import cache_root
 from graphormer_sepnorm.datasets.store import locked
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.training.objectives.base import Corpus, Objectives
-from graphormer_sepnorm.training.objectives.labels import LabelObjective
+from graphormer_sepnorm.system.files import cache_root
+from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
 
 CLIP = 6.0  # standard deviations
 ABSURD = 1e6
 MOST_MISSING = 0.05
 
 
-class Descriptors:
+class Descriptors(Pretraining):
     """Predicts the RDKit descriptors that vary between molecules, in standard deviations."""
 
     title = "RDKit's descriptors"
-    objective: Objectives = LabelObjective
 
     def corpus(self, smiles: list[str]) -> Corpus:
         """As ``corpus_of_descriptors``; the descriptors are computed once and cached."""
         folder = cache_root() / "descriptors"
         with locked(folder):
             return corpus_of_descriptors(smiles, all_descriptors([*smiles], folder))
-
-    def task(self, targets: tuple[str, ...]) -> TaskConfig:
-        """A regression with squared errors as loss and MAE as metric."""
-        return TaskConfig("regression", "mae", targets, loss="mse")
 
 
 def corpus_of_descriptors(smiles: list[str], values: np.ndarray) -> Corpus:

@@ -11,16 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.training.objectives.base import Corpus, Objectives
-from graphormer_sepnorm.training.objectives.labels import LabelObjective
+from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
 
 CLIP = 6.0  # standard deviations
 FEWEST = 3
 
 
-class Teacher:
+class Teacher(Pretraining):
     """Predicts the embeddings in a file, in standard deviations.
 
     Args:
@@ -32,8 +30,6 @@ class Teacher:
     Raises:
         InputError: the file is not of this kind.
     """
-
-    objective: Objectives = LabelObjective
 
     def __init__(self, path: Path):
         self.path = path
@@ -53,10 +49,6 @@ class Teacher:
                 "embed from the same tables"
             )
         return corpus_of_embeddings(known, self.values[[self.row[text] for text in known]])
-
-    def task(self, targets: tuple[str, ...]) -> TaskConfig:
-        """A regression with squared errors as loss and MAE as metric."""
-        return TaskConfig("regression", "mae", targets, loss="mse")
 
 
 def read_embeddings(path: Path) -> tuple[np.ndarray, dict[str, int]]:

@@ -1,8 +1,11 @@
 import numpy as np
+import pytest
 from rdkit.DataStructs import TanimotoSimilarity
 
-from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, morgan_counts, packed, unpacked
+from graphormer_sepnorm.chem.fingerprints import SIZE, morgan_bits, morgan_counts, packed, pick_diverse, unpacked
 from graphormer_sepnorm.chem.smiles import read_smiles
+
+MOLS = [read_smiles(text) for text in ["CCO", "OCC", "CCCO", "c1ccccc1", "CCCCO", "c1ccccc1O"]]
 
 
 def test_environments_of_ethane_are_counted_by_hand():
@@ -25,3 +28,21 @@ def test_bytes_and_back():
     assert (row.dtype, row.shape) == (np.uint8, (SIZE // 8,))
     assert np.flatnonzero(np.unpackbits(row, bitorder="little")).tolist() == list(bits.GetOnBits())
     assert unpacked(row) == bits
+
+
+@pytest.mark.parametrize(
+    ("count", "distance", "picked"),
+    [
+        (4, 0, [0, 1, 2, 3]),
+        (4, 0.3, [0, 2, 3, 4]),  # OCC is CCO
+        (2, 0.3, [0, 2]),
+        (4, 0.9, [0, 3, 1, 2]),  # two that differ so much, then the first of the others
+        (9, 0.3, [0, 2, 3, 4, 5, 1]),
+    ],
+)
+def test_the_preferred_ones_that_differ_come_first(count, distance, picked):
+    assert pick_diverse(MOLS, count, distance) == picked
+
+
+def test_of_no_molecules_none_is_picked():
+    assert pick_diverse([], 3, 0.5) == []

@@ -1,3 +1,4 @@
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,7 +6,17 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.datasets.benchmarks import read_sample
-from graphormer_sepnorm.datasets.store import INDEX, in_memory, is_intact, locked, open_or_write, remove, sha256_of_file
+from graphormer_sepnorm.datasets.store import (
+    AHEAD,
+    INDEX,
+    ahead,
+    in_memory,
+    is_intact,
+    locked,
+    open_or_write,
+    remove,
+    sha256_of_file,
+)
 from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
@@ -128,3 +139,32 @@ def test_bounds_are_stored_and_batched(molecules, tmp_path, monkeypatch):
         np.testing.assert_array_equal(batch.bounds.numpy(), bounds[[7, 2, 19]])
         y, found = dataset.labels(np.array([7, 2, 19]))
         assert found.equal(batch.bounds) and y.equal(batch.y)
+
+
+def test_results_come_in_order_and_a_few_are_computed_ahead():
+    made = []
+    results = ahead(lambda item: made.append(item) or (10 * item, threading.current_thread()), range(5))
+    first, thread = next(results)
+    assert first == 0 and thread is not threading.current_thread()
+    assert [value for value, _ in results] == [10, 20, 30, 40] and made == list(range(5))
+
+
+def test_items_are_taken_a_few_ahead_of_the_results():
+    taken = []
+    results = ahead(str, (taken.append(item) or item for item in range(10)))
+    assert next(results) == "0" and taken == list(range(AHEAD + 1))
+
+
+def test_an_exception_is_raised_where_its_result_is_needed():
+    results = ahead(lambda item: 6 // item, [3, 0, 2])
+    assert next(results) == 2
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_stopping_early_leaves_no_thread():
+    before = threading.active_count()
+    results = ahead(str, range(10))
+    next(results)
+    results.close()
+    assert threading.active_count() == before

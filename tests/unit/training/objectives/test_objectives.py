@@ -9,12 +9,12 @@ from torch.nn.functional import cross_entropy
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES
 from graphormer_sepnorm.config import TaskConfig, TrainConfig
-from graphormer_sepnorm.dataset import CACHE_VARIABLE
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import foundation_small, task_config
 from graphormer_sepnorm.runs.checkpoint import load_model, save_model
 from graphormer_sepnorm.runs.folder import WEIGHTS
+from graphormer_sepnorm.system.files import CACHE_VARIABLE
 from graphormer_sepnorm.training.objectives import OBJECTIVES, find_objective
 from graphormer_sepnorm.training.objectives.base import Corpus
 from graphormer_sepnorm.training.pretrain import prepared

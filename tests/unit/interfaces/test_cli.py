@@ -3,7 +3,7 @@ import sys
 
 PROGRAM = """
 import gc
-from graphormer_sepnorm.system.garbage import collect_less_often
+from graphormer_sepnorm.interfaces.cli import collect_less_often
 
 class Noisy:
     def __init__(self):
