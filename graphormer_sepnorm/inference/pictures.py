@@ -6,7 +6,6 @@ Every picture is a grid of panels; a panel has the prediction as caption, the mo
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import matplotlib
 import numpy as np
@@ -172,38 +171,18 @@ def draw_bar(
         canvas.SetColour(scale.colour(middle))
         start = left + width * step / BAR_STEPS
         canvas.DrawRect(Point2D(start, top + 4), Point2D(start + width / BAR_STEPS + 0.5, top + 18), rawCoords=True)
-    texts = bar_texts(explanation, scale)
-    for place, text in zip((left, left + width / 2, left + width), texts.ticks, strict=True):
-        write(canvas, text, place, top + 32, SMALL_TEXT, BLACK)
-    write(canvas, texts.meaning, left + width / 2, top + 54, SMALL_TEXT, BLACK)
-    write(canvas, texts.note, left + width / 2, top + 76, SMALL_TEXT, GREY)
-    write(canvas, texts.fragments, left + width / 2, top + 98, SMALL_TEXT, GREY)
-
-
-class BarTexts(NamedTuple):
-    """The texts under a colour bar: at its left end, middle and right end, and in three lines below."""
-
-    ticks: tuple[str, str, str]
-    meaning: str
-    note: str
-    fragments: str
-
-
-def bar_texts(explanation: Explanation, scale: ColourScale) -> BarTexts:
     if explanation.baseline is None:
-        return BarTexts(
-            (f"{scale.low:.2g}", "", f"{scale.high:.2g}"),
-            explanation.meaning,
-            "no sign: share of attention, not of the value",
-            fragments_text(explanation),
-        )
-    total = float(explanation.contributions.sum())
-    return BarTexts(
-        ticks=(f"{scale.low:.2g} lowers", "0", f"raises +{scale.high:.2g}"),
-        meaning=explanation.meaning,
-        note=f"sum {total:+.3g}, baseline {explanation.baseline:.3g} ({explanation.start})",
-        fragments=fragments_text(explanation),
-    )
+        ticks = (f"{scale.low:.2g}", "", f"{scale.high:.2g}")
+        note = "no sign: share of attention, not of the value"
+    else:
+        ticks = (f"{scale.low:.2g} lowers", "0", f"raises +{scale.high:.2g}")
+        total = float(explanation.contributions.sum())
+        note = f"sum {total:+.3g}, baseline {explanation.baseline:.3g} ({explanation.start})"
+    for place, text in zip((left, left + width / 2, left + width), ticks, strict=True):
+        write(canvas, text, place, top + 32, SMALL_TEXT, BLACK)
+    write(canvas, explanation.meaning, left + width / 2, top + 54, SMALL_TEXT, BLACK)
+    write(canvas, note, left + width / 2, top + 76, SMALL_TEXT, GREY)
+    write(canvas, fragments_text(explanation), left + width / 2, top + 98, SMALL_TEXT, GREY)
 
 
 def fragments_text(explanation: Explanation) -> str:

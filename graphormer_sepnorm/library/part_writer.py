@@ -151,13 +151,11 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
     columns = options.of_predictions(predictor)
     asked = predictor.asked_conditions
     opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter, asked)
-    with opened as partition, replacing(Path(assignment.part)) as file:
-        layout = PartColumns(columns, partition.schema, options.selection)
+    with opened as (schema, batches), replacing(Path(assignment.part)) as file:
+        layout = PartColumns(columns, schema, options.selection)
         scored = (
             layout.table(batch, predictions, errors, first)
-            for batch, predictions, errors, first in score(
-                columns.reader, compute, partition.batches, options.strict, tally
-            )
+            for batch, predictions, errors, first in score(columns.reader, compute, batches, options.strict, tally)
         )
         with pq.ParquetWriter(file, layout.schema, compression="zstd", write_page_checksum=True) as writer:
             kept = 0

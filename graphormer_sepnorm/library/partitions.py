@@ -40,12 +40,8 @@ class Batch:
     errors: list[str]
 
 
-@dataclass(frozen=True)
-class Partition:
-    """An open partition: the schema of the columns to keep, and its rows, read lazily."""
-
-    schema: pa.Schema
-    batches: Iterator[Batch]
+# An open partition: the schema of the columns to keep, and its rows, read lazily.
+Partition = tuple[pa.Schema, Iterator[Batch]]
 
 
 @contextlib.contextmanager
@@ -96,7 +92,7 @@ def parquet_partition(
             table = pa.Table.from_batches([batch]).select(kept).replace_schema_metadata(None)
             yield Batch(table, read(rows), [""] * len(rows))
 
-    return Partition(pa.schema([schema.field(name) for name in kept]), batches())
+    return pa.schema([schema.field(name) for name in kept]), batches()
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -116,7 +112,7 @@ def text_partition(table: Table, path: str, columns: tuple[str, ...] | None, ask
         texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]
         return Batch(pa.Table.from_arrays(texts, schema=schema), read(rows), [row.error for row in rows])
 
-    return Partition(schema, map(batch, in_chunks(table.rows)))
+    return schema, map(batch, in_chunks(table.rows))
 
 
 def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) -> list[str]:

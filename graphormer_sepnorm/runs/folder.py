@@ -23,16 +23,9 @@ MEMBER = "model-"
 FOLD = "fold-"
 METRICS_FILE = "metrics.jsonl"
 CURVES = "curves.png"
-TEST = "test.json"
-PREDICTIONS = "predictions.csv"
 FOREST = "forest.safetensors"
 STACK = "stack.safetensors"
-TRUST = "trust.safetensors"
-CALIBRATION = "calibration.png"
-DISTANCE = "distance.png"
 REPORT = "report.html"
-LOCK = "run.lock"
-PARTS = "parts.json"
 
 
 @pydantic_dataclass(frozen=True, config=STRICT)
@@ -65,15 +58,15 @@ class RunFolder:
         self.config = path / CONFIG  # a readable copy of the config
         self.metrics = path / METRICS_FILE  # a line of JSON per epoch
         self.curves = path / CURVES  # plot of the metrics
-        self.test = path / TEST  # the test scores
-        self.predictions = path / PREDICTIONS  # the test predictions, a line per molecule
+        self.test = path / "test.json"  # the test scores
+        self.predictions = path / "predictions.csv"  # the test predictions, a line per molecule
         self.forest = path / FOREST  # the forest that contributes to predictions
         self.stack = path / STACK  # how the members of a table model are combined; only its folder has it
-        self.trust = path / TRUST  # intervals or calibration, and the applicability domain
-        self.calibration_picture = path / CALIBRATION  # coverage of intervals or calibration on the test split
-        self.distance_picture = path / DISTANCE  # test errors against the distance to the training molecules
+        self.trust = path / "trust.safetensors"  # intervals or calibration, and the applicability domain
+        self.calibration_picture = path / "calibration.png"  # coverage of intervals or calibration on the test split
+        self.distance_picture = path / "distance.png"  # test errors against the distance to the training molecules
         self.report = path / REPORT  # report of a run on a table, as one page
-        self.record = path / PARTS  # the run folders inside the folder, written before the first is trained
+        self.record = path / "parts.json"  # the run folders inside the folder, written before the first is trained
 
     @classmethod
     def around(cls, path: Path) -> "RunFolder":
@@ -139,11 +132,6 @@ class RunFolder:
         """The name of a run's dataset for ``load_split``: its name, or the path of the table in the run folder."""
         return str(self.path / TABLE) if config.dataset == TABLE else config.dataset
 
-    def check_new(self) -> None:
-        """Raises InputError if the folder holds a run."""
-        if self.holds_run:
-            raise InputError(f"{self} already holds a run: continue it with --resume, or choose another --out")
-
     def check_free(self, resume: bool) -> None:
         """Raises InputError if no model may be trained here.
 
@@ -153,9 +141,11 @@ class RunFolder:
             raise InputError(f"{self} holds a table model: choose another --out")
         if (held := self.parts()) is not None:
             raise InputError(f"{self} holds {held}, or choose another --out")
+        if not self.holds_run:
+            return
         if not resume:
-            self.check_new()
-        elif self.holds_run and not self.state.exists():
+            raise InputError(f"{self} already holds a run: continue it with --resume, or choose another --out")
+        if not self.state.exists():
             try:
                 read_config(self.config)
             except InputError as error:
@@ -164,7 +154,7 @@ class RunFolder:
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Context manager: no other process trains in the folder; raises InputError as ``files.locked``."""
         busy = f"another process is training in {self}: wait for it, or choose another --out"
-        return locked(self.path / LOCK, busy)
+        return locked(self.path / "run.lock", busy)
 
     def begin(self, config: Config) -> None:
         """Writes the config and removes temporary files of killed writers; no other process may be writing here."""

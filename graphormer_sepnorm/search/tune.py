@@ -88,7 +88,6 @@ def tune(
     config: Config,
     out: Path,
     limits: SearchLimits,
-    space: SearchSpace | None = None,
     fixed: frozenset[str] = frozenset(),
     resume: bool = False,
     compare: bool = True,
@@ -101,8 +100,7 @@ def tune(
         config: starting point of the search, with the task of ``table_task`` and the dataset ``TABLE``.
         out: folder of the search.
         limits: limits of the search.
-        space: the ranges of the fields.
-        fixed: names of fields of ``space`` that keep the value of ``config``.
+        fixed: names of fields of ``SearchSpace`` that keep the value of ``config``.
         resume: continue the search in ``out``; interrupted trials start again.
         compare: at the end, train with the best recipe and with ``config``, and score both on the test split. The
             search then cannot be continued, because further trials would be selected by the test split.
@@ -121,7 +119,7 @@ def tune(
     folder = StudyFolder(out)
     folder.check_free(resume)
     find_optimizer(config.train.optimizer)
-    places = searched(space or SearchSpace(), config, fixed)
+    places = searched(SearchSpace(), config, fixed)
     if not places:
         raise InputError("there is nothing to search: every field of the search space is set")
     labelled = read_labelled(options, config.featurizer, content)

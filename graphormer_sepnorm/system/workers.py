@@ -8,11 +8,10 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from multiprocessing.process import BaseProcess
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -66,10 +65,10 @@ def map_chunks(
             yield part_of(chunk)
 
     loader = DataLoader(
-        ChunkDataset(work),
+        PartDataset(),
         sampler=take(),
         batch_size=None,
-        collate_fn=as_it_is,
+        collate_fn=cast(Callable, work),
         num_workers=available_cores(),
         worker_init_fn=leave_interrupts_to_parent,
         multiprocessing_context=way_to_start(),
@@ -117,14 +116,11 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@dataclass(frozen=True)
-class ChunkDataset(Dataset):
-    """A function as a dataset, for PyTorch's DataLoader to distribute among its workers."""
-
-    function: Callable[[Any], object]
+class PartDataset(Dataset):
+    """Parts of chunks as a dataset, for PyTorch's DataLoader to distribute among its workers."""
 
     def __getitem__(self, part: object) -> object:
-        return self.function(part)
+        return part
 
 
 def leave_interrupts_to_parent(worker: int) -> None:
@@ -140,10 +136,6 @@ def leave_interrupts_to_parent(worker: int) -> None:
 
 def end_in_silence(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(0)  # PyTorch's loader reports any other exit as an error, even during shutdown
-
-
-def as_it_is(result: object) -> object:
-    return result
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Writes the run folder during training, and prints a line per epoch."""
 
 import contextlib
+import copy
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass, field
@@ -35,15 +36,6 @@ class Unsaved:
     lines: list[dict[str, float]]
     best: Content | None
     state: Content
-
-    def kept(self) -> "Unsaved":
-        """A copy that further training does not change."""
-        return Unsaved(self.lines, None if self.best is None else copied(self.best), copied(self.state))
-
-
-def copied(content: Content) -> Content:
-    tensors, facts = content
-    return {name: tensor.detach().clone() for name, tensor in tensors.items()}, facts
 
 
 @dataclass
@@ -109,7 +101,7 @@ class RunWriter:
         if self.is_due():
             self.write(unsaved)
         else:
-            self.unsaved = unsaved.kept()
+            self.unsaved = copy.deepcopy(unsaved)  # further training changes the tensors
 
     def is_due(self) -> bool:
         """Whether to write now."""

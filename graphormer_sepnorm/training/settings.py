@@ -59,8 +59,9 @@ def value_of(text: str) -> object:
 
 def set_field(fields: dict, name: str, value: object) -> None:
     """Changes one of ``fields``, which may be nested, in place; raises InputError for an unknown name."""
-    if name not in field_names(fields):
-        near = get_close_matches(name, field_names(fields), n=1, cutoff=0)
+    names = list(field_names(fields))
+    if name not in names:
+        near = get_close_matches(name, names, n=1, cutoff=0)
         raise InputError(f"--set {name}: there is no such field, the nearest is {near[0]}")
     *outer, last = name.split(".")
     for part in outer:
@@ -72,13 +73,9 @@ def as_key(fields: dict | list, part: str) -> str | int:
     return int(part) if isinstance(fields, list) else part
 
 
-def field_names(fields: dict | list) -> list[str]:
+def field_names(fields: object, prefix: str = "") -> Iterator[str]:
     """The dotted names of all fields, including those that contain others."""
-    return list(walk(fields, ""))
-
-
-def walk(fields: object, prefix: str) -> Iterator[str]:
     held = fields.items() if isinstance(fields, dict) else enumerate(fields) if isinstance(fields, list) else ()
     for key, value in held:
         yield f"{prefix}{key}"
-        yield from walk(value, f"{prefix}{key}.")
+        yield from field_names(value, f"{prefix}{key}.")

@@ -18,9 +18,9 @@ def parquet(tmp_path):
 
 
 def rows(path, **options):
-    with open_partition(str(path), **options) as partition:
-        batches = list(partition.batches)
-        assert all(batch.columns.schema == partition.schema for batch in batches)
+    with open_partition(str(path), **options) as (schema, opened):
+        batches = list(opened)
+        assert all(batch.columns.schema == schema for batch in batches)
     table = pa.concat_tables([batch.columns for batch in batches])
     smiles = [text for batch in batches for text in batch.molecules]
     return table, smiles, [error for batch in batches for error in batch.errors]

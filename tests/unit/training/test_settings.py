@@ -31,7 +31,7 @@ def test_a_list_of_encodings_is_replaced(config):
 
 def test_every_field_can_be_set(config):
     fields = ADAPTER.dump_python(config, mode="json", exclude=ELSEWHERE)
-    names = field_names(fields)
+    names = list(field_names(fields))
     assert {"featurizer", "task.mean", "model.encodings.0.name", "train.precision"} <= set(names)
     for name in names:
         value = fields
