@@ -71,9 +71,8 @@ class Graphs:
     @property
     def diagonal(self) -> np.ndarray:
         """[T] index of the pair that each atom forms with itself."""
-        n = np.repeat(self.num_atoms, self.num_atoms)
-        place = np.arange(len(n)) - np.repeat(self.atom_ptr[:-1], self.num_atoms)
-        return np.repeat(self.pair_ptr[:-1], self.num_atoms) + place * (n + 1)
+        place, molecule = numbers_within(self.num_atoms)
+        return self.pair_ptr[molecule] + place * (self.num_atoms[molecule] + 1)
 
     def __len__(self) -> int:
         return len(self.atom_ptr) - 1

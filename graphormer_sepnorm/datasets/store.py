@@ -10,7 +10,6 @@ Axis letters: M molecules.
 import contextlib
 import hashlib
 import json
-import shutil
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,7 +28,7 @@ from graphormer_sepnorm.encodings import levels, precompute
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import PER_MOLECULE, GraphBatch, Graphs, Level, pointers
-from graphormer_sepnorm.system.cache import lock_of, mark_used, prune
+from graphormer_sepnorm.system.cache import delete, lock_of, mark_used, prune
 from graphormer_sepnorm.system.files import write_atomically
 
 SHARD_MOLECULES = 8192
@@ -250,24 +249,18 @@ def open_or_write(
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Context manager: exclusive access of this process to a folder; raises InputError if the cache is read-only."""
-    lock = FileLock(lock_of(folder))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        lock = FileLock(lock_of(folder)).acquire()
     except OSError as error:
         raise InputError(f"cannot write to the cache {folder.parent}: {error.strerror}") from None
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def remove(path: Path) -> None:
     """Removes a folder with its content, a file or a link; raises InputError if that fails."""
     try:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        delete(path)
     except OSError as error:
         raise InputError(f"cannot replace the damaged cache {path}: {error.strerror}") from None

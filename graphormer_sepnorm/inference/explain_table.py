@@ -9,10 +9,11 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import MOST_PICTURES, check_output, write_pictures
+from graphormer_sepnorm.inference.resumable_writer import opened
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.tables.formats import is_table_name, open_table, table_of_smiles
+from graphormer_sepnorm.tables.formats import is_table_name
 from graphormer_sepnorm.tables.formats.table import WholeTable
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, id_column_among, samples_of
 from graphormer_sepnorm.tables.writers import as_csv
@@ -48,7 +49,7 @@ def explain_table(
     is_table = Path(molecules).is_file() or is_table_name(molecules)
     if is_table and out.exists() and out.samefile(molecules):
         raise InputError(f"{out} is the input table: choose another name for the output")
-    table = first_rows(molecules, smiles_column, delimiter) if is_table else one_row(molecules)
+    table = first_rows(molecules if is_table else [molecules], smiles_column, delimiter)
     rows, samples = table.rows, samples_of(table.columns, asked, "the table")(table.rows)
     if out.suffix != CSV:
         check_output(out, len(rows))
@@ -66,9 +67,9 @@ def explain_table(
     return explanations, problems
 
 
-def first_rows(source: str, smiles_column: str | None, delimiter: str | None) -> WholeTable:
-    """The first rows of a table, at most one more than can be drawn."""
-    with open_table(source, smiles_column, delimiter) as table:
+def first_rows(source: str | list[str], smiles_column: str | None, delimiter: str | None) -> WholeTable:
+    """The first rows of a table or of a list of SMILES, at most one more than can be drawn."""
+    with opened(source, smiles_column, delimiter) as table:
         return WholeTable(table.columns, list(islice(table.rows, MOST_PICTURES + 1)))
 
 
@@ -77,12 +78,6 @@ def names_of(table: WholeTable) -> list[str]:
     column = id_column_among(table.columns)
     place = None if column is None else table.columns.index(column)
     return ["" if place is None else row.fields[place].strip() for row in table.rows]
-
-
-def one_row(smiles: str) -> WholeTable:
-    """A table of one SMILES."""
-    table = table_of_smiles([smiles])
-    return WholeTable(table.columns, list(table.rows))
 
 
 def write_contributions(out: Path, explanations: dict[int, Explanation]) -> None:

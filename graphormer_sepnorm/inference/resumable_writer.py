@@ -31,7 +31,7 @@ from graphormer_sepnorm.system.files import (
     locked,
     remove_leftovers,
     rename_durably,
-    replace_content,
+    replacing,
 )
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import in_chunks
@@ -141,7 +141,8 @@ class PartialFile:
         return progress
 
     def write_progress(self) -> None:
-        replace_content(self.record, json.dumps(asdict(self.progress)).encode())
+        with replacing(self.record) as file:
+            file.write(json.dumps(asdict(self.progress)).encode())
 
     @property
     def is_named(self) -> bool:

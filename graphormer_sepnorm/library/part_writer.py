@@ -147,7 +147,7 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
         InputError: the partition cannot be read, or, if ``options.strict``, one of its rows; no file is left behind.
         OSError: the part cannot be written; no file is left behind.
     """
-    tally = Tally()
+    started, cpu_started, tally = time.monotonic(), time.process_time(), Tally()
     columns = options.of_predictions(predictor)
     asked = predictor.asked_conditions
     opened = open_partition(assignment.source, options.columns, options.smiles_column, options.delimiter, asked)
@@ -162,39 +162,33 @@ def write_part(predictor: PredictingModel, compute: Compute, options: PartOption
             for table in layout.selected(scored):
                 kept += len(table)
                 writer.write_table(table)
-            report = tally.report(assignment, kept, layout.compared)
+            report = Report(
+                assignment.job,
+                assignment.content,
+                tally.rows,
+                tally.unreadable,
+                kept,
+                layout.compared,
+                seconds=round(time.monotonic() - started, 3),
+                cpu_seconds=round(time.process_time() - cpu_started, 3),
+                memory_mib=round(tally.memory / 2**20, 1),
+            )
             writer.add_key_value_metadata({FOOTER: json.dumps(asdict(report))})
     return report
 
 
+@dataclass
 class Tally:
-    """Counts for a partition so far."""
+    """Counts for a partition so far: rows, those that could not be read, and the maximum memory in bytes."""
 
-    def __init__(self) -> None:
-        self.started = time.monotonic()
-        self.cpu_started = time.process_time()
-        self.process = psutil.Process()
-        self.rows = 0
-        self.unreadable = 0
-        self.memory = 0
+    rows: int = 0
+    unreadable: int = 0
+    memory: int = 0
 
     def add(self, errors: list[str]) -> None:
         self.rows += len(errors)
         self.unreadable += sum(map(bool, errors))
-        self.memory = max(self.memory, self.process.memory_info().rss)
-
-    def report(self, assignment: Assignment, kept: int, compared: str) -> Report:
-        return Report(
-            job=assignment.job,
-            content=assignment.content,
-            rows=self.rows,
-            unreadable=self.unreadable,
-            kept=kept,
-            compared=compared,
-            seconds=round(time.monotonic() - self.started, 3),
-            cpu_seconds=round(time.process_time() - self.cpu_started, 3),
-            memory_mib=round(self.memory / 2**20, 1),
-        )
+        self.memory = max(self.memory, psutil.Process().memory_info().rss)
 
 
 def score(

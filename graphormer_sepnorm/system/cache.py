@@ -90,14 +90,19 @@ def prune(kept: Path) -> None:
             surplus -= entry.bytes
 
 
+def delete(path: Path) -> None:
+    """Removes a folder with its content, a file or a link."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def removed(path: Path) -> bool:
     """Removes an entry if possible; returns whether it did."""
     try:
         with FileLock(lock_of(path), blocking=False):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            delete(path)
             lock_of(path).unlink(missing_ok=True)
         return True
     except (Timeout, OSError):

@@ -35,21 +35,16 @@ def check_output(out: Path, source: str) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes ``content`` as ``replace_content`` does.
+    """Replaces the content of ``path`` as ``replacing`` does.
 
     Raises:
         InputError: the disk is full or the folder cannot be written; ``path`` is unchanged.
     """
     try:
-        replace_content(path, content)
+        with replacing(path) as file:
+            file.write(content)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; what was there before is unchanged") from None
-
-
-def replace_content(path: Path, content: bytes) -> None:
-    """Replaces the content of ``path`` as ``replacing`` does; raises OSError."""
-    with replacing(path) as file:
-        file.write(content)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """The prepared table in a run folder: ``table.csv`` and its companion files."""
 
-import csv
 import functools
 import hashlib
 import json
@@ -152,7 +151,7 @@ def read_labels(path: Path, task: TaskConfig, split: str) -> tuple[list[str], np
 
 
 def lines_of_split(path: Path, split: str) -> "DataFrame":
-    """The lines of a prepared table that are of a split, labels with bounds as text; raises InputError if damaged."""
+    """The lines of a prepared table that are of a split, as texts; raises InputError if damaged."""
     try:
         state = path.stat()
         lines = all_lines(path, state.st_size, state.st_mtime_ns)
@@ -166,7 +165,7 @@ def all_lines(path: Path, size: int, changed: int) -> "DataFrame":
     """The lines of a prepared table, parsed once for all of its splits while the file has that size and date."""
     import pandas as pd  # its import takes a while
 
-    return pd.read_csv(path)
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
 def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list]:
@@ -177,8 +176,7 @@ def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list
     part = lines_of_split(path, split)
     try:
         numbers = part["row"] if "row" in part else part.index + 1
-        labels = part[[TARGET + name for name in targets]].astype(object)
-        texts = labels.where(labels.notna(), "").to_numpy().tolist()
+        texts = part[[TARGET + name for name in targets]].to_numpy().tolist()
         return [[int(number), smiles, *row] for number, smiles, row in zip(numbers, part.smiles, texts, strict=True)]
     except (ValueError, KeyError, AttributeError):
         raise InputError(damaged(path)) from None
@@ -186,22 +184,15 @@ def rows_of_split(path: Path, split: str, targets: tuple[str, ...]) -> list[list
 
 def samples_of_split(path: Path, split: str) -> list[Sample]:
     """The SMILES and the conditions of the rows of a split of a prepared table."""
-    found = []
-    with open(path, newline="") as file:
-        for line in csv.DictReader(file):
-            if line["split"] == split:
-                conditions = tuple(text for name, text in line.items() if name.startswith(CONDITION))
-                found.append(Sample(line["smiles"], conditions))
-    return found
+    part = lines_of_split(path, split)
+    conditions = part[[name for name in part.columns if name.startswith(CONDITION)]].to_numpy().tolist()
+    return [Sample(smiles, tuple(texts)) for smiles, texts in zip(part.smiles, conditions, strict=True)]
 
 
 def names_of_split(path: Path, split: str) -> list[str]:
     """The names of the rows of a split of a prepared table; empty if the table has none."""
-    try:
-        with open(path, newline="") as file:  # pandas would make numbers of some names, and nothing of others
-            return [line[NAME] for line in csv.DictReader(file) if NAME in line and line["split"] == split]
-    except (OSError, ValueError, KeyError, csv.Error):
-        raise InputError(damaged(path)) from None
+    part = lines_of_split(path, split)
+    return part[NAME].tolist() if NAME in part else []
 
 
 def damaged(path: Path) -> str:
@@ -209,12 +200,10 @@ def damaged(path: Path) -> str:
 
 
 def column_of_labels(column: "Series") -> tuple[np.ndarray, np.ndarray]:
-    """The labels float32 [M] of a column, NaN where there is no exact one, and their bounds float32 [M, 2]."""
-    if column.dtype.kind in "fiub":
-        return column.to_numpy(np.float32), np.tile(np.array([-np.inf, np.inf], np.float32), (len(column), 1))
-    texts = ["" if text is None or text != text else str(text) for text in column]
-    bounds = [text if text[:1] in ("<", ">") else "" for text in texts]
-    exact = [math.nan if bound or not text else float(text) for text, bound in zip(texts, bounds, strict=True)]
-    return np.array(exact, np.float32), np.reshape(np.array([bounds_of(bound) for bound in bounds]), (-1, 2)).astype(
-        np.float32
-    )
+    """The labels float32 [M] of a column of texts, NaN where there is no exact one, and their bounds float32 [M, 2]."""
+    censored = column.str.startswith(("<", ">"), na=False)
+    exact = column.mask(censored | (column == "")).astype(float).to_numpy(np.float32)
+    bounds = np.tile(np.array([-np.inf, np.inf], np.float32), (len(column), 1))
+    for place in np.flatnonzero(censored):
+        bounds[place] = bounds_of(column.iloc[place])
+    return exact, bounds

@@ -4,7 +4,7 @@ Axis letters: M rows.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 
 from rdkit import Chem
 
@@ -64,13 +64,8 @@ class Structures:
 
     def take(self, places: Sequence[int]) -> "Structures":
         """The structures of the rows with these numbers."""
-        return replace(
-            self,
-            **{
-                each.name: [column[place] for place in places] if (column := getattr(self, each.name)) else []
-                for each in fields(self)
-            },
-        )
+        columns = (getattr(self, each.name) for each in fields(self))
+        return Structures(*([column[place] for place in places] if column else [] for column in columns))
 
 
 def read_structures(featurizer: str, smiles: Smiles) -> list[MoleculeStructure | str]:

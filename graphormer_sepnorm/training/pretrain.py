@@ -41,7 +41,8 @@ def split(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
 def prepared(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
     """The molecules prepared for the model of ``config``, from the cache if possible."""
     encodings = config.model.encodings
-    key = f"{config.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{corpus.targets}/{digest(corpus.smiles, corpus.y)}"
+    digest = hashlib.sha256("\n".join(corpus.smiles).encode(errors="surrogateescape") + corpus.y.tobytes()).hexdigest()
+    key = f"{config.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{corpus.targets}/{digest}"
     folder = cache_root() / f"pretrain-{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     return open_or_write(folder, lambda: labelled(corpus), encodings, key, f"preparing {name}")
 
@@ -54,10 +55,6 @@ def labelled(corpus: Corpus) -> Graphs:
 
 def read_graphs(smiles: Smiles) -> list[MoleculeGraph]:
     return [FEATURIZERS[FOR_TABLES].graph(text or "") for text in smiles]
-
-
-def digest(smiles: list[str], y: np.ndarray) -> str:
-    return hashlib.sha256("\n".join(smiles).encode(errors="surrogateescape") + y.tobytes()).hexdigest()
 
 
 def read_sources(sources: Sequence[str], smiles_column: str | None = None) -> list[str]:
