@@ -6,7 +6,7 @@ Axis letters: T atoms and E directed bonds of all molecules.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from rdkit import Chem
@@ -333,11 +333,6 @@ class Molecules:
         """Molecules for which only the graphs are known."""
         count = len(graphs)
         return cls(graphs, np.arange(count), [""] * count, [None] * count, [None] * count)
-
-    @cached_property
-    def canonical(self) -> list[str]:
-        """The canonical SMILES, the same for every way to write a molecule; "" where there is an error."""
-        return ["" if mol is None else Chem.MolToSmiles(mol) for mol in self.mols]
 
 
 def read_graphs(featurizer: str, smiles: Sequence[str | None], first_row: int = 0) -> Graphs:

@@ -36,11 +36,16 @@ class PredictedColumn(AddedColumn):
 
     Attributes:
         cells: its numbers [M] or M texts.
-        place: path of keys to its cell in the page's JSON of a molecule.
+        path: keys to its cell in the page's JSON of a molecule; by default, its name.
     """
 
     cells: Callable[[Predictions], Cells] = lambda found: found.errors
-    place: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The keys to its cell in the page's JSON of a molecule."""
+        return self.path or (self.name,)
 
 
 @dataclass(frozen=True)
@@ -93,24 +98,22 @@ class PredictionColumns:
         ]
         if self.interval is not None and TASKS[self.model.kind].adds_up:
             texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.targets)
-            found.append(
-                PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0], place=("class_set",))
-            )
+            found.append(PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0]))
         if self.acquisition is not None and self.acquisition.by != "prediction":
             found.append(acquisition_column(self.acquisition, self.model.targets.index(self.acquisition.target)))
         if self.domain:
             found += domain_columns(self.model)
         if self.alerts:
-            found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts), place=("alerts",)))
+            found.append(PredictedColumn("alerts", "text", cells=lambda found: given(found.alerts)))
         if self.properties:
             found += map(property_column, range(len(PROPERTIES)), PROPERTIES)
-        return [*found, PredictedColumn(ERROR, "text", place=(ERROR,))]
+        return [*found, PredictedColumn(ERROR, "text")]
 
     def of_target(self, number: int, target: str) -> Iterator[PredictedColumn]:
         """The columns of a target, the ``number``-th."""
 
         def of(name: str, part: str, cells: Callable[[Predictions], np.ndarray]) -> PredictedColumn:
-            return PredictedColumn(name, cells=cells, place=("predictions", target, part))
+            return PredictedColumn(name, cells=cells, path=("predictions", target, part))
 
         yield of(target, "value", lambda found: found.values[:, number])
         if scale := self.model.scales[number] if self.model.scales else "":
@@ -123,7 +126,7 @@ class PredictionColumns:
         if self.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
             texts = partial(known_sets(self.model).texts, confidence=self.interval, names=BINARY)
             place = ("predictions", target, "set")
-            yield PredictedColumn(f"{target}_set", "text", cells=lambda found: texts(found.values)[number], place=place)
+            yield PredictedColumn(f"{target}_set", "text", cells=lambda found: texts(found.values)[number], path=place)
         if self.model.gives_spread:
             yield of(f"{target}_std", "spread", lambda found: found.spread[:, number])
         rows = self.model.trust.rows if self.domain and self.model.trust else None
@@ -146,7 +149,7 @@ def acquisition_column(acquisition: Acquisition, number: int) -> PredictedColumn
     def cells(found: Predictions) -> np.ndarray:
         return acquisition(found.values[:, number], found.spread[:, number])
 
-    return PredictedColumn(acquisition.column, cells=cells, place=(acquisition.column,))
+    return PredictedColumn(acquisition.column, cells=cells)
 
 
 def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
@@ -160,23 +163,20 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     """
     trust = known_trust(model, "--domain")
     rows = trust.rows
-    found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule, place=("nearest",))]
+    found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule)]
     if rows is not None and len(rows.text):
         found.append(name_of_nearest(rows.names))
     if rows is not None:
         found += [label_of_nearest(target, rows.labels[:, number]) for number, target in enumerate(model.targets)]
-    found.append(
-        PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity, place=("similarity",))
-    )
+    found.append(PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity))
     if len(trust.domain.embeddings):
-        distance = PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance)
-        found.append(replace(distance, place=("cls_distance",)))
-    return [*found, PredictedColumn("warning", "text", cells=lambda found: found.warnings, place=("warning",))]
+        found.append(PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance))
+    return [*found, PredictedColumn("warning", "text", cells=lambda found: found.warnings)]
 
 
 def property_column(number: int, name: str) -> PredictedColumn:
     """The ``number``-th of the ``PROPERTIES``."""
-    return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], place=("properties", name))
+    return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], path=("properties", name))
 
 
 def name_of_nearest(names: list[str]) -> PredictedColumn:
@@ -185,7 +185,7 @@ def name_of_nearest(names: list[str]) -> PredictedColumn:
     def cells(found: Predictions) -> list[str]:
         return ["" if row < 0 else names[row] for row in given(given(found.nearness).row).tolist()]
 
-    return PredictedColumn("nearest_id", "text", cells=cells, place=("nearest_id",))
+    return PredictedColumn("nearest_id", "text", cells=cells)
 
 
 def label_of_nearest(target: str, labels: np.ndarray) -> PredictedColumn:
@@ -195,7 +195,7 @@ def label_of_nearest(target: str, labels: np.ndarray) -> PredictedColumn:
         rows = given(given(found.nearness).row)
         return np.where(rows < 0, np.nan, labels[rows])
 
-    return PredictedColumn(f"nearest_{target}", cells=cells, place=("predictions", target, "nearest"))
+    return PredictedColumn(f"nearest_{target}", cells=cells, path=("predictions", target, "nearest"))
 
 
 def given(found: Found | None) -> Found:

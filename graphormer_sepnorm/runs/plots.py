@@ -106,8 +106,7 @@ def draw_parity(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
     ends = [min(y.min(), prediction.min()), max(y.max(), prediction.max())]
     axis.plot(ends, ends, color="tab:gray", linewidth=1)
     axis.scatter(y, prediction, s=9, alpha=0.5, linewidths=0)
-    axis.set_xlabel("measured")
-    axis.set_ylabel("predicted")
+    axis.set(xlabel="measured", ylabel="predicted")
 
 
 def draw_roc(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
@@ -118,8 +117,7 @@ def draw_roc(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
     false_positive, true_positive, _ = roc_curve(y, prediction)
     axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
     axis.plot(false_positive, true_positive)
-    axis.set_xlabel("false positive rate")
-    axis.set_ylabel("true positive rate")
+    axis.set(xlabel="false positive rate", ylabel="true positive rate")
 
 
 def draw_precision_recall(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
@@ -129,8 +127,7 @@ def draw_precision_recall(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -
     axis.axhline(y.mean(), color="tab:gray", linewidth=1)
     axis.plot(recall, precision)
     axis.update_datalim(((0, 0), (1, 1)))
-    axis.set_xlabel("recall")
-    axis.set_ylabel("precision")
+    axis.set(xlabel="recall", ylabel="precision")
 
 
 def plot_coverage(targets: tuple[str, ...], confidences: np.ndarray, covered: np.ndarray, picture: Path) -> None:
@@ -150,8 +147,7 @@ def plot_coverage(targets: tuple[str, ...], confidences: np.ndarray, covered: np
     if len(targets) > 1:
         for text in axis.legend(axis.lines[1:], targets, frameon=False).get_texts():
             text.set_parse_math(False)
-    axis.set_xlabel("confidence level")
-    axis.set_ylabel("fraction of test labels in their interval")
+    axis.set(xlabel="confidence level", ylabel="fraction of test labels in their interval")
     save_png(figure, picture)
 
 
@@ -178,8 +174,7 @@ def plot_reliability(
 def draw_reliability(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
     axis.plot([0, 1], [0, 1], color="tab:gray", linewidth=1)
     axis.plot(*binned(prediction, y), color="tab:blue", marker="o", markersize=4)
-    axis.set_xlabel("mean predicted probability in bin")
-    axis.set_ylabel("fraction of positives")
+    axis.set(xlabel="mean predicted probability in bin", ylabel="fraction of positives")
 
 
 def binned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -38,8 +38,7 @@ def mean_row(rows: list[LabelledRow]) -> LabelledRow:
     totals = known.sum(axis=0)
     labels = np.where(totals > 0, (np.nan_to_num(y) * known).sum(axis=0) / np.where(totals > 0, totals, 1), np.nan)
     bounds = {place: text for row in reversed(rows) for place, text in row.bounds.items() if np.isnan(labels[place])}
-    numbers = tuple(row.number for row in rows)
-    return replace(rows[0], labels=labels.tolist(), bounds=bounds, weight=float(weights.mean()), replicates=numbers)
+    return replace(rows[0], labels=labels.tolist(), bounds=bounds, weight=float(weights.mean()))
 
 
 def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:

@@ -37,7 +37,6 @@ class LabelledRow:
         bounds: censored labels such as "<5.0", by index of the target.
         weight: sample weight.
         conditions: conditions of the measurement as texts.
-        replicates: numbers of the rows that were averaged; empty for a single row.
     """
 
     number: int
@@ -48,7 +47,6 @@ class LabelledRow:
     bounds: dict[int, str] = field(default_factory=dict)
     weight: float = 1.0
     conditions: tuple[str, ...] = ()
-    replicates: tuple[int, ...] = ()
 
 
 def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row], LabelledRow]:

@@ -19,7 +19,7 @@ from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.inference.forward import Output, batches_for, rows_of_molecules
 from graphormer_sepnorm.model import Network, Trunk
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.checkpoint import HEAD, check_names, load_into, load_tensors
+from graphormer_sepnorm.runs.checkpoint import check_names, load_into, load_tensors
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.tasks.base import Task
@@ -110,11 +110,6 @@ def ridge(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     best = (errors**2).mean(axis=1).argmin()
     weight = right.T @ (shrunk[best] / np.maximum(singular, 1e-12) * along) / std
     return weight, float(y.mean() - mean @ weight)
-
-
-def learning_body(model: Network) -> list[nn.Parameter]:
-    """The trainable parameters before the head."""
-    return [p for name, p in model.named_parameters() if p.requires_grad and not name.startswith(HEAD)]
 
 
 def check_frozen_layers(frozen_layers: int, config: ModelConfig) -> None:

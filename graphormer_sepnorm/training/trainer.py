@@ -19,11 +19,12 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.layers.batch_norm import freeze_statistics, reestimate_batch_norm, synchronize_batch_norms
 from graphormer_sepnorm.model import Network
+from graphormer_sepnorm.runs.checkpoint import HEAD
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.system.device import autocast, current
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training.finetune import learning_body, start_from, start_head
+from graphormer_sepnorm.training.finetune import start_from, start_head
 from graphormer_sepnorm.training.objectives.base import Objectives
 from graphormer_sepnorm.training.objectives.labels import LabelObjective
 from graphormer_sepnorm.training.optimizers import make_optimizers
@@ -108,7 +109,7 @@ class Trainer:
         synchronize_batch_norms(self.model)
         if config.train.start_from is not None:
             start_from(self.model, resolve_model(config.train.start_from), config.train.frozen_layers)
-        self.body = learning_body(self.model)
+        self.body = [p for name, p in self.model.named_parameters() if p.requires_grad and not name.startswith(HEAD)]
         self.model.to(self.device)
         self.optimizers = make_optimizers(self.model, config.train)
         self.average = AveragedModel(self.model) if config.train.averaging else None

@@ -5,16 +5,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from graphormer_sepnorm.errors import InputError
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Part = TypeVar("Part", bound="DataclassInstance")
+    from graphormer_sepnorm.config import TrainConfig
 
 Root = Annotated[
     Path | None,
@@ -52,8 +50,8 @@ Settings = Annotated[
 ]
 
 
-def with_given(config: Part, options: Mapping[str, object]) -> Part:
-    """A part of a config with the given options; the others keep the recipe's values."""
+def with_given(config: "TrainConfig", options: Mapping[str, Any]) -> "TrainConfig":
+    """The optimization with the given options; the others keep the recipe's values."""
     return replace(config, **{name: value for name, value in options.items() if value is not None})
 
 

@@ -172,7 +172,7 @@ def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
     path.write_text("\n".join(["smiles,y", *rows]) + "\n")
     labelled = read_labelled(TableOptions(str(path), ("y",), split="random"), "mol-without-salts")
     assert [row.smiles for row in labelled.usable[:3]] == ["CCO", "OCC", "CCC"]
-    assert (labelled.rows[0].labels, labelled.rows[0].replicates) == ([1.5], (1, 2))
+    assert (labelled.rows[0].labels, labelled.rows[0].number) == ([1.5], 1) and len(labelled.rows) == 10
     assert [duplicate.rows for duplicate in labelled.duplicates] == [(0, 1)]
 
 
@@ -319,7 +319,7 @@ def test_the_rows_of_a_molecule_are_averaged_within_a_split(tmp_path):
     )
     found = read_labelled(options, "mol")
     assert len(found.usable) == 24 and len(found.rows) == len(found.structures.keys) == 23
-    assert (found.rows[0].labels, found.rows[0].replicates) == ([2.0], (1, 21))
+    assert (found.rows[0].labels, found.rows[0].number) == ([2.0], 1)
     assert [row.labels[0] for row in found.rows if row.smiles == "CC"] == [2.0, 9.0]
 
 

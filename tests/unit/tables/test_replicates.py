@@ -18,7 +18,7 @@ def test_rows_with_one_key_become_their_mean():
     ]
     found, places = averaged(rows, ["a", "b", "a", "a"])
     assert places == [0, 1] and found[1] is rows[1]
-    assert (found[0].number, found[0].replicates, found[0].labels[0]) == (1, (1, 3, 4), 2.0)
+    assert (found[0].number, found[0].labels[0]) == (1, 2.0)
     assert math.isnan(found[0].labels[1]) and found[0].bounds == {1: "<5.0"}
 
 
