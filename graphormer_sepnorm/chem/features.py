@@ -226,19 +226,18 @@ ZINC_ATOMS = FeatureRows(
     zinc_atom_type,
 )
 ZINC_BONDS = FeatureRows(1, each(Chem.Bond.GetBondType), zinc_bond_type)
+# What OGB's atoms and those of "mol" have in common.
+SURROUNDINGS: tuple[Callable, ...] = (
+    Chem.Atom.GetTotalDegree,
+    Chem.Atom.GetFormalCharge,
+    Chem.Atom.GetTotalNumHs,
+    Chem.Atom.GetNumRadicalElectrons,
+    Chem.Atom.GetHybridization,
+    Chem.Atom.GetIsAromatic,
+)
 OGB_ATOMS = FeatureRows(
     len(OGB_ATOM_SIZES),
-    each(
-        Chem.Atom.GetAtomicNum,
-        Chem.Atom.GetChiralTag,
-        Chem.Atom.GetTotalDegree,
-        Chem.Atom.GetFormalCharge,
-        Chem.Atom.GetTotalNumHs,
-        Chem.Atom.GetNumRadicalElectrons,
-        Chem.Atom.GetHybridization,
-        Chem.Atom.GetIsAromatic,
-        Chem.Atom.IsInRing,
-    ),
+    each(Chem.Atom.GetAtomicNum, Chem.Atom.GetChiralTag, *SURROUNDINGS, Chem.Atom.IsInRing),
     ogb_atom,
 )
 OGB_BONDS = FeatureRows(
@@ -253,19 +252,7 @@ MOL_ATOM_SIZES = (119, len(ATOM_LABELS), 11, 2 * MAX_CHARGE + 1, 9, 5, 9, 2, LAR
 MOL_BOND_SIZES = (5, 3, 2, 2)
 MOL_ATOMS = FeatureRows(
     len(MOL_ATOM_SIZES),
-    (
-        *each(
-            Chem.Atom.GetAtomicNum,
-            label,
-            Chem.Atom.GetTotalDegree,
-            Chem.Atom.GetFormalCharge,
-            Chem.Atom.GetTotalNumHs,
-            Chem.Atom.GetNumRadicalElectrons,
-            Chem.Atom.GetHybridization,
-            Chem.Atom.GetIsAromatic,
-        ),
-        smallest_rings,
-    ),
+    (*each(Chem.Atom.GetAtomicNum, label, *SURROUNDINGS), smallest_rings),
     mol_atom,
 )
 MOL_BONDS = FeatureRows(

@@ -19,17 +19,13 @@ PYG_CLASSES = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, E
 FORCE_TENSORS = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 
-def load_storage(content: bytes) -> Any:
-    return torch.load(io.BytesIO(content), weights_only=True)
-
-
 class TensorUnpickler(pickle.Unpickler):
     """Reads lists and dicts of tensors; raises UnpicklingError for anything else."""
 
     known = {  # noqa: RUF012, constant
         ("collections", "OrderedDict"): collections.OrderedDict,
         ("torch._utils", "_rebuild_tensor_v2"): torch._utils._rebuild_tensor_v2,
-        ("torch.storage", "_load_from_bytes"): load_storage,
+        ("torch.storage", "_load_from_bytes"): lambda content: torch.load(io.BytesIO(content), weights_only=True),
     }
 
     def find_class(self, module: str, name: str) -> Any:
