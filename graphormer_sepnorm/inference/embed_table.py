@@ -6,7 +6,6 @@ embedding, which is NaN or empty in that case. Tables keep all columns of the in
 """
 
 import io
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from graphormer_sepnorm.inference.predict import Embedder, Embeddings, load_embe
 from graphormer_sepnorm.inference.resumable_writer import write_table
 from graphormer_sepnorm.inference.teachers import TEACHERS, MiniMol
 from graphormer_sepnorm.tables.formats import Row, smiles_of_rows
-from graphormer_sepnorm.tables.writers import COMPLETED, WRITERS, AddedColumn, Cells
+from graphormer_sepnorm.tables.writers import COMPLETED, WRITERS, AddedColumn, Cells, TableWriter
 
 
 @dataclass(frozen=True)
@@ -40,13 +39,11 @@ class EmbeddingColumns:
         return [errors, embeddings.values]
 
 
-class EmbeddingArrays:
+class EmbeddingArrays(TableWriter):
     """An .npz: arrays ``embeddings`` float32 [M, D], ``row`` int64 [M] from 0, ``smiles`` and ``error`` text [M].
 
     The partial file is a sequence of parts in NumPy's .npy format: embeddings, SMILES and errors of some rows.
     """
-
-    most_rows: float = math.inf
 
     def __init__(self, columns: list[str], added: list[AddedColumn]):
         self.width = len(added[-1].flat)

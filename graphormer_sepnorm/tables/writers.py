@@ -63,7 +63,7 @@ class TableWriter(Protocol):
         most_rows: that the format has room for.
     """
 
-    most_rows: float
+    most_rows: float = math.inf
 
     def header(self) -> bytes:
         """The beginning of the growing file, at least one byte."""
@@ -73,12 +73,11 @@ class TableWriter(Protocol):
 
     def complete(self, grown: Path) -> Path:
         """The output made from the grown file; the grown file itself if nothing needs to be done."""
+        return grown
 
 
-class DelimitedWriter:
+class DelimitedWriter(TableWriter):
     """CSV, or another character between columns; numbers with seven digits, empty where there is none."""
-
-    most_rows: float = math.inf
 
     def __init__(self, columns: list[str], added: list[AddedColumn], delimiter: str = ","):
         self.names = flat_names(columns, added)
@@ -91,9 +90,6 @@ class DelimitedWriter:
         return as_csv(
             (row.fields + texts for row, texts in zip(rows, texts_of_rows(added), strict=True)), self.delimiter
         )
-
-    def complete(self, grown: Path) -> Path:
-        return grown
 
 
 def as_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
@@ -122,13 +118,11 @@ def text_of_number(number: float | None) -> str:
     return "" if number is None or math.isnan(number) else f"{number:.7g}"
 
 
-class ParquetWriter:
+class ParquetWriter(TableWriter):
     """Parquet: the columns of the input as text, and the added ones with their types.
 
     It grows as an Arrow stream: a schema and a batch for some rows at a time.
     """
-
-    most_rows: float = math.inf
 
     def __init__(self, columns: list[str], added: list[AddedColumn]):
         try:
@@ -194,13 +188,13 @@ def as_utf8(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-class ExcelWriter:
+class ExcelWriter(TableWriter):
     """A workbook of one sheet; texts that are numbers are numbers in it, and no text is a formula.
 
     It grows as lines of JSON, one for each row.
     """
 
-    most_rows: float = ROWS_OF_SHEET
+    most_rows = ROWS_OF_SHEET
 
     def __init__(self, columns: list[str], added: list[AddedColumn]):
         try:
