@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from pydantic import ValidationError
-from sklearn.base import (
-    BaseEstimator,
-)
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 

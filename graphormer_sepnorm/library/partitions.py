@@ -10,15 +10,7 @@ import pyarrow.parquet as pq
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import CHUNK, Smiles, in_chunks
-from graphormer_sepnorm.tables.formats import (
-    PARQUET,
-    Row,
-    Table,
-    find_column,
-    kind_of,
-    not_one_column,
-    open_table,
-)
+from graphormer_sepnorm.tables.formats import PARQUET, Row, Table, find_column, kind_of, not_one_column, open_table
 from graphormer_sepnorm.tables.formats.parquet import batches_of, open_parquet
 from graphormer_sepnorm.tables.formats.table import cell_text
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, samples_of

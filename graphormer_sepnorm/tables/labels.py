@@ -20,14 +20,7 @@ from graphormer_sepnorm.tables.formats import WholeTable, open_table
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import averaged
 from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows
-from graphormer_sepnorm.tables.splits import (
-    SPLITTERS,
-    Duplicate,
-    Sizes,
-    find_duplicates,
-    fold_splits,
-    time_split,
-)
+from graphormer_sepnorm.tables.splits import SPLITTERS, Duplicate, Sizes, find_duplicates, fold_splits, time_split
 from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, read_structures
 from graphormer_sepnorm.tables.task_guess import look_at_columns
 from graphormer_sepnorm.tables.times import read_times

@@ -28,12 +28,7 @@ from graphormer_sepnorm.training.finetune import start_from, start_head
 from graphormer_sepnorm.training.objectives.base import Objectives
 from graphormer_sepnorm.training.objectives.labels import LabelObjective
 from graphormer_sepnorm.training.optimizers import make_optimizers
-from graphormer_sepnorm.training.schedule import (
-    epoch_batches,
-    fitted_epochs,
-    learning_rate,
-    smallest_batch_size,
-)
+from graphormer_sepnorm.training.schedule import epoch_batches, fitted_epochs, learning_rate, smallest_batch_size
 from graphormer_sepnorm.training.step import Step, find_loss
 
 REESTIMATE_BATCHES = 16
