@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.report.page import Chart
 
 WIDTH, HEIGHT = 400, 320

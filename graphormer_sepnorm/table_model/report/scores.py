@@ -1,6 +1,6 @@
 """The section of a report on scores: a table per target, and the weights of the members."""
 
-from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK

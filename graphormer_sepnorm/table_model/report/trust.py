@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from graphormer_sepnorm.runs.numbers import UNDEFINED, percent, shown_together
 from graphormer_sepnorm.table_model.reliability import error_words
-from graphormer_sepnorm.table_model.report.numbers import UNDEFINED, percent, shown_together
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, png
 from graphormer_sepnorm.tasks import TASKS
