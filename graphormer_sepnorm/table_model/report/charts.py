@@ -162,6 +162,29 @@ def residual_chart(title: str, points: Points, words: str) -> Chart:
     return drawing.chart(words)
 
 
+def error_chart(
+    title: str,
+    labels: tuple[str, str],
+    points: tuple[np.ndarray, np.ndarray],
+    means: tuple[np.ndarray, np.ndarray],
+    names: Sequence[str],
+    words: str,
+) -> Chart:
+    """Errors against a distance.
+
+    Args:
+        labels: descriptions of the axes.
+        points: distances and errors [P].
+        means: points of the line.
+        names: P descriptions, shown on hover.
+    """
+    drawing = Drawing(title, Axis.around(labels[0], points[0]), Axis.around(labels[1], points[1], np.zeros(1)))
+    for x, y, text in zip(*points, names, strict=True):
+        drawing.dot(x, y, text)
+    drawing.line("mean", *(each.tolist() for each in means))
+    return drawing.chart(words)
+
+
 def histogram_chart(title: str, learnt: np.ndarray, tested: np.ndarray, words: str) -> Chart:
     """Shares of labels in bins; the test labels [P] as narrower bars before the training labels [M]."""
     both = np.concatenate([learnt, tested])
