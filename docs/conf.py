@@ -42,7 +42,7 @@ napoleon_use_rtype = False
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|contextlib|numpy|os|pathlib|torch)\..*"),
     ("py:.*", "Batch|InputError|DataFrame|Chem.Mol|np.random.RandomState"),
-    ("py:class", r"graphormer_sepnorm\.(graphs\.Padding|layers\.separate\.Model)"),
+    ("py:class", r"graphormer_sepnorm\.(graphs\.Padding|model\.Trunk|layers\.separate\.Model)"),
     (
         "py:class",
         r"graphormer_sepnorm\.inference\.(forest\.Forest|predict\.(Embedder|Output|PredictingModel)|trust\.Trust)",
@@ -56,3 +56,4 @@ html_extra_path = ["redirect"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False

@@ -7,6 +7,8 @@ from graphormer_sepnorm.chem.smiles import MAX_ATOMS
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.tasks import METRICS
 
 AS_WRITTEN = {
     "zinc": f"the ZINC benchmark's {len(ZINC_ATOM_TYPES)} atom types ({', '.join(ZINC_ATOM_TYPES)}), "
@@ -82,10 +84,13 @@ def as_text(facts: dict) -> str:
 
 
 def words(name: str, value: object) -> str:
+    """The value of a fact as text."""
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if name == "parameters" else str(value)
+        return shown(value)
+    if isinstance(value, int) and name != "epoch":
+        return f"{value:,}"
+    return METRICS[value].title if name == "metric" and isinstance(value, str) else str(value)

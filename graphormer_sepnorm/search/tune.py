@@ -22,6 +22,7 @@ from graphormer_sepnorm.config import ADAPTER, Config
 from graphormer_sepnorm.datasets.load import load_split
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.search.search_space import (
     Range,
     SearchSpace,
@@ -298,8 +299,8 @@ def verdict(result: dict, recipe: str) -> str:
         result: result of ``tune`` with comparison.
         recipe: starting point of the search.
     """
-    best, own = (result["test"][name] for name in ("best", "recipe"))
-    scores = f"test {METRICS[result['metric']].title} {best:.4f} with best.json, {own:.4f} with {recipe}"
+    best, own = shown_together([result["test"][name] for name in ("best", "recipe")])
+    scores = f"test {METRICS[result['metric']].title} {best} with best.json, {own} with {recipe}"
     if result["better"]:
         return f"the search found a better recipe: {scores}"
     return f"the search found nothing better than {recipe}, keep that: {scores}"

@@ -3,6 +3,7 @@
 Axis letters: K members, M molecules, T targets.
 """
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +19,7 @@ from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust, calibrated
 from graphormer_sepnorm.recipes import RECIPES, task_config
+from graphormer_sepnorm.system import distributed
 from graphormer_sepnorm.table_model.difficulty import disagreement, fit_difficulty, of_other_folds
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, looks
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
@@ -94,6 +96,8 @@ def fit_members(
     left_out: dict[str, str] = {}
     for name in members:
         known = setting.members | {name: each.member for name, each in fitted.items()}
+        if setting.verbose and distributed.rank() == 0:
+            print(f"fitting the {name} to {len(molecules):,} molecules", file=sys.stderr)
         try:
             fitted[name] = MEMBERS[name].fit(molecules, labels, folds, replace(setting, members=known))
         except CannotLearn as error:

@@ -3,6 +3,7 @@
 Axis letters: M test molecules, T targets.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.intervals import Intervals, coverage
 from graphormer_sepnorm.inference.predict import Nearness
 from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Body
@@ -130,8 +132,14 @@ class ComparedMolecules:
         return {"unfamiliar": sum(map(bool, self.warnings)), "error_by_similarity": bins}
 
 
-def compare(model: TableModel, smiles: list[str], test: Scores) -> ComparedMolecules:
-    """Compares the molecules of ``test`` with the training molecules of a table model."""
+def compare(
+    model: TableModel, smiles: list[str], test: Scores, conditions: Sequence[tuple[str, ...]] = ()
+) -> ComparedMolecules:
+    """Compares the molecules of ``test`` with the training molecules of a table model.
+
+    Args:
+        conditions: for each molecule the texts of its conditions, whose warnings are added; empty: there are none.
+    """
     assert model.trust is not None
     domain, compared = model.trust.domain, evenly(len(smiles), MOST_COMPARED)
     mols = [read_smiles(text) for text in smiles]
@@ -140,9 +148,17 @@ def compare(model: TableModel, smiles: list[str], test: Scores) -> ComparedMolec
     nearest = dict(zip(compared.tolist(), molecules, strict=True))
     distance[compared] = domain.distance(Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared])))
     nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
-    return ComparedMolecules(
-        smiles, nearness, domain.warnings(mols), molecule_errors(test.task, test.y, test.prediction)
-    )
+    warnings = with_conditions(domain.warnings(mols), model.conditions, conditions)
+    return ComparedMolecules(smiles, nearness, warnings, molecule_errors(test.task, test.y, test.prediction))
+
+
+def with_conditions(warnings: list[str], known: Conditions, rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Warnings about molecules, and those about their conditions; ``rows`` as ``Conditions.warnings``, or empty."""
+    if not rows:
+        return warnings
+    return [
+        " ".join(filter(None, [warning, *known.warnings(row)])) for warning, row in zip(warnings, rows, strict=True)
+    ]
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:

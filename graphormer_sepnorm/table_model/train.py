@@ -25,7 +25,7 @@ from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_tog
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
-from graphormer_sepnorm.table_model.report.folds import report_folds
+from graphormer_sepnorm.table_model.report.folds import pooled, report_folds
 from graphormer_sepnorm.table_model.report.write import report_table
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
 from graphormer_sepnorm.tables.formats import WholeTable
@@ -114,8 +114,8 @@ def train_folds(
 
     Returns:
         ``metric``, ``folds``, their mean ``value`` and its standard ``deviation`` over the folds, the same for the
-        forest under ``baseline``, and the numbers of rows. They are also written to ``test.json``, and described by
-        ``report.html``.
+        forest under ``baseline``, as ``pooled``, and the numbers of rows. They are also written to ``test.json``, and
+        described by ``report.html``.
 
     Raises:
         InputError: as ``train_table`` and ``read_folds``.
@@ -137,6 +137,7 @@ def train_folds(
         if all("baseline" in result for result in results):
             forests = over_folds([result["baseline"]["random_forest"][metric] for result in results])
             result["baseline"] = {"random_forest": {metric: forests.pop("value"), **forests}}
+        result |= pooled(results)
         lines = predictions_out_of_fold(whole, options.folds)
         whole.write_predictions(lines)
         whole.write_test(result)
@@ -195,6 +196,7 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             fitted = fit_steps(plan.steps, molecules, labels, folds, setting)
             if distributed.rank() > 0:
                 return evaluate_table(whole)
+            say(["scoring the test molecules and writing the report"])
             return report_table(whole, fitted, molecules, labels, folds, labelled, options)
 
 

@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from graphormer_sepnorm.interfaces.cli import run_alone
+from graphormer_sepnorm.interfaces.commands import COMMANDS, GROUPS, app
 from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
@@ -136,6 +138,16 @@ def test_what_is_not_a_run_is_refused(command, tmp_path, kind):
 def test_a_mistyped_command_gets_a_suggestion(command):
     code, _, messages = command("trian", "assay.csv")
     assert code == 2 and "No such command 'trian'; did you mean 'train'?\n" in messages
+
+
+def test_h_shows_the_help_of_all_commands_and_of_one():
+    for arguments, text in ((["-h"], "Your molecules:"), (["train", "-h"], "Your table:")):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0 and text in result.output
+
+
+def test_every_command_is_in_one_group_of_the_help():
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
 
 
 def test_unknown_split_is_refused(command, tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import cli
+from graphormer_sepnorm.interfaces.commands.options import score_words
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
@@ -236,7 +237,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
     by_target = [result["targets"][name]["scores"]["forest"]["mae"] for name in ("a", "b")]
     assert by_target == pytest.approx(errors, rel=1e-5)
     assert json.loads((tmp_path / "run" / "test.json").read_text())["targets"] == result["targets"]
-    assert f"test MAE {result['value']:.4f} (a random forest: {scores['mae']:.4f}), " in line
+    assert f"test {score_words(result)}, " in line and " (a random forest: " in line
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,20 @@ COMMANDS = {
 }
 
 
+GROUPS = {
+    "Your molecules": ("train", "predict", "explain", "suggest", "serve", "info"),
+    "Better models": ("evaluate", "compare", "tune"),
+    "Research": ("pretrain", "sweep", "embed", "analyze"),
+}
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
 def alone(name: str) -> typer.Typer:
     """The command of that name in ``COMMANDS``, as a separate program."""
     with leaving_at_once():
         module = importlib.import_module(f"{__name__}.{name}")
     program = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    program.command(name, cls=ListCommand)(getattr(module, name))
+    program.command(name, cls=ListCommand, context_settings=HELP)(getattr(module, name))
     return program
 
 
@@ -57,8 +65,9 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: object, formatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
 
 def show_version(wanted: bool) -> None:
@@ -68,7 +77,12 @@ def show_version(wanted: bool) -> None:
 
 
 app = typer.Typer(
-    cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings=HELP,
 )
 
 
@@ -78,9 +92,9 @@ def graphormer_sepnorm(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Graphormer with separate normalization of the CLS token, for molecular property prediction.
+    """Learn a property of molecules from a table of SMILES and measured values, and predict it for other molecules.
 
     Run graphormer-sepnorm COMMAND --help for its options.
 
-    Example: graphormer-sepnorm predict zinc CCO c1ccccc1O
+    Example: graphormer-sepnorm predict adme CCO c1ccccc1O
     """

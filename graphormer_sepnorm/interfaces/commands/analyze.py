@@ -1,13 +1,12 @@
 """``graphormer-sepnorm analyze``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Root
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Root, print_result
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -41,4 +40,4 @@ def analyze(
         results = [analyze_run(resolve_model(model), split, root) for model in models]
     plot_cls_geometry(results, out)
     print(f"{out}: {len(results)} models")
-    print(json.dumps(results))
+    print_result(results, is_told=False)

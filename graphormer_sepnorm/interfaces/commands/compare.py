@@ -1,11 +1,11 @@
 """``graphormer-sepnorm compare``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from graphormer_sepnorm.interfaces.commands.options import print_result
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -33,4 +33,4 @@ def compare(
     print("\n".join(comparison_lines(compared)))
     if plot is not None:
         plot_comparison(compared, plot)
-    print(json.dumps(compared))
+    print_result(compared)

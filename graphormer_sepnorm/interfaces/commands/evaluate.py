@@ -1,13 +1,13 @@
 """``graphormer-sepnorm evaluate``."""
 
-import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Root
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Root, print_result, score_words
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -54,7 +54,10 @@ def evaluate(
             result = evaluate_on(models[0], csv, smiles_column, delimiter)
         else:
             result = evaluate_one(models[0], split, root)
-    print(json.dumps(result))
+    is_told = isinstance(result, dict) and "value" in result
+    if is_told:
+        print(f"{', '.join(run)}: {csv or split} {score_words(result)}", file=sys.stderr)
+    print_result(result, is_told)
 
 
 def evaluate_one(place: Path, split: str, root: Path | None) -> dict:

@@ -26,12 +26,14 @@ class FieldsOf:
         cls: the dataclass.
         only, without: as ``declared``.
         default: text for the default of each option; "": its own.
+        panel: heading of the options in the help; None: that of the dataclass, its ``PANEL``, if it has one.
     """
 
     cls: type
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     default: str = ""
+    panel: str | None = None
 
     def declared(self) -> list[Declared]:
         return declared(self.cls, self.only, self.without)
@@ -47,7 +49,8 @@ class FieldsOf:
         if each.type is bool and (each.default or self.default):
             name = f"{name}/--no-{name.removeprefix('--')}"
         asked = str if each.option.read is not None else each.type
-        option = typer.Option(name, help=self.help_of(each), show_default=False)
+        panel = self.panel or getattr(self.cls, "PANEL", None)
+        option = typer.Option(name, help=self.help_of(each), show_default=False, rich_help_panel=panel)
         annotation = cast(Any, Annotated)[asked | None, option]
         return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
@@ -109,6 +112,19 @@ class ListCommand(TyperCommand):
 
     Arguments of such a command are optional and come before these options.
     """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes arguments and options, those of a panel under its heading, in the order of the parameters."""
+        records: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            is_argument = parameter.param_type_name == "argument"
+            heading = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
+            if record := parameter.get_help_record(ctx):
+                records.setdefault(heading, []).append(record)
+        records["Options"] = records.pop("Options")  # the general ones, such as --help, come last
+        for heading, lines in records.items():
+            with formatter.section(heading):
+                formatter.write_dl(lines)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         names = [name for parameter in self.params if getattr(parameter, "multiple", False) for name in parameter.opts]

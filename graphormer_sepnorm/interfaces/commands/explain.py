@@ -1,6 +1,5 @@
 """``graphormer-sepnorm explain``."""
 
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Conditions, Device, Precision, read_conditions
+from graphormer_sepnorm.interfaces.commands.options import Conditions, Device, Precision, print_result, read_conditions
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -55,4 +54,4 @@ def explain(
     for row, problem in sorted(problems.items()):
         print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)
     print(f"{out}: {len(explanations)} of {len(explanations) + len(problems)} molecules")
-    print(json.dumps([explanation.facts() for explanation in explanations.values()]))
+    print_result([explanation.facts() for explanation in explanations.values()])

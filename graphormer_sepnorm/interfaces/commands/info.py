@@ -1,12 +1,12 @@
 """``graphormer-sepnorm info``."""
 
-import json
 import time
 from typing import Annotated
 
 import typer
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.options import print_result
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -35,7 +35,7 @@ def info(
 
     facts = describe_any(resolve_model(model)) | card_facts(model)
     print(as_text(facts))
-    print(json.dumps(facts))
+    print_result(facts)
 
 
 def print_cache() -> None:
@@ -48,4 +48,4 @@ def print_cache() -> None:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
         print(f"{used} {entry.bytes / 1e6:12,.1f} MB  {entry.path.relative_to(cache_root())}")
     total = sum(entry.bytes for entry in found)
-    print(json.dumps({"cache": str(cache_root()), "entries": len(found), "bytes": total, "limit": int(limit_bytes())}))
+    print_result({"cache": str(cache_root()), "entries": len(found), "bytes": total, "limit": int(limit_bytes())})

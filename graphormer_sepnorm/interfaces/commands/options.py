@@ -27,7 +27,9 @@ TrainingPrecision = Annotated[
 ]
 AskedTask = Annotated[
     Literal["regression", "classification"] | None,
-    typer.Option("--task", help="Task of the table; by default detected from its labels."),
+    typer.Option(
+        "--task", help="Task of the table; by default detected from its labels.", rich_help_panel="Your table"
+    ),
 ]
 TableFile = Annotated[
     str | None,
@@ -80,4 +82,28 @@ def report_rows(result: dict, seconds: float) -> None:
     read = result["rows"] - result["unreadable"]
     print(f"{result['output']}: {read} of {result['rows']} rows, {result['unreadable']} unreadable", file=sys.stderr)
     if result["output"] != "-":
-        print(json.dumps({**result, "seconds": round(seconds, 3)}))
+        print_result({**result, "seconds": round(seconds, 3)})
+
+
+def print_result(result: object, is_told: bool = True) -> None:
+    """Prints a result as one line of JSON for programs, or nothing on a terminal, where sentences have told it.
+
+    Args:
+        result: a JSON value.
+        is_told: whether other output gives the result; if not, a terminal shows the JSON with indentation.
+    """
+    if not sys.stdout.isatty():
+        print(json.dumps(result), flush=True)
+    elif not is_told:
+        print(json.dumps(result, indent=2), flush=True)
+
+
+def score_words(result: dict) -> str:
+    """The test score with the decimals of the report, and the forest's in brackets if there is one."""
+    from graphormer_sepnorm.runs.numbers import shown_together  # these imports take a while
+    from graphormer_sepnorm.tasks import METRICS
+
+    forest = result.get("baseline", {}).get("random_forest", {}).get(result["metric"])
+    value, rival = shown_together([result["value"], forest], result["value"])
+    beside = "" if forest is None else f" (a random forest: {rival})"
+    return f"{METRICS[result['metric']].title} {value}{beside}"

@@ -1,6 +1,5 @@
 """``graphormer-sepnorm pretrain``."""
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, with_given
+from graphormer_sepnorm.interfaces.commands.options import Device, TrainingPrecision, print_result, with_given
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 
@@ -61,4 +60,4 @@ def pretrain(
     if result["skipped"]:
         missing = "molecule that can be read" if teacher is None else f"embedding in {teacher}"
         print(f"{result['skipped']} rows were skipped: they have no {missing}", file=sys.stderr)
-    print(json.dumps(result))
+    print_result(result, is_told=False)

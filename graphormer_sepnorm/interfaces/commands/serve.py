@@ -1,6 +1,5 @@
 """``graphormer-sepnorm serve``."""
 
-import json
 import os
 import re
 import secrets
@@ -12,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision, print_result
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import advising, leaving_at_once
 
@@ -68,7 +67,7 @@ def serve(
             address = address_of(listener, host)
             entrance = f"{address}/?token={token}" if token else f"{address}/"
             print(f"open {entrance} in a browser; Ctrl-C closes the page", file=sys.stderr)
-            print(json.dumps({"address": address, "kept": str(store.folder)}), flush=True)
+            print_result({"address": address, "kept": str(store.folder)})
             with advising(f"finished tables are kept in {store.folder}"):
                 server.run(sockets=[listener])
         finally:

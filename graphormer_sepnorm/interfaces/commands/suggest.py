@@ -1,6 +1,5 @@
 """``graphormer-sepnorm suggest``."""
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Conditions, read_conditions
+from graphormer_sepnorm.interfaces.commands.options import Conditions, print_result, read_conditions
 from graphormer_sepnorm.interfaces.commands.predict import import_library, refuse_tables
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Promise
@@ -68,4 +67,4 @@ def suggest(
         )
         result = suggest_molecules(predictor, library, out, wish, options, scheduler, workers, device)
     print(f"{out}: {result['suggested']} molecules of {result['rows']} rows", file=sys.stderr)
-    print(json.dumps({**result, "seconds": round(time.perf_counter() - started, 3)}))
+    print_result({**result, "seconds": round(time.perf_counter() - started, 3)})

@@ -1,6 +1,5 @@
 """``graphormer-sepnorm sweep``."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +7,14 @@ from typing import Annotated
 import typer
 
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
-from graphormer_sepnorm.interfaces.commands.options import Device, Root, Settings, TrainingPrecision, with_given
+from graphormer_sepnorm.interfaces.commands.options import (
+    Device,
+    Root,
+    Settings,
+    TrainingPrecision,
+    print_result,
+    with_given,
+)
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.recipes import RECIPES
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -45,4 +51,4 @@ def sweep(
     train = in_precision(with_given(found.train, {"epochs": epochs}), precision)
     with computing(choose(device)):
         rows = sweep(dataset, norm, range(seeds), replace(found, train=train), out, root, settings or ())
-    print(json.dumps(rows))
+    print_result(rows, is_told=False)

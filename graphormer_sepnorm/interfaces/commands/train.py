@@ -1,12 +1,12 @@
 """``graphormer-sepnorm train``."""
 
-import json
+import shlex
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
@@ -20,6 +20,8 @@ from graphormer_sepnorm.interfaces.commands.options import (
     TableFile,
     TrainingPrecision,
     one_table,
+    print_result,
+    score_words,
 )
 from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.layers.norms import NORMS
@@ -43,6 +45,8 @@ from graphormer_sepnorm.training.settings import in_precision, with_settings
 @dataclass(frozen=True)
 class RunOptions:
     """The data, the recipe and the run folder."""
+
+    PANEL: ClassVar = "Run folder, benchmarks and recipes"
 
     dataset: Annotated[str, Option(f"One of {', '.join(DATASETS)}.")] = "sample"
     csv: Annotated[str | None, Option("The same as FILE.")] = None
@@ -78,6 +82,8 @@ class RunOptions:
 class EnsembleOptions:
     """Options for the members of a table model."""
 
+    PANEL: ClassVar = "Members of the model of a table"
+
     ensemble: Annotated[int, Option("Networks in the model of a table, one per fold.")] = FOLDS
     baseline: Annotated[bool, Option("Include a random forest in the model of a table.")] = True
     blend: Annotated[bool, Option("Include members other than networks in the model of a table.")] = True
@@ -88,20 +94,21 @@ class EnsembleOptions:
             raise InputError(f"--ensemble {self.ensemble}: choose at least 1 network")
 
 
-OF_TABLES = FieldsOf(TableOptions)
-OF_RECIPES = FieldsOf(TrainConfig, default="the recipe's")
-DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), default="the recipe's")
+NETWORKS = "Training of networks"
+OF_TABLES = FieldsOf(TableOptions, panel="Your table")
+OF_RECIPES = FieldsOf(TrainConfig, default="the recipe's", panel=NETWORKS)
+DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), default="the recipe's", panel=NETWORKS)
 
 
 @expanded
 def train(
     *,
     file: TableFile = None,
-    run: RunOptions,
-    root: Root = None,
     table: Annotated[dict[str, Any], OF_TABLES],
     task: AskedTask = None,
     ensemble: EnsembleOptions,
+    run: RunOptions,
+    root: Root = None,
     optimisation: Annotated[dict[str, Any], OF_RECIPES],
     dropouts: Annotated[dict[str, Any], DROPOUTS],
     settings: Settings = None,
@@ -143,11 +150,11 @@ def train(
             result = train_on_table(config, run, options, ensemble, content)
     for line in left_out_lines(result):
         print(line, file=sys.stderr)
-    score = f"{METRICS[result['metric']].title} {result['value']:.4f}{beside(result)}"
-    print(f"{run.folder(config)}: test {score}, {time.perf_counter() - started:.0f} s")
-    if options is not None and (report := run.folder(config) / REPORT).exists():
-        print(f"open {report} in a browser for the scores and how far to trust predictions", file=sys.stderr)
-    print(json.dumps(result))
+    print(f"{run.folder(config)}: test {score_words(result)}, {time.perf_counter() - started:.0f} s")
+    if options is not None:
+        for line in next_steps(run.folder(config), is_model=not options.folds):
+            print(line, file=sys.stderr)
+    print_result(result)
 
 
 def own_table(file: str | None, run: RunOptions) -> str | None:
@@ -211,7 +218,10 @@ def left_out_lines(result: dict) -> Iterator[str]:
         yield f"{count} censored test labels of {target} (such as <5) are not scored"
 
 
-def beside(result: dict) -> str:
-    """The forest's score in the metric of the model, in brackets; "" if there is none."""
-    score = result.get("baseline", {}).get("random_forest", {}).get(result["metric"])
-    return "" if score is None else f" (a random forest: {score:.4f})"
+def next_steps(folder: Path, is_model: bool) -> Iterator[str]:
+    """The report to open, and the command that predicts with the model unless there is a model per fold."""
+    if (folder / REPORT).exists():
+        yield f"open {folder / REPORT} in a browser for the scores and how far to trust predictions"
+    if is_model:
+        command = shlex.join(["graphormer-sepnorm", "predict", str(folder), "FILE", "-o", "predictions.csv"])
+        yield f"predict other molecules: {command} --interval 0.9 --domain"

@@ -1,6 +1,5 @@
 """``graphormer-sepnorm tune``."""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
     TableFile,
     TrainingPrecision,
     one_table,
+    print_result,
 )
 from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.options import Option
@@ -56,8 +56,8 @@ class SearchOptions:
         return found
 
 
-OF_TABLES = FieldsOf(TableOptions, without=("folds",))
-OF_RECIPES = FieldsOf(TrainConfig, default="the recipe's")
+OF_TABLES = FieldsOf(TableOptions, without=("folds",), panel="Your table")
+OF_RECIPES = FieldsOf(TrainConfig, default="the recipe's", panel="Training of networks")
 
 
 @expanded
@@ -93,7 +93,7 @@ def tune(
     options = replace(options, seed=config.train.seed)
     with computing(compute):
         result = run_search(search, options, config, out, (*optimisation, *(settings or ())), content)
-    print(json.dumps(result))
+    print_result(result)
 
 
 def run_search(

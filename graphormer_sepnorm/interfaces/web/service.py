@@ -43,7 +43,6 @@ from graphormer_sepnorm.tables.formats.table import NoColumn
 from graphormer_sepnorm.tables.rows import condition_text, places_of
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.metrics import METRICS
 
 WIDTH, HEIGHT = 200, 140
 MOST_ATOMS_DRAWN = 200
@@ -300,12 +299,9 @@ def load_service(
 
 
 def about_model(described: dict) -> dict[str, str]:
-    """Facts about a model for people: metrics by their titles, scores with four digits."""
+    """Facts about a model as ``info`` shows them."""
     known = {name: described[name] for name in SHOWN_OF_MODEL if described.get(name) is not None}
-    shown = {name: f"{value:.4g}" if isinstance(value, float) else words(name, value) for name, value in known.items()}
-    if known.get("metric") in METRICS:
-        shown["metric"] = METRICS[known["metric"]].title
-    return {name.replace("_", " "): text for name, text in shown.items()}
+    return {name.replace("_", " "): words(name, value) for name, value in known.items()}
 
 
 def warm_up(models: PredictionService) -> None:

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from graphormer_sepnorm.config import Config
 from graphormer_sepnorm.errors import InputError
@@ -57,7 +58,8 @@ class KernelMember:
         reference = Reference.of(molecules.take(numbers) if len(numbers) < len(molecules) else molecules, body)
         compared = Compared(molecules.of(reference.similarities), numbers)
         decisions = np.full_like(labels.y, np.nan)
-        for learnt, predicted in folds.parts():
+        parts = list(folds.parts())
+        for learnt, predicted in tqdm(parts, "kernel", leave=False, unit=" folds", disable=not setting.verbose or None):
             machines = fit_machines(compared, labels, learnt)
             decisions[predicted] = machines(compared.similarities[predicted])
         calibration = calibration_of(labels, decisions, folds.predicted)

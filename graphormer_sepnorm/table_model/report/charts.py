@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.report.page import Chart
 
 WIDTH, HEIGHT = 400, 320
@@ -159,6 +159,29 @@ def residual_chart(title: str, points: Points, words: str) -> Chart:
     drawing.line("guide", [x.ticks[0], x.ticks[-1]], [0, 0])
     for predicted, residual, text in zip(points.predicted, residuals, points.words, strict=True):
         drawing.dot(predicted, residual, text)
+    return drawing.chart(words)
+
+
+def error_chart(
+    title: str,
+    labels: tuple[str, str],
+    points: tuple[np.ndarray, np.ndarray],
+    means: tuple[np.ndarray, np.ndarray],
+    names: Sequence[str],
+    words: str,
+) -> Chart:
+    """Errors against a distance.
+
+    Args:
+        labels: descriptions of the axes.
+        points: distances and errors [P].
+        means: points of the line.
+        names: P descriptions, shown on hover.
+    """
+    drawing = Drawing(title, Axis.around(labels[0], points[0]), Axis.around(labels[1], points[1], np.zeros(1)))
+    for x, y, text in zip(*points, names, strict=True):
+        drawing.dot(x, y, text)
+    drawing.line("mean", *(each.tolist() for each in means))
     return drawing.chart(words)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphormer_sepnorm.dataset import SPLITS
+from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
-from graphormer_sepnorm.table_model.report.numbers import shown_together
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.tables.labels import TableOptions

@@ -8,11 +8,11 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.numbers import shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.reliability import low_coverage, usual_confidence
 from graphormer_sepnorm.table_model.report.charts import Points, parity_chart
-from graphormer_sepnorm.table_model.report.numbers import shown, shown_together
 from graphormer_sepnorm.table_model.report.page import Card, Chart, Grid, ReportPage, Section, render
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
 from graphormer_sepnorm.table_model.report.reported import counted

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import low_coverage
-from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.table_model.report.page import Card
 from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled

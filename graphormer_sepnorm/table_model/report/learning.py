@@ -5,6 +5,7 @@ Axis letters: M molecules, T targets.
 
 import numpy as np
 
+from graphormer_sepnorm.runs.numbers import decimals_for, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
@@ -13,7 +14,6 @@ from graphormer_sepnorm.table_model.machines import Compared, fit_machines
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
 from graphormer_sepnorm.table_model.reference import landmarks
 from graphormer_sepnorm.table_model.report.charts import learning_chart
-from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown
 from graphormer_sepnorm.table_model.report.page import Section
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.scores import MOST_DRAWN, columns_of, interval, known, resampled, score

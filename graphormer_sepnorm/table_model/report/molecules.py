@@ -9,10 +9,10 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import draw
+from graphormer_sepnorm.runs.numbers import decimals_for, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.pairs import LEAST_PAIRS, Change, Cliff, activity_cliffs, matched_changes, parts_of
-from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown
 from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, plain_picture
 from graphormer_sepnorm.tables.labels import LabelledRow

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.runs.numbers import UNDEFINED
 from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, draw_roc, panels_of_targets
 from graphormer_sepnorm.table_model.report.charts import (
     Points,
@@ -17,7 +18,6 @@ from graphormer_sepnorm.table_model.report.charts import (
     residual_chart,
     strip_chart,
 )
-from graphormer_sepnorm.table_model.report.numbers import UNDEFINED
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Picture, Section
 from graphormer_sepnorm.table_model.report.reported import CUT, Reported
 from graphormer_sepnorm.tasks import TASKS

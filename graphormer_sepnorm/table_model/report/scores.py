@@ -1,6 +1,6 @@
 """The section of a report on scores: a table per target, and the weights of the members."""
 
-from graphormer_sepnorm.table_model.report.numbers import decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
@@ -13,15 +13,21 @@ def scores_section(page: Reported) -> Section:
     """Scores of each target by each member, with intervals."""
     metric, reported = page.task.metric, TASKS[page.task.kind].reported
     columns = reported if metric in reported else (metric, *reported)
-    words = (
+    weights = page.result["weights"]
+    words = [
         f"Scores on the test molecules. The 95 % interval of the {page.metric} comes from {RESAMPLES:,} bootstrap "
         "resamples of the test molecules.",
-        "The prediction is a weighted mean of its members. The weights were fitted on out-of-fold predictions: "
-        f"{weight_words(page.result['weights'])}.",
-    )
+    ]
+    if len(weights) > 1:
+        words.append(
+            "The prediction is a weighted mean of its members. The weights were fitted on out-of-fold predictions: "
+            f"{weight_words(weights)}."
+        )
+    else:
+        words.append(f"The model has one member, the {next(iter(weights))}.")
     targets = page.result["targets"].items()
     grids = tuple(scores_grid(page.title_of(name), facts, metric, columns) for name, facts in targets)
-    return Section("Scores", words, grids)
+    return Section("Scores", tuple(words), grids)
 
 
 def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...]) -> Grid:
@@ -36,6 +42,7 @@ def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...])
             *([shown_interval(facts["interval"][name], decimals[metric])] if "interval" in facts else []),
         )
         for name, scores in facts["scores"].items()
+        if name in NAMES or len(facts["scores"]) > len(NAMES) + 1  # a single member is the prediction
     )
     titles = (METRICS[each].title for each in columns)
     header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))

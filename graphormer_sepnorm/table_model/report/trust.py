@@ -1,10 +1,16 @@
 """The sections of a report on the reliability of intervals, probabilities and distances."""
 
-from dataclasses import replace
+from collections.abc import Iterator
 
+import numpy as np
+
+from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.runs.numbers import UNDEFINED, percent, shown, shown_together
+from graphormer_sepnorm.runs.plots import binned
 from graphormer_sepnorm.table_model.reliability import error_words
-from graphormer_sepnorm.table_model.report.numbers import UNDEFINED, percent, shown_together
-from graphormer_sepnorm.table_model.report.page import Grid, Section
+from graphormer_sepnorm.table_model.report.charts import error_chart
+from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
+from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
 from graphormer_sepnorm.table_model.report.reported import Reported, png
 from graphormer_sepnorm.tasks import TASKS
 
@@ -31,7 +37,7 @@ def intervals_section(page: Reported) -> Section:
         columns.append(shown_together(trust["mean_width"][level][name] for level in levels))
     rows = tuple(zip(*columns, strict=True))
     words = (
-        f"Intervals are calibrated on the errors for {trust['calibrated_on']} {trust['calibrated_by']}. For each "
+        f"Intervals are calibrated on the errors for {trust['calibrated_on']:,} {trust['calibrated_by']}. For each "
         f"confidence level: the share of test values inside their interval (coverage). {UNDEFINED.capitalize()}: this "
         "level needs more calibration molecules.",
     )
@@ -51,7 +57,7 @@ def calibration_section(page: Reported) -> Section:
     ]
     rows = tuple(zip(targets, *columns, strict=True))
     words = (
-        f"Probabilities are calibrated on {trust['calibrated_on']} {trust['calibrated_by']} by Platt scaling. The "
+        f"Probabilities are calibrated on {trust['calibrated_on']:,} {trust['calibrated_by']} by Platt scaling. The "
         "calibration error is the mean difference between the predicted probabilities and the observed share of "
         "positives among the test molecules, before and after calibration.",
     )
@@ -69,9 +75,31 @@ def distance_section(page: Reported) -> Section:
     )
     words = (
         "Errors on the test molecules by their similarity to the nearest training molecule. "
-        f"Test molecules with an element, a charge or a size that no training molecule has: {trust['unfamiliar']}.",
+        f"Test molecules with {unfamiliar_words(page)}: {trust['unfamiliar']:,}.",
     )
     grid = Grid(("similarity", "test molecules", f"mean {error_words(page.task)}"), rows)
-    description = f"The {error_words(page.task)} vs. two distances, with its mean."
-    picture = replace(png(page.run.distance_picture, description), wide=True)
-    return Section("Distance to the training molecules", words, (grid,), pictures=(picture,))
+    return Section("Distance to the training molecules", words, (grid,), tuple(distance_charts(page)))
+
+
+def unfamiliar_words(page: Reported) -> str:
+    """The reasons for a warning about a test molecule."""
+    if not page.model.conditions.columns:
+        return "an element, a charge or a size that no training molecule has"
+    return "an element, a charge, a size or a condition that is outside the training data"
+
+
+def distance_charts(page: Reported) -> Iterator[Chart]:
+    """The errors against two distances, with running means, for as many molecules as the other charts show."""
+    near, errors = page.looked.nearness, page.looked.errors
+    of = error_words(page.task)
+    for x, title, label in (
+        (near.similarity, "similarity", "largest Tanimoto similarity to a training molecule"),
+        (near.distance, "distance of embeddings", "smallest distance to a training molecule"),
+    ):
+        known = np.flatnonzero(np.isfinite(x) & np.isfinite(errors))
+        if len(known):
+            drawn = known[evenly(len(known), MOST_POINTS)]
+            names = [f"{page.looked.smiles[row]}\n{of} {shown(errors[row])}" for row in drawn.tolist()]
+            lines = binned(x[known], errors[known])
+            words = f"Each point is a test molecule; the line is the mean {of} of molecules at similar distances."
+            yield error_chart(f"Errors by {title}", (label, of), (x[drawn], errors[drawn]), lines, names, words)

@@ -64,7 +64,7 @@ def report_table(
     model, rows = fitted.model, rows_for_test(run, fitted.model)
     assert model.trust is not None
     scored = score_rows(model, rows, means_of(run, model))
-    looked = compare(model, rows.smiles, scored.final)
+    looked = compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
     by_whom = "validation molecules" if (folds.numbers < 0).any() else "molecules with out-of-fold predictions"
     trust = {
         "calibrated_on": len(folds.predicted),

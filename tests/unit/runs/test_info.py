@@ -34,11 +34,16 @@ def test_every_featurizer_is_described():
 
 def test_a_line_for_each_fact_that_is_known():
     facts = {"training_data": "zinc", "test": None, "parameters": 1234567, "targets": ["a", "b"]}
+    facts |= {"molecules": 1004, "metric": "rocauc", "validation": 0.59212, "epoch": 1200}
     text = as_text({**facts, "degree_scaling": True, "messages_along_bonds": False})
     assert text.splitlines() == [
         "training data        zinc",
         "parameters           1,234,567",
         "targets              a, b",
+        "molecules            1,004",
+        "metric               ROC-AUC",
+        "validation           0.592",
+        "epoch                1200",
         "degree scaling       yes",
         "messages along bonds no",
     ]

@@ -366,10 +366,10 @@ def test_a_search_without_comparison_can_continue(search, trained):
 def test_the_verdict_says_so_when_the_search_found_nothing_better():
     result = {"metric": "mae", "test": {"best": 0.5, "recipe": 0.25}, "better": False}
     assert verdict(result, "slim") == (
-        "the search found nothing better than slim, keep that: test MAE 0.5000 with best.json, 0.2500 with slim"
+        "the search found nothing better than slim, keep that: test MAE 0.500 with best.json, 0.250 with slim"
     )
     better = {"metric": "mae", "test": {"best": 0.2, "recipe": 0.25}, "better": True}
-    assert verdict(better, "slim").startswith("the search found a better recipe: test MAE 0.2000")
+    assert verdict(better, "slim").startswith("the search found a better recipe: test MAE 0.200 ")
 
 
 def test_torchrun_is_refused(search, monkeypatch):

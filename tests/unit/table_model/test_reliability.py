@@ -9,6 +9,7 @@ from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Nearness
 from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.reliability import (
     ComparedMolecules,
     error_words,
@@ -17,6 +18,7 @@ from graphormer_sepnorm.table_model.reliability import (
     measure_trust,
     molecule_errors,
     usual_confidence,
+    with_conditions,
 )
 from graphormer_sepnorm.training.experiment import Scores
 
@@ -93,3 +95,12 @@ def test_errors_by_similarity_by_hand():
     by_similarity = [(part["n"], part["error"]) for part in found["error_by_similarity"]]
     assert by_similarity == [(2, 1.5), (1, 3), (0, None), (0, None), (0, None), (2, 5)]
     assert found["unfamiliar"] == 2
+
+
+def test_conditions_outside_the_training_range_are_warned_about():
+    known = Conditions.of(["pH"], [("5",), ("7.4",)])
+    assert with_conditions(["", "Odd."], known, [("6",), ("9",)]) == [
+        "",
+        "Odd. The condition pH is 9; training rows have 5 to 7.4.",
+    ]
+    assert with_conditions(["Odd."], Conditions(), []) == ["Odd."]

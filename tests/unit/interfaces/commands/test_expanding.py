@@ -1,7 +1,7 @@
 """Commands whose options are declared by dataclasses."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 import typer
@@ -32,7 +32,12 @@ class Tea:
 
 @dataclass(frozen=True)
 class Pot:
+    PANEL: ClassVar = "For the pot"
+
     size: Annotated[int, Option("Cups.")] = 4
+
+
+OF_TEA = FieldsOf(Tea, panel="For the tea")
 
 
 def served(*arguments: str, fails: bool = False) -> dict:
@@ -40,7 +45,7 @@ def served(*arguments: str, fails: bool = False) -> dict:
     found: dict = {}
 
     @expanded
-    def serve(*, pot: Pot, tea: Annotated[dict[str, Any], FieldsOf(Tea)], late: bool = False) -> None:
+    def serve(*, pot: Pot, tea: Annotated[dict[str, Any], OF_TEA], late: bool = False) -> None:
         found.update(pot=pot, tea=tea, late=late)
 
     program = typer.Typer(rich_markup_mode=None)
@@ -61,6 +66,15 @@ def test_help_has_the_text_and_the_default_of_each_field():
     lines = [" ".join(line.split()) for line in served("--help")["output"].splitlines()]
     assert "--sugar <int> Spoons. [default: 2]" in lines or "--sugar INTEGER Spoons. [default: 2]" in lines
     assert "--warm / --no-warm Not cold. [default: warm]" in lines and "--milk White." in lines
+
+
+def test_help_groups_options_by_panel():
+    lines = served("--help")["output"].splitlines()
+    places = [lines.index(heading) for heading in ("For the pot:", "For the tea:", "Options:")]
+    assert places == sorted(places)
+    options = ("--size", "--sugar", "--late")
+    found = [next(n for n, line in enumerate(lines) if line.startswith(f"  {name} ")) for name in options]
+    assert [sum(place < each for place in places) for each in found] == [1, 2, 3]
 
 
 def test_an_option_of_several_values_takes_all_that_follow_it():

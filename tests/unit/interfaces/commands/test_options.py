@@ -4,7 +4,13 @@ import pytest
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import read_conditions, report_rows, with_given
+from graphormer_sepnorm.interfaces.commands.options import (
+    print_result,
+    read_conditions,
+    report_rows,
+    score_words,
+    with_given,
+)
 
 
 def test_conditions_are_pairs_of_name_and_value():
@@ -28,3 +34,21 @@ def test_a_written_table_is_a_line_for_people_and_json_for_programs(capsys):
     assert messages == "out.csv: 7 of 10 rows, 3 unreadable\n"
     expected = {"rows": 10, "unreadable": 3, "output": "out.csv", "errors": {"no": 3}, "seconds": 1.235}
     assert json.loads(output) == expected
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "is_told", "expected"), [(0, 1, '{"a": 1}\n'), (1, 1, ""), (1, 0, '{\n  "a": 1\n}\n')]
+)
+def test_a_terminal_shows_json_only_if_nothing_else_tells_the_result(
+    capsys, monkeypatch, is_terminal, is_told, expected
+):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: bool(is_terminal))
+    print_result({"a": 1}, bool(is_told))
+    assert capsys.readouterr().out == expected
+
+
+def test_a_score_has_the_decimals_of_the_report():
+    result = {"metric": "mae", "value": 0.59212}
+    assert score_words(result) == "MAE 0.592"
+    forest = {"baseline": {"random_forest": {"mae": 0.7}}}
+    assert score_words(result | forest) == "MAE 0.592 (a random forest: 0.700)"

@@ -29,6 +29,19 @@ def test_a_metric_that_is_not_usually_reported_comes_first():
     assert grid.rows == (("prediction", "0.400", "0.800", "0.700", "0.600"),)
 
 
+def test_a_single_member_has_no_row_of_its_own_and_no_weight():
+    scores = {"stack": {"mae": 0.5}, "kernel": {"mae": 0.5}, "mean": {"mae": 1.0}}
+    facts = {"n": 9, "scores": scores}
+    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",)).rows] == [
+        "prediction",
+        "mean of the training labels",
+    ]
+    facts["scores"] = scores | {"forest": {"mae": 0.6}}
+    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",)).rows][1] == "only the kernel"
+    told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
+    assert scores_section(reported(told)).words[1] == "The model has one member, the kernel."
+
+
 def test_weights_in_words():
     assert weight_words({"kernel": {"a": 0.25, "b": 0.5}, "forest": {"a": 0.1, "b": 0.1}}) == (
         "kernel 0.25 to 0.50, forest 0.10"

@@ -1,6 +1,10 @@
 """Reliability in words, by hand."""
 
-from graphormer_sepnorm.table_model.report.trust import trust_section
+from types import SimpleNamespace
+
+import numpy as np
+
+from graphormer_sepnorm.table_model.report.trust import distance_charts, trust_section, unfamiliar_words
 from tests.unit.table_model.report.conftest import reported
 
 
@@ -10,3 +14,18 @@ def test_what_is_not_calibrated_is_said_for_its_own_reason():
 
     assert words("multiclass") == "Multiclass probabilities are not calibrated and have no intervals."
     assert words("regression") == "No intervals: a target has no labels among the validation molecules."
+
+
+def test_errors_are_drawn_against_both_distances_where_they_are_known():
+    near = SimpleNamespace(similarity=np.array([0.2, 0.4, np.nan]), distance=np.full(3, np.nan))
+    looked = SimpleNamespace(nearness=near, errors=np.array([1.0, 3, 2]), smiles=["C", "CC", "CCC"])
+    (chart,) = distance_charts(reported(targets=("a",), looked=looked))
+    assert chart.svg.count("<circle") == 2 and "C\nabsolute error 1.00" in chart.svg and 'class="mean"' in chart.svg
+
+
+def test_conditions_are_a_reason_for_a_warning_if_the_model_reads_them():
+    def words(columns: tuple[str, ...]) -> str:
+        model = SimpleNamespace(conditions=SimpleNamespace(columns=columns))
+        return unfamiliar_words(reported(fitted=SimpleNamespace(model=model)))
+
+    assert "condition" in words(("pH",)) and "condition" not in words(())

@@ -1,4 +1,4 @@
-"""Numbers of a report as text: those of one card, column or sentence have the same number of decimals."""
+"""Scores and other numbers as text: those of one card, column or sentence have the same number of decimals."""
 
 import math
 from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphormer_sepnorm.table_model.report.numbers import decimals_for, percent, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
 
 
 @pytest.mark.parametrize(
