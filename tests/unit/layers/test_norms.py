@@ -144,3 +144,4 @@ def test_rows_may_be_of_the_cls_only(name):
     """As in the last block; the number of molecules may be the width."""
     norm, x = NORMS[name](4).eval(), torch.randn(7, 4)
     torch.testing.assert_close(norm.packed(x[:4], 4), norm.packed(x, 4)[:4])
+    torch.testing.assert_close(norm.packed(x, 4)[4:], norm.of_atoms(x[4:]))
