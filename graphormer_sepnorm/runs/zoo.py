@@ -5,10 +5,12 @@ import os
 import re
 import tarfile
 import tempfile
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.cache import mark_used
 from graphormer_sepnorm.system.files import cache_root
 
@@ -30,9 +32,20 @@ def resolve_model(name: str | os.PathLike) -> Path:
         return unpacked(tables[str(name)])
     if str(name) not in shipped:
         names = sorted(shipped | tables)
-        known = ", ".join(names) + did_you_mean(str(name), names)
-        raise InputError(f"{name} is neither a run folder, nor a weights file, nor a shipped model ({known})")
+        near = did_you_mean(str(name), [*names, *similar_runs(path)])
+        known = f"neither a run folder, nor a weights file, nor a shipped model ({', '.join(names)})"
+        raise InputError(f"{name} is {known}{near}")
     return shipped[str(name)]
+
+
+def similar_runs(path: Path) -> list[str]:
+    """The run folder in the same folder as a path with the most similar name; empty if there is none."""
+    try:
+        folders = [RunFolder(folder) for folder in path.parent.iterdir()]
+        names = [run.path.name for run in folders if run.stack.exists() or run.weights.exists()]
+    except OSError:
+        return []
+    return [str(path.parent / name) for name in get_close_matches(path.name, names, n=1)]
 
 
 def shipped_models() -> dict[str, Path]:

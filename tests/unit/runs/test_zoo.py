@@ -21,8 +21,21 @@ def test_a_path_goes_before_a_name(tmp_path, monkeypatch):
 def test_an_unknown_model_is_refused_with_the_known_names():
     with pytest.raises(InputError, match=r"nowhere is neither a run folder.*\(.*ogbg-molhiv, .*zinc, zinc-subset\)"):
         resolve_model("nowhere")
-    with pytest.raises(InputError, match=r"zinc-subset; did you mean 'adme'\?\)$"):
+    with pytest.raises(InputError, match=r"zinc-subset\); did you mean 'adme'\?$"):
         resolve_model("adm")
+
+
+def test_a_misspelt_run_folder_is_recognized(tmp_path):
+    for name, content in {"esol": ["stack.safetensors"], "zinc": ["model.safetensors"], "eslos": []}.items():
+        (tmp_path / name).mkdir()
+        for each in content:
+            (tmp_path / name / each).touch()
+    for wrong, meant in {"eslo": "esol", "zink": "zinc"}.items():
+        with pytest.raises(InputError, match=rf"\); did you mean '{tmp_path / meant}'\?$"):
+            resolve_model(tmp_path / wrong)
+    for wrong in (tmp_path / "herg", tmp_path / "nowhere" / "esol"):
+        with pytest.raises(InputError, match=r"zinc-subset\)$"):
+            resolve_model(wrong)
 
 
 def test_a_table_model_is_unpacked_once_into_the_cache(tmp_path, monkeypatch):
