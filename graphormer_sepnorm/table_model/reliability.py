@@ -1,6 +1,6 @@
 """Reliability of intervals, probabilities and distances to the training molecules on test molecules.
 
-Axis letters: M test molecules, T targets.
+Axis letters: M test molecules, T targets, C confidence levels.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.training.experiment import Scores
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
+CURVE = tuple(step / 20 for step in range(1, 20))  # confidence levels of charts
 SIMILARITIES = (0.0, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 USUAL_CONFIDENCE = "0.9"
 SIGNIFICANCE = 0.05  # of a coverage below the confidence level, over all targets
@@ -60,6 +61,11 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> t
     except InputError:  # too few calibration molecules
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
     return coverage(test.y, test.prediction, half_widths), 2 * half_widths.mean(axis=0)
+
+
+def coverage_curve(intervals: Intervals, test: Scores) -> np.ndarray:
+    """The coverage at each confidence level of ``CURVE``, as ``measure_interval``: [C, T]."""
+    return np.stack([measure_interval(intervals, confidence, test)[0] for confidence in CURVE])
 
 
 def usual_confidence(trust: dict) -> str | None:

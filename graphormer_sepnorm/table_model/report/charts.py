@@ -2,7 +2,7 @@
 
 All texts pass through ``xml.etree``, which escapes them.
 
-Axis letters: M molecules, P points.
+Axis letters: M molecules, P points, C confidence levels.
 """
 
 from collections.abc import Sequence
@@ -182,6 +182,20 @@ def error_chart(
     for x, y, text in zip(*points, names, strict=True):
         drawing.dot(x, y, text)
     drawing.line("mean", *(each.tolist() for each in means))
+    return drawing.chart(words)
+
+
+def coverage_chart(title: str, confidences: Sequence[float], shares: np.ndarray, words: str) -> Chart:
+    """Shares of values inside their interval [C], NaN where undefined, against confidence levels [C]."""
+    ticks = tuple(percentage / 100 for percentage in range(0, 101, 20))
+    names = tuple(f"{100 * tick:.0f} %" for tick in ticks)
+    drawing = Drawing(title, Axis("confidence level", ticks, names), Axis("coverage", ticks, names))
+    drawing.line("guide", [0, 1], [0, 1])
+    known = [(level, share) for level, share in zip(confidences, shares.tolist(), strict=True) if np.isfinite(share)]
+    drawing.line("trend", [level for level, _ in known], [share for _, share in known])
+    for level, share in known:
+        text = f"{100 * level:.0f} % intervals\n{100 * share:.0f} % of the test values are inside"
+        drawing.dot(level, share, text)
     return drawing.chart(words)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.numbers import UNDEFINED, percent, shown, shown_together
-from graphormer_sepnorm.runs.plots import binned
-from graphormer_sepnorm.table_model.reliability import error_words
-from graphormer_sepnorm.table_model.report.charts import error_chart
+from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
+from graphormer_sepnorm.table_model.reliability import CURVE, coverage_curve, error_words
+from graphormer_sepnorm.table_model.report.charts import coverage_chart, error_chart
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
 from graphormer_sepnorm.table_model.report.reported import Reported, png
@@ -41,8 +41,16 @@ def intervals_section(page: Reported) -> Section:
         f"confidence level: the share of test values inside their interval (coverage). {UNDEFINED.capitalize()}: this "
         "level needs more calibration molecules.",
     )
-    picture = png(page.run.calibration_picture, "Coverage of the test values by confidence level.")
-    return Section("Intervals", words, (Grid(header, rows),), pictures=(picture,))
+    return Section("Intervals", words, (Grid(header, rows),), tuple(coverage_charts(page)))
+
+
+def coverage_charts(page: Reported) -> Iterator[Chart]:
+    """The coverage of the intervals of each target by confidence level."""
+    assert page.model.trust is not None and page.model.trust.intervals is not None
+    words = "Points on the dashed line are exact; below it, intervals are too narrow."
+    shares = coverage_curve(page.model.trust.intervals, page.test)
+    for target, covered in list(zip(page.task.targets, shares.T, strict=True))[:MAX_PANELS]:
+        yield coverage_chart(f"{target}: coverage", CURVE, covered, words)
 
 
 def calibration_section(page: Reported) -> Section:

@@ -13,10 +13,11 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.reliability import (
+    CURVE,
     ComparedMolecules,
     compare,
+    coverage_curve,
     error_words,
-    measure_interval,
     measure_trust,
 )
 from graphormer_sepnorm.table_model.report.headline import cards, notes, summary
@@ -28,8 +29,6 @@ from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.version import __version__
-
-CURVE = tuple(step / 20 for step in range(1, 20))  # confidence levels of the coverage plot
 
 
 def report_table(
@@ -110,7 +109,7 @@ def draw(run: RunFolder, trust: Trust, scored: Scored, looked: ComparedMolecules
     """Draws the coverage or calibration plot, and the plot of errors vs. distances."""
     task, plain = scored.final.task, scored.plain
     if trust.intervals is not None:
-        curve = np.stack([measure_interval(trust.intervals, confidence, plain)[0] for confidence in CURVE])
+        curve = coverage_curve(trust.intervals, plain)
         plot_coverage(task.targets, np.array(CURVE), curve, run.calibration_picture)
     if trust.calibration is not None:
         plot_reliability(task.targets, plain.y, plain.prediction, scored.final.prediction, run.calibration_picture)

@@ -15,6 +15,7 @@ from graphormer_sepnorm.table_model.report.charts import (
     Axis,
     Drawing,
     Points,
+    coverage_chart,
     histogram_chart,
     learning_chart,
     parity_chart,
@@ -82,6 +83,14 @@ def test_residuals_are_measured_minus_predicted():
     heights = [float(mark.find("circle").get("cy")) for mark in marks(chart)]
     drawing = Drawing("", Axis("", (0, 1)), Axis("", (-1, 0, 1, 2, 3)))
     assert heights == pytest.approx([drawing.up(-1), drawing.up(3)], abs=0.1)
+
+
+def test_coverage_has_a_point_where_it_is_defined():
+    chart = coverage_chart("a", [0.5, 0.9], np.array([0.4, np.nan]), "words")
+    assert titles(chart) == ["50 % intervals\n40 % of the test values are inside"]
+    drawing = Drawing("", Axis("", (0, 1)), Axis("", (0, 1)))
+    circle = marks(chart)[0].find("circle")
+    assert (circle.get("cx"), circle.get("cy")) == (f"{drawing.across(0.5):.1f}", f"{drawing.up(0.4):.1f}")
 
 
 def test_a_histogram_has_the_share_of_labels_in_each_bin():

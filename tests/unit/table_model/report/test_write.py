@@ -37,6 +37,13 @@ def test_a_report_has_every_section_in_its_order(trained: Trained):
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_coverage_is_drawn_with_its_values(trained: Trained):
+    share = trained.result["trust"]["coverage"]["0.8"]["a"]
+    report = trained.run.report.read_text()
+    assert f"<title>80 % intervals\n{100 * share:.0f} % of the test values are inside</title>" in report
+    assert "a: coverage" in report
+
+
 def test_the_headline_compares_with_the_forest_and_the_mean(trained: Trained):
     report, facts = trained.run.report.read_text(), trained.result["targets"]["a"]
     assert f'<p class="value">{trained.result["value"]:.3f} <small>MAE</small></p>' in report
