@@ -103,7 +103,7 @@ class TableEstimator(SmilesEstimator):
         networks: number of networks, one per fold.
         forest: whether to include the random forest.
         blend: whether to include members other than the networks.
-        quick: fit only the kernel machine, which takes seconds.
+        quick: fit only the kernel machine, which takes about half a minute.
         split, metric, loss, weights, balance, strip_salts: as the options of the command; folds are made as the split.
         epochs, batch_size, lr, ...: fields of ``TrainConfig``; None: the recipe's.
         settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.

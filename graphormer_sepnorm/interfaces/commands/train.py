@@ -87,7 +87,7 @@ class EnsembleOptions:
     ensemble: Annotated[int, Option("Networks in the model of a table, one per fold.")] = FOLDS
     baseline: Annotated[bool, Option("Include a random forest in the model of a table.")] = True
     blend: Annotated[bool, Option("Include members other than networks in the model of a table.")] = True
-    quick: Annotated[bool, Option("Stop after the kernel machine of a table model: seconds, not minutes.")] = False
+    quick: Annotated[bool, Option("Stop after the kernel machine of a table model, in about half a minute.")] = False
 
     def __post_init__(self) -> None:
         if self.ensemble < 1:
