@@ -274,6 +274,14 @@ def test_rows_are_sorted_and_filtered(page):
     assert page.get(f"/tables/{number}/rows?only=none").status_code == 422
 
 
+def test_a_long_warning_can_be_opened(page):
+    number = predict(page, "CXe", "XeXe")["id"]
+    shown = page.get(f"/tables/{number}/rows").text
+    warning = "No training molecule contains Xe."
+    assert shown.count('tabindex="0"><span') == 1
+    assert f'title="{warning} {warning}" tabindex="0"' in shown and f"</span>{warning} {warning}</span>" in shown
+
+
 def test_sorting_and_paging_keep_the_rest_of_a_view(page):
     number = predict(page, *["C"] * 60)["id"]
     answer = page.get(f"/tables/{number}/rows?sort=length&find=c")
