@@ -219,9 +219,16 @@ def left_out_lines(result: dict) -> Iterator[str]:
 
 
 def next_steps(folder: Path, is_model: bool) -> Iterator[str]:
-    """The report to open, and the command that predicts with the model unless there is a model per fold."""
+    """The report to open, and the command that predicts with the model, or first how to get one if there are folds."""
     if (folder / REPORT).exists():
         yield f"open {folder / REPORT} in a browser for the scores and how far to trust predictions"
-    if is_model:
-        command = shlex.join(["graphormer-sepnorm", "predict", str(folder), "FILE", "-o", "predictions.csv"])
-        yield f"predict other molecules: {command} --interval 0.9 --domain"
+    if not is_model:
+        folder = folder.with_name(f"{folder.name}-model")
+        yield f"folds do not predict: for a model, repeat this command without --folds and with --out {quote(folder)}"
+    command = f"graphormer-sepnorm predict {quote(folder)} FILE -o predictions.csv --interval 0.9 --domain"
+    yield f"{'predict other molecules' if is_model else 'then predict other molecules'}: {command}"
+
+
+def quote(folder: Path) -> str:
+    """A folder as an argument of a command."""
+    return shlex.quote(str(folder))

@@ -188,8 +188,8 @@ def error_chart(
 def coverage_chart(title: str, confidences: Sequence[float], shares: np.ndarray, words: str) -> Chart:
     """Shares of values inside their interval [C], NaN where undefined, against confidence levels [C]."""
     ticks = tuple(percentage / 100 for percentage in range(0, 101, 20))
-    names = tuple(f"{100 * tick:.0f} %" for tick in ticks)
-    drawing = Drawing(title, Axis("confidence level", ticks, names), Axis("coverage", ticks, names))
+    names = tuple(f"{100 * tick:.0f}" for tick in ticks)
+    drawing = Drawing(title, Axis("confidence level, %", ticks, names), Axis("coverage, %", ticks, names))
     drawing.line("guide", [0, 1], [0, 1])
     known = [(level, share) for level, share in zip(confidences, shares.tolist(), strict=True) if np.isfinite(share)]
     drawing.line("trend", [level for level, _ in known], [share for _, share in known])

@@ -9,7 +9,7 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.interfaces.commands.train import left_out_lines
+from graphormer_sepnorm.interfaces.commands.train import left_out_lines, next_steps
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model import reference, train
@@ -17,6 +17,7 @@ from graphormer_sepnorm.table_model.evaluate import evaluate_table
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.report.folds import pooled
 from graphormer_sepnorm.table_model.train import (
     Plan,
     check_beginning,
@@ -210,3 +211,22 @@ def test_intervals_that_contain_too_few_labels_are_said_at_the_end():
     result = {"metric": "mae", "trust": {"coverage": {"0.9": {"a": 0.5}}}, "targets": {"a": {"n": 60}}}
     (line,) = left_out_lines(result)
     assert line.startswith("only 50 % of the 60 test labels of a are inside their 90 % intervals")
+
+
+def test_intervals_of_folds_are_judged_by_all_their_labels_at_the_end():
+    """At most 24 of 30 labels with 0.9 have a probability of 0.073, at most 48 of 60 of 0.014."""
+    fold = {"trust": {"coverage": {"0.9": {"a": 0.8}}}, "targets": {"a": {"n": 30}}}
+    assert not list(left_out_lines({"metric": "mae", **fold}))
+    (line,) = left_out_lines({"metric": "mae", **pooled([fold, fold])})
+    assert line.startswith("only 80 % of the 60 test labels of a are inside their 90 % intervals")
+
+
+def test_the_next_commands_predict_with_a_model_that_is_there(tmp_path):
+    run = tmp_path / "a run"
+    (line,) = next_steps(run, is_model=True)
+    assert line == (
+        f"predict other molecules: graphormer-sepnorm predict '{run}' FILE -o predictions.csv --interval 0.9 --domain"
+    )
+    again, then = next_steps(run, is_model=False)
+    assert again.endswith(f"repeat this command without --folds and with --out '{run}-model'")
+    assert then == f"then {line.replace(str(run), f'{run}-model')}"
