@@ -168,7 +168,10 @@ def test_two_processes_fine_tune_a_table_by_the_default_recipe(tmp_path):
     tensors, config, _ = checkpoint.load_tensors(tmp_path / "run" / "model-0" / STATE)
     assert (config.train.start_from, config.train.epochs, config.train.frozen_statistics) == ("foundation", 2, True)
     before, _, _ = checkpoint.load_tensors(resolve_model("foundation"))
-    assert all(not tensors[f"model.{name}"].equal(before[name]) for name in ("cls", "blocks.2.ffn.up.weight"))
+    trained = ("blocks.0.attention.qkv.weight", "blocks.2.ffn.up.weight")
+    assert all(not tensors[f"model.{name}"].equal(before[name]) for name in trained)
+    frozen = [name for name in before if name.startswith("local_blocks.")]
+    assert frozen and all(tensors[f"model.{name}"].equal(before[name]) for name in frozen)
 
 
 @pytest.mark.slow
