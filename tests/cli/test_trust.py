@@ -236,7 +236,8 @@ def test_the_report_is_one_page_with_everything_escaped(regression):
     assert all(link.startswith(("data:image/", "#")) for link in page.links)
     for title in ("Scores", "Data and split", "Intervals", "Distance to", "Worst", "Atom contributions", "How to use"):
         assert title in page.text
-    assert f"{kept['value']:.4g}" in page.text and f"{kept['trust']['coverage']['0.8'][HOSTILE]:.4g}" in page.text
+    assert f"{kept['value']:.2f}" in page.text, "three digits of a number between 1 and 10"
+    assert f"{100 * kept['trust']['coverage']['0.8'][HOSTILE]:.0f} %" in page.text
     assert f"graphormer-sepnorm predict {regression} molecules.csv -o predictions.csv --interval 0.9" in page.text
 
 
