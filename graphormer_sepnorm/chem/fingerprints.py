@@ -6,7 +6,6 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from rdkit.DataStructs import BitVectToFPSText, CreateFromFPSText, ExplicitBitVect
-from rdkit.SimDivFilters.rdSimDivPickers import LeaderPicker
 
 from graphormer_sepnorm.chem.smiles import one_molecule
 
@@ -50,6 +49,8 @@ def pick_diverse(mols: Sequence[Chem.Mol], count: int, distance: float) -> list[
     Raises:
         InputError: RDKit fails on a molecule.
     """
+    from rdkit.SimDivFilters.rdSimDivPickers import LeaderPicker  # its import takes a while
+
     bits = [morgan_bits(mol) for mol in mols]
     count = min(count, len(bits))
     if not distance or not count:

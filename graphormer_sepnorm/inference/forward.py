@@ -146,8 +146,9 @@ def have_same_trunk(one: Network, other: Network) -> bool:
     differing = ("num_tasks", "conditions", "dropout", "attention_dropout")
     if replace(one.config, **{name: getattr(other.config, name) for name in differing}) != other.config:
         return False
+    tensors = other.state_dict()
     return all(
-        torch.equal(tensor, other.state_dict()[name])
+        torch.equal(tensor, tensors[name])
         for name, tensor in one.state_dict().items()
         if name.partition(".")[0] in TRUNK
     )

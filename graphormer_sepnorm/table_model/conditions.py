@@ -129,6 +129,17 @@ class Conditions:
         found = (column.warning(texts[column.name]) for column in self.columns)
         return [text for text in found if text]
 
+    def add_warnings(self, warnings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
+        """The warnings of M molecules, each followed by those of its conditions.
+
+        Args:
+            warnings: M texts.
+            rows: as ``encode_all``; empty if the conditions are unknown, which adds nothing.
+        """
+        if not rows:
+            return list(warnings)
+        return [" ".join(filter(None, [text, *self.warnings(row)])) for text, row in zip(warnings, rows, strict=True)]
+
     def encode_all(self, rows: Sequence[tuple[str, ...]]) -> tuple[np.ndarray, list[str]]:
         """The values float32 [M, C] of M molecules (0 in case of an error) and the error messages ("" if none).
 

@@ -4,7 +4,7 @@ Axis letters: K members, M molecules, N training molecules, T targets.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -141,15 +141,7 @@ class TableModel:
 
     def encoded(self, molecules: Molecules) -> tuple[np.ndarray, list[str]]:
         """The conditions of molecules and their errors, as ``Conditions.encode_all``."""
-        return self.conditions.encode_all(molecules.conditions or [()] * len(molecules.errors))
-
-    def warned_of_conditions(self, molecules: Molecules, warnings: list[str]) -> list[str]:
-        """Warnings of M molecules, with those of their conditions added."""
-        rows = molecules.conditions or [()] * len(molecules.errors)
-        return [
-            " ".join(filter(None, [text, *self.conditions.warnings(row)]))
-            for text, row in zip(warnings, rows, strict=True)
-        ]
+        return self.conditions.encode_all(condition_rows(molecules))
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         """Predictions from the ``outputs`` [M, width] of the networks."""
@@ -165,7 +157,7 @@ class TableModel:
             errors = [error or other for error, other in zip(errors, strange, strict=True)]
             unknown = [place for place, error in enumerate(strange) if error]
             values[unknown], spread[unknown] = np.nan, np.nan
-            warnings = self.warned_of_conditions(molecules, warnings)
+            warnings = self.conditions.add_warnings(warnings, condition_rows(molecules))
         return Predictions(values, spread, errors, warnings)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
@@ -271,6 +263,11 @@ class Stacked:
     by_member: np.ndarray
     values: np.ndarray
     spread: np.ndarray
+
+
+def condition_rows(molecules: Molecules) -> Sequence[tuple[str, ...]]:
+    """The texts of the conditions of each SMILES; empty tuples if they are unknown."""
+    return molecules.conditions or [()] * len(molecules.errors)
 
 
 def similarity_to_training(members: dict[str, Member], molecules: MoleculeFeatures) -> np.ndarray:

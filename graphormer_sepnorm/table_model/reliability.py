@@ -17,7 +17,6 @@ from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.intervals import Intervals, coverage
 from graphormer_sepnorm.inference.predict import Nearness
 from graphormer_sepnorm.inference.trust import Trust
-from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Body
@@ -154,17 +153,8 @@ def compare(
     nearest = dict(zip(compared.tolist(), molecules, strict=True))
     distance[compared] = domain.distance(Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared])))
     nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
-    warnings = with_conditions(domain.warnings(mols), model.conditions, conditions)
+    warnings = model.conditions.add_warnings(domain.warnings(mols), conditions)
     return ComparedMolecules(smiles, nearness, warnings, molecule_errors(test.task, test.y, test.prediction))
-
-
-def with_conditions(warnings: list[str], known: Conditions, rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Warnings about molecules, and those about their conditions; ``rows`` as ``Conditions.warnings``, or empty."""
-    if not rows:
-        return warnings
-    return [
-        " ".join(filter(None, [warning, *known.warnings(row)])) for warning, row in zip(warnings, rows, strict=True)
-    ]
 
 
 def molecule_errors(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:

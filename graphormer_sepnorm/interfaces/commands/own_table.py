@@ -48,7 +48,8 @@ def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[
     others = {given.get(name) for name in ("split_column", "weight_column", "id_column")}
     used = {smiles, *others, *given.get("feature_columns", ())}
     left = [name for name in content.columns if name not in used]
-    found = [name for name in left if name != id_column_among(left)]
+    id_column = id_column_among(left)
+    found = [name for name in left if name != id_column]
     if len(found) != 1:
         shown = names_shown(content.columns)
         raise InputError(f"name the columns to predict with --target-columns (the columns of {path}: {shown})")

@@ -52,10 +52,10 @@ def test_results_do_not_depend_on_the_number_of_processes(tiny, monkeypatch):
     for cores in (1, 2):
         monkeypatch.setattr(workers, "available_cores", lambda cores=cores: cores)
         in_workers[cores] = predict_all(*tiny, smiles, size=50)
-    alone = [predict_all(*tiny, chunk) for chunk in in_chunks(smiles, 50)]
+    by_chunk = [predict_all(*tiny, chunk) for chunk in in_chunks(smiles, 50)]
     for values, errors in in_workers.values():
-        assert np.array_equal(values, np.concatenate([part for part, _ in alone]), equal_nan=True)
-        assert errors == [error for _, part in alone for error in part]
+        assert np.array_equal(values, np.concatenate([part for part, _ in by_chunk]), equal_nan=True)
+        assert errors == [error for _, part in by_chunk for error in part]
 
 
 def test_a_table_of_a_thousand_molecules_is_shared_among_processes_on_the_cpu():

@@ -18,7 +18,6 @@ from graphormer_sepnorm.table_model.reliability import (
     measure_trust,
     molecule_errors,
     usual_confidence,
-    with_conditions,
 )
 from graphormer_sepnorm.training.experiment import Scores
 
@@ -99,8 +98,8 @@ def test_errors_by_similarity_by_hand():
 
 def test_conditions_outside_the_training_range_are_warned_about():
     known = Conditions.of(["pH"], [("5",), ("7.4",)])
-    assert with_conditions(["", "Odd."], known, [("6",), ("9",)]) == [
+    assert known.add_warnings(["", "Odd."], [("6",), ("9",)]) == [
         "",
         "Odd. The condition pH is 9; training rows have 5 to 7.4.",
     ]
-    assert with_conditions(["Odd."], Conditions(), []) == ["Odd."]
+    assert Conditions().add_warnings(["Odd."], []) == ["Odd."]
