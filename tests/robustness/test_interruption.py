@@ -216,7 +216,7 @@ def test_two_trainings_in_one_folder_do_not_disturb_each_other(tmp_path):
     first = processes.start(tiny_run.run, run, cache, epochs=100_000)
     while not (run / STATE).exists():
         time.sleep(0.01)
-    foreign = run / ".model.safetensors.other.tmp"
+    foreign = run / ".of_no_file_of_this_run.tmp"  # the first run removes leftovers of each file that it writes
     foreign.touch()
     for resume in (False, True):
         code, messages = processes.finish_and_say(tiny_run.run, run, cache, resume)
