@@ -63,8 +63,6 @@ class RunFolder:
         self.forest = path / FOREST  # the forest that contributes to predictions
         self.stack = path / STACK  # how the members of a table model are combined; only its folder has it
         self.trust = path / "trust.safetensors"  # intervals or calibration, and the applicability domain
-        self.calibration_picture = path / "calibration.png"  # coverage of intervals or calibration on the test split
-        self.distance_picture = path / "distance.png"  # test errors against the distance to the training molecules
         self.report = path / REPORT  # report of a run on a table, as one page
         self.record = path / "parts.json"  # the run folders inside the folder, written before the first is trained
 

@@ -5,7 +5,7 @@ All texts pass through ``xml.etree``, which escapes them.
 Axis letters: M molecules, P points, C confidence levels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -20,6 +20,7 @@ RADIUS = 3.5
 TICKS = 6
 STEPS = (1, 2, 2.5, 5, 10)  # between ticks, up to a power of ten
 BINS = 20
+UNIT = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # ticks of an axis from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -187,15 +188,39 @@ def error_chart(
 
 def coverage_chart(title: str, confidences: Sequence[float], shares: np.ndarray, words: str) -> Chart:
     """Shares of values inside their interval [C], NaN where undefined, against confidence levels [C]."""
-    ticks = tuple(percentage / 100 for percentage in range(0, 101, 20))
-    names = tuple(f"{100 * tick:.0f}" for tick in ticks)
-    drawing = Drawing(title, Axis("confidence level, %", ticks, names), Axis("coverage, %", ticks, names))
+    names = tuple(f"{100 * tick:.0f}" for tick in UNIT)
+    drawing = Drawing(title, Axis("confidence level, %", UNIT, names), Axis("coverage, %", UNIT, names))
     drawing.line("guide", [0, 1], [0, 1])
     known = [(level, share) for level, share in zip(confidences, shares.tolist(), strict=True) if np.isfinite(share)]
     drawing.line("trend", [level for level, _ in known], [share for _, share in known])
     for level, share in known:
         text = f"{100 * level:.0f} % intervals\n{100 * share:.0f} % of the test values are inside"
         drawing.dot(level, share, text)
+    return drawing.chart(words)
+
+
+def reliability_chart(
+    title: str, before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray], words: str
+) -> Chart:
+    """Shares of positives against mean predicted probabilities, both [P], before and after calibration."""
+    axes = Axis("mean predicted probability", UNIT), Axis("share of positives", UNIT)
+    drawing = Drawing(title, *axes)
+    drawing.line("guide", [0, 1], [0, 1])
+    drawing.line("mean", *(each.tolist() for each in before))
+    drawing.line("trend", *(each.tolist() for each in after))
+    for probability, share in zip(*after, strict=True):
+        text = f"mean predicted probability {probability:.2f}\n{100 * share:.0f} % are positive"
+        drawing.dot(probability, share, text)
+    return drawing.chart(words)
+
+
+def lines_chart(
+    title: str, axes: tuple[Axis, Axis], lines: Mapping[str, tuple[np.ndarray, np.ndarray]], words: str
+) -> Chart:
+    """Lines through points x and y [P] by their kind: blue "trend", orange "mean" or dashed "guide"."""
+    drawing = Drawing(title, *axes)
+    for kind, points in lines.items():
+        drawing.line(kind, *(each.tolist() for each in points))
     return drawing.chart(words)
 
 

@@ -89,7 +89,7 @@ def contributions_picture(page: Reported, row: int, explanation: Explanation) ->
         value = page.predicted(page.test.prediction[row, 0], 0)
         explanation = replace(explanation, caption=f"{page.task.targets[0]} = {value}")
     words = f"{page.name_of(page.tested[row].number)}: {explanation.caption}"
-    return Picture("svg", draw([explanation], ".svg"), words)
+    return Picture(draw([explanation], ".svg"), words)
 
 
 def pairs_section(page: Reported) -> Section | None:

@@ -12,7 +12,6 @@ from importlib import resources
 
 TEMPLATE = "report.html"
 SCRIPT = "report.js"
-KINDS = {"png": "image/png", "svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True)
@@ -42,24 +41,15 @@ class Chart:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture and its description.
+    """A picture, the content of an SVG file, and its description."""
 
-    Attributes:
-        kind: "png" or "svg".
-        content: content of the file.
-        words: description.
-        wide: whether it needs the whole width of a printed page.
-    """
-
-    kind: str
-    content: bytes
+    svg: bytes
     words: str
-    wide: bool = False
 
     @property
     def uri(self) -> str:
         """The picture as a data URI."""
-        return f"data:{KINDS[self.kind]};base64,{base64.b64encode(self.content).decode()}"
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}"
 
 
 @dataclass(frozen=True)

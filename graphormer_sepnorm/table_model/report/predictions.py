@@ -3,29 +3,29 @@
 Axis letters: M molecules, T targets, K classes.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.numbers import UNDEFINED
-from graphormer_sepnorm.runs.plots import MAX_PANELS, as_png, draw_precision_recall, draw_roc, panels_of_targets
+from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.report.charts import (
+    UNIT,
+    Axis,
     Points,
     histogram_chart,
+    lines_chart,
     parity_chart,
     residual_chart,
     strip_chart,
 )
-from graphormer_sepnorm.table_model.report.page import Chart, Grid, Picture, Section
+from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
 from graphormer_sepnorm.table_model.report.reported import CUT, Reported
 from graphormer_sepnorm.tasks import TASKS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 MOST_POINTS = 1_000  # of a chart
+ENDS = np.array([0.0, 1.0])
 THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
@@ -36,7 +36,7 @@ def predictions_section(page: Reported) -> Section:
     if TASKS[page.task.kind].adds_up:
         grid = confusion_of_classes(page.options.classes, page.test.y, page.test.prediction)
         words = ("Measured and most probable classes of the test molecules.",)
-        return Section("Predictions", words, (grid,), pictures=(curves_picture(page, draw_roc, "ROC curves."),))
+        return Section("Predictions", words, (grid,), tuple(ranking_charts(page)))
     return probabilities_section(page)
 
 
@@ -106,7 +106,7 @@ def probabilities_section(page: Reported) -> Section:
     for place, target in enumerate(page.task.targets[:MAX_PANELS]):
         names, points = page.classes_of(target), points_of(page, place)
         if len(points.words):
-            y, probability = labelled_pairs(page, place)
+            y, probability = page.labelled_pairs(place, page.test.prediction)
             grids += [confusion_grid(target, names, y, probability), thresholds_grid(target, names, y, probability)]
             charts.append(
                 strip_chart(target, points, names, "Probabilities by measured class; the dashed line is 0.5.")
@@ -115,17 +115,8 @@ def probabilities_section(page: Reported) -> Section:
         f"At the threshold {CUT:g}, a molecule is predicted as positive if its probability is above {CUT:g}. Choose a "
         "threshold by what a missed and what a false positive costs you."
     )
-    pictures = (
-        curves_picture(page, draw_roc, "ROC curves."),
-        curves_picture(page, draw_precision_recall, "Precision-recall curves; grey: the share of positives."),
-    )
-    return Section("Predictions", (words,), tuple(grids), tuple(charts), pictures)
-
-
-def labelled_pairs(page: Reported, place: int) -> tuple[np.ndarray, np.ndarray]:
-    """The known labels of a target and the predictions for them."""
-    y, prediction = page.test.y[:, place], page.test.prediction[:, place]
-    return y[~np.isnan(y)], prediction[~np.isnan(y)]
+    charts += [*ranking_charts(page), *precision_charts(page)]
+    return Section("Predictions", (words,), tuple(grids), tuple(charts))
 
 
 def confusion_grid(target: str, names: tuple[str, ...], y: np.ndarray, probability: np.ndarray) -> Grid:
@@ -163,6 +154,26 @@ def shown_share(part: np.ndarray, of: np.ndarray) -> str:
     return f"{(part & of).sum() / of.sum():.2f}" if of.any() else UNDEFINED
 
 
-def curves_picture(page: Reported, draw: Callable[["Axes", np.ndarray, np.ndarray], None], words: str) -> Picture:
-    figure = panels_of_targets(page.task.targets, page.test.y, page.test.prediction, draw)
-    return Picture("png", as_png(figure), words, wide=len(page.task.targets) > 1)
+def ranking_charts(page: Reported) -> Iterator[Chart]:
+    """The ROC curve of each target."""
+    from sklearn.metrics import roc_curve  # its import takes seconds
+
+    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
+        y, probability = page.labelled_pairs(place, page.test.prediction)
+        if len(np.unique(y)) == 2:
+            curve = roc_curve(y, probability)[:2]
+            axes = Axis("false positive rate", UNIT), Axis("true positive rate", UNIT)
+            yield lines_chart(f"{target}: ROC curve", axes, {"guide": (ENDS, ENDS), "trend": curve}, "Dashed: chance.")
+
+
+def precision_charts(page: Reported) -> Iterator[Chart]:
+    """The precision-recall curve of each target."""
+    from sklearn.metrics import precision_recall_curve  # its import takes seconds
+
+    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
+        y, probability = page.labelled_pairs(place, page.test.prediction)
+        if len(np.unique(y)) == 2:
+            precision, recall, _ = precision_recall_curve(y, probability)
+            lines = {"guide": (ENDS, np.full(2, y.mean())), "trend": (recall, precision)}
+            axes = Axis("recall", UNIT), Axis("precision", UNIT)
+            yield lines_chart(f"{target}: precision and recall", axes, lines, "Dashed: the share of positives.")

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -27,11 +26,12 @@ class Reported:
     """The run that a report describes.
 
     Attributes:
-        run: the run folder, with its pictures.
+        run: the run folder.
         fitted: the table model with its out-of-fold predictions.
         labels, folds: labels and folds that it was fitted to.
         labelled, options: its table, and how it was read.
         test: the scores of what ``predict`` predicts; their ``result`` is that of ``report_table``.
+        plain: float64 [M, T], predictions for the test molecules before probabilities are calibrated.
         looked: the test molecules, compared with the training molecules.
     """
 
@@ -42,6 +42,7 @@ class Reported:
     labelled: LabelledTable
     options: TableOptions
     test: StackScores
+    plain: np.ndarray
     looked: ComparedMolecules
 
     @property
@@ -92,6 +93,12 @@ class Reported:
         """The names of the classes 0 and 1 of a target."""
         return self.labelled.classes.get(target, ("0", "1"))
 
+    def labelled_pairs(self, place: int, predictions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The known test labels of a target and the predictions for them, of predictions [M, T] for all."""
+        y = self.test.y[:, place]
+        known = ~np.isnan(y)
+        return y[known], predictions[known, place]
+
     def measured(self, value: float, place: int) -> str:
         """A label of a target as text: with the decimals of the labels, or the name of its class."""
         if np.isnan(value):
@@ -138,13 +145,9 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
-def png(path: Path, words: str) -> Picture:
-    return Picture("png", path.read_bytes(), words)
-
-
 def plain_picture(smiles: str) -> Picture | None:
     """The structure of a molecule; None if it cannot be drawn."""
     try:
-        return Picture("svg", draw_plain(smiles), f"structure of {smiles}")
+        return Picture(draw_plain(smiles), f"structure of {smiles}")
     except InputError:
         return None

@@ -3,25 +3,36 @@
 import shlex
 from collections.abc import Callable
 
+import numpy as np
+
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.report.charts import Axis, lines_chart
 from graphormer_sepnorm.table_model.report.data import data_section, repeatability_section
 from graphormer_sepnorm.table_model.report.learning import learning_section
 from graphormer_sepnorm.table_model.report.molecules import contributions_section, pairs_section, worst_section
-from graphormer_sepnorm.table_model.report.page import Section
+from graphormer_sepnorm.table_model.report.page import Chart, Section
 from graphormer_sepnorm.table_model.report.predictions import predictions_section
-from graphormer_sepnorm.table_model.report.reported import Reported, png
+from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.report.scores import scores_section
 from graphormer_sepnorm.table_model.report.trust import distance_section, trust_section
 
 
 def training_section(page: Reported) -> Section | None:
     """The curves of the networks."""
-    pictures = tuple(
-        png(network.curves, f"{network.path.name}: loss and score on the held-out rows")
+    charts = tuple(
+        epochs_chart(network.path.name, network.read_metrics())
         for network in page.networks[:MAX_PANELS]
-        if network.curves.exists()
+        if network.metrics.exists()
     )
-    return Section("Training", pictures=pictures) if pictures else None
+    words = ("Orange: training loss. Blue: score on the rows that the network did not train on.",)
+    return Section("Training", words, charts=charts) if charts else None
+
+
+def epochs_chart(name: str, lines: list[dict[str, float]]) -> Chart:
+    """The training loss and the validation score of a network by epoch."""
+    epochs, loss, score = (np.array([line[key] for line in lines]) for key in ("epoch", "train_loss", "val_metric"))
+    axes = Axis.around("epoch", epochs), Axis.around("loss and score", loss, score)
+    return lines_chart(name, axes, {"mean": (epochs, loss), "trend": (epochs, score)}, "")
 
 
 def use_section(page: Reported) -> Section:

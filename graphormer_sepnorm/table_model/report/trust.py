@@ -8,10 +8,10 @@ from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.numbers import UNDEFINED, percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
 from graphormer_sepnorm.table_model.reliability import CURVE, coverage_curve, error_words
-from graphormer_sepnorm.table_model.report.charts import coverage_chart, error_chart
+from graphormer_sepnorm.table_model.report.charts import coverage_chart, error_chart, reliability_chart
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
-from graphormer_sepnorm.table_model.report.reported import Reported, png
+from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.tasks import TASKS
 
 
@@ -69,8 +69,17 @@ def calibration_section(page: Reported) -> Section:
         "calibration error is the mean difference between the predicted probabilities and the observed share of "
         "positives among the test molecules, before and after calibration.",
     )
-    picture = png(page.run.calibration_picture, "Observed share of positives by predicted probability.")
-    return Section("Calibration", words, (Grid(header, rows),), pictures=(picture,))
+    return Section("Calibration", words, (Grid(header, rows),), tuple(reliability_charts(page)))
+
+
+def reliability_charts(page: Reported) -> Iterator[Chart]:
+    """The share of positives of each target by predicted probability."""
+    words = "Blue: calibrated; orange: before calibration. Points on the dashed line are exact."
+    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
+        y, after = page.labelled_pairs(place, page.test.prediction)
+        _, before = page.labelled_pairs(place, page.plain)
+        if len(y):
+            yield reliability_chart(f"{target}: calibration", binned(before, y), binned(after, y), words)
 
 
 def distance_section(page: Reported) -> Section:

@@ -4,22 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.plots import plot_coverage, plot_errors_by_distance, plot_reliability
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.table_model.evaluate import Scored, means_of, rows_for_test, score_rows
+from graphormer_sepnorm.table_model.evaluate import means_of, rows_for_test, score_rows
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
-from graphormer_sepnorm.table_model.reliability import (
-    CURVE,
-    ComparedMolecules,
-    compare,
-    coverage_curve,
-    error_words,
-    measure_trust,
-)
+from graphormer_sepnorm.table_model.reliability import compare, measure_trust
 from graphormer_sepnorm.table_model.report.headline import cards, notes, summary
 from graphormer_sepnorm.table_model.report.learning import learning_curve
 from graphormer_sepnorm.table_model.report.page import ReportPage, render
@@ -82,8 +73,7 @@ def report_table(
     result |= {name: value for name, value in known.items() if value}
     final = replace(scored.final, result=result)
     final.write(run)
-    draw(run, model.trust, scored, looked)
-    page = Reported(run, fitted, labels, folds, labelled, options, final, looked)
+    page = Reported(run, fitted, labels, folds, labelled, options, final, scored.plain.prediction, looked)
     write_atomically(run.report, render(page_of(page)))
     return result
 
@@ -103,15 +93,3 @@ def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dic
         name: TASKS[labels.task.kind].scores(labels.y[rows], np.nan_to_num(each[rows]))
         for name, each in zip([*fitted.model.members, STACK], predictions, strict=True)
     }
-
-
-def draw(run: RunFolder, trust: Trust, scored: Scored, looked: ComparedMolecules) -> None:
-    """Draws the coverage or calibration plot, and the plot of errors vs. distances."""
-    task, plain = scored.final.task, scored.plain
-    if trust.intervals is not None:
-        curve = coverage_curve(trust.intervals, plain)
-        plot_coverage(task.targets, np.array(CURVE), curve, run.calibration_picture)
-    if trust.calibration is not None:
-        plot_reliability(task.targets, plain.y, plain.prediction, scored.final.prediction, run.calibration_picture)
-    near = looked.nearness
-    plot_errors_by_distance(looked.errors, near.similarity, near.distance, error_words(task), run.distance_picture)

@@ -37,7 +37,7 @@ def reported(
     known = TableOptions("a.csv", ("y",) if kind == "multiclass" else targets, kind, **classes, **(options or {}))
     task = TaskConfig(kind, TASKS[kind].find_metric(metric), known.names, mean=(0.0,) * 2, std=(2.0,) * len(targets))
     scores = SimpleNamespace(task=task, result=result or {}, **(test or {}))
-    empty = dict.fromkeys(("fitted", "folds", "looked"))
+    empty = dict.fromkeys(("fitted", "folds", "plain", "looked"))
     labels = None if y is None else Labels(task, y)
     whole = {
         "labels": labels,

@@ -18,7 +18,9 @@ from graphormer_sepnorm.table_model.report.charts import (
     coverage_chart,
     histogram_chart,
     learning_chart,
+    lines_chart,
     parity_chart,
+    reliability_chart,
     residual_chart,
     strip_chart,
 )
@@ -127,3 +129,24 @@ def test_a_learning_curve_has_the_scores_that_are_defined():
     ]
     (trend,) = parsed(chart).findall("polyline[@class='trend']")
     assert len(trend.get("points").split()) == 2
+
+
+def test_reliability_has_a_point_for_each_bin_after_calibration():
+    before, after = (np.array([0.1, 0.6]), np.array([0.2, 0.4])), (np.array([0.2, 0.5]), np.array([0.25, 0.5]))
+    chart = reliability_chart("a", before, after, "words")
+    assert titles(chart) == [
+        "mean predicted probability 0.20\n25 % are positive",
+        "mean predicted probability 0.50\n50 % are positive",
+    ]
+    drawing = Drawing("", Axis("", (0, 1)), Axis("", (0, 1)))
+    (line,) = parsed(chart).findall("polyline[@class='mean']")
+    ends = [f"{drawing.across(x):.1f},{drawing.up(y):.1f}" for x, y in zip(*before, strict=True)]
+    assert line.get("points").split() == ends
+
+
+def test_lines_are_drawn_by_their_kind():
+    axis = Axis("", (0, 1))
+    chart = lines_chart("a", (axis, axis), {"trend": (np.array([0.0, 1]), np.array([1.0, 0]))}, "words")
+    (line,) = parsed(chart).findall("polyline[@class='trend']")
+    drawing = Drawing("", axis, axis)
+    assert line.get("points") == f"{LEFT:.1f},{TOP:.1f} {WIDTH - RIGHT:.1f},{drawing.up(0):.1f}"

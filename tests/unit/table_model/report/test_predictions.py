@@ -7,12 +7,15 @@ import numpy as np
 
 from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.table_model.report import predictions
+from graphormer_sepnorm.table_model.report.charts import UNIT, Axis, Drawing
 from graphormer_sepnorm.table_model.report.page import Chart
 from graphormer_sepnorm.table_model.report.predictions import (
     confusion_grid,
     confusion_of_classes,
     points_of,
+    precision_charts,
     predictions_section,
+    ranking_charts,
     thresholds_grid,
 )
 from tests.unit.table_model.report.conftest import fitted, reported, table
@@ -102,11 +105,38 @@ def test_a_classification_has_tables_probabilities_and_curves():
     )
     assert section.grids[0].rows == (("no", "1", "0"), ("yes", "0", "1"))
     assert texts(section.charts[0])[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes 0.70)"
-    assert [picture.content[:4] for picture in section.pictures] == [b"\x89PNG"] * 2
+    names = [ElementTree.fromstring(chart.svg).get("aria-label") for chart in section.charts]
+    assert names == ["a", "a: ROC curve", "a: precision and recall"]
 
 
 def test_several_classes_have_one_confusion_table():
     test = {"y": np.eye(2), "prediction": np.array([[0.9, 0.1], [0.6, 0.4]])}
     page = reported({"n": 2, "trust": {}}, "multiclass", ("low", "high"), test=test, labelled=SimpleNamespace())
     section = predictions_section(page)
-    assert section.grids[0].rows == (("low", "1", "0"), ("high", "1", "0")) and len(section.pictures) == 1
+    assert section.grids[0].rows == (("low", "1", "0"), ("high", "1", "0")) and len(section.charts) == 2
+
+
+def points_of_lines(chart: Chart) -> list[list[list[float]]]:
+    """The points of the blue line and of the dashed one, in units of the axes from 0 to 1."""
+    drawing = Drawing("", Axis("", UNIT), Axis("", UNIT))
+    (left, right), (bottom, top) = (drawing.across(0), drawing.across(1)), (drawing.up(0), drawing.up(1))
+    found = []
+    for kind in ("trend", "guide"):
+        (line,) = ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
+        pixels = np.array([list(map(float, pair.split(","))) for pair in line.get("points").split()])
+        found.append(((pixels - [left, bottom]) / [right - left, top - bottom]).round(2).tolist())
+    return found
+
+
+def test_a_roc_curve_and_precision_and_recall_by_hand():
+    test = {"y": np.array([[0.0], [1], [1], [0], [NAN]]), "prediction": np.array([[0.1], [0.9], [0.2], [0.3], [1]])}
+    page = reported(kind="classification", targets=("a",), test=test)
+    (roc,), (precision,) = ranking_charts(page), precision_charts(page)
+    # by falling probability: positive, negative, positive, negative
+    assert points_of_lines(roc) == [[[0, 0], [0, 0.5], [0.5, 0.5], [0.5, 1], [1, 1]], [[0, 0], [1, 1]]]
+    assert points_of_lines(precision) == [
+        [[1, 0.5], [1, 0.67], [0.5, 0.5], [0.5, 1], [0, 1]],
+        [[0, 0.5], [1, 0.5]],
+    ]
+    single = reported(kind="classification", targets=("a",), test=test | {"y": np.ones((5, 1))})
+    assert not [*ranking_charts(single), *precision_charts(single)], "undefined without both classes"

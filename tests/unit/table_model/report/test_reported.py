@@ -62,4 +62,4 @@ def test_half_the_widths_of_the_intervals():
 
 
 def test_a_molecule_that_cannot_be_drawn_has_no_picture():
-    assert plain_picture("CCO").kind == "svg" and plain_picture("not a molecule") is None
+    assert b"<svg" in plain_picture("CCO").svg and plain_picture("not a molecule") is None

@@ -1,7 +1,13 @@
 """What to do with the model, by hand; a whole report in ``test_write``."""
 
-from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.table_model.report.sections import use_section
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
+from graphormer_sepnorm.table_model.report.charts import Axis, Drawing
+from graphormer_sepnorm.table_model.report.sections import training_section, use_section
 from tests.unit.table_model.report.conftest import reported
 
 
@@ -15,3 +21,20 @@ def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path):
     compile(code, "report", "exec")
     assert "interval=0.8" in code
     assert "--interval" not in use_section(reported({"trust": {}})).commands[0]
+
+
+def test_the_curves_of_the_networks_are_drawn_from_their_metrics(tmp_path):
+    run = RunFolder(tmp_path)
+    run.begin_parts(Parts("model", 2))
+    folder = run.member(0).path
+    folder.mkdir()
+    lines = [{"epoch": epoch, "train_loss": 4 / epoch, "val_metric": 2} for epoch in (1, 2)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    section = training_section(reported({"members": ["kernel", "networks"]}, run=run))
+    (chart,) = section.charts
+    drawing = Drawing("", *(Axis.around("", np.array(ends)) for ends in ([1, 2], [2.0, 4])))
+    for kind, values in {"mean": (4, 2), "trend": (2, 2)}.items():
+        (line,) = ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
+        ends = [f"{drawing.across(x):.1f},{drawing.up(y):.1f}" for x, y in zip((1, 2), values, strict=True)]
+        assert line.get("points").split() == ends
+    assert training_section(reported({"members": ["kernel"]}, run=run)) is None

@@ -1,10 +1,17 @@
 """Reliability in words, by hand."""
 
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 
-from graphormer_sepnorm.table_model.report.trust import distance_charts, trust_section, unfamiliar_words
+from graphormer_sepnorm.table_model.report.charts import Axis, Drawing
+from graphormer_sepnorm.table_model.report.trust import (
+    distance_charts,
+    reliability_charts,
+    trust_section,
+    unfamiliar_words,
+)
 from tests.unit.table_model.report.conftest import reported
 
 
@@ -21,6 +28,22 @@ def test_errors_are_drawn_against_both_distances_where_they_are_known():
     looked = SimpleNamespace(nearness=near, errors=np.array([1.0, 3, 2]), smiles=["C", "CC", "CCC"])
     (chart,) = distance_charts(reported(targets=("a",), looked=looked))
     assert chart.svg.count("<circle") == 2 and "C\nabsolute error 1.00" in chart.svg and 'class="mean"' in chart.svg
+
+
+def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
+    y, after = np.array([[0.0, np.nan], [1, np.nan]]), np.array([[0.1, 0.5], [0.8, 0.5]])
+    page = reported(kind="classification", test={"y": y, "prediction": after}, plain=after / 2)
+    (chart,) = reliability_charts(page)
+    assert "a: calibration" in chart.svg and chart.svg.count("<circle") == 2
+    assert "mean predicted probability 0.10\n0 % are positive" in chart.svg
+    before, calibrated = (
+        [float(pair.split(",")[0]) for pair in line.get("points").split()]
+        for kind in ("mean", "trend")
+        for line in ElementTree.fromstring(chart.svg).findall(f"polyline[@class='{kind}']")
+    )
+    zero = Drawing("", Axis("", (0, 1)), Axis("", (0, 1))).across(0)
+    for small, large in zip(before, calibrated, strict=True):
+        assert abs(2 * (small - zero) - (large - zero)) < 0.2
 
 
 def test_conditions_are_a_reason_for_a_warning_if_the_model_reads_them():
