@@ -20,11 +20,11 @@ from graphormer_sepnorm.table_model.report.trust import distance_section, trust_
 def training_section(page: Reported) -> Section | None:
     """The curves of the networks."""
     charts = tuple(
-        epochs_chart(network.path.name, network.read_metrics())
-        for network in page.networks[:MAX_PANELS]
+        epochs_chart(f"network {number}", network.read_metrics())
+        for number, network in enumerate(page.networks[:MAX_PANELS], 1)
         if network.metrics.exists()
     )
-    words = ("Orange: training loss. Blue: score on the rows that the network did not train on.",)
+    words = ("Orange: training loss. Blue: score on the molecules that the network did not train on.",)
     return Section("Training", words, charts=charts) if charts else None
 
 

@@ -32,7 +32,7 @@ from tests.unit.table_model.conftest import Trained
 
 FILES = {
     "stack.safetensors", "kernel.safetensors", "body.safetensors", "trust.safetensors", "table.csv", "table.json",
-    "skipped.csv", "duplicates.csv", "test.json", "predictions.csv", "parity.png", "calibration.png", "distance.png",
+    "skipped.csv", "duplicates.csv", "test.json", "predictions.csv", "parity.png",
     "report.html",
 }  # fmt: skip
 
