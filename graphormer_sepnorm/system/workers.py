@@ -21,6 +21,8 @@ from graphormer_sepnorm.system.torchrun import num_processes
 CHUNK = 1000
 CHUNKS_ALONE = 2
 PR_SET_PDEATHSIG = 1  # Linux: the signal that a process receives when its parent dies
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc: parameters of mallopt
+MOST_KEPT, LARGEST_KEPT = 256 * 2**20, 32 * 2**20  # bytes; 32 MiB is the most that glibc accepts
 Chunk = TypeVar("Chunk")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -70,7 +72,7 @@ def map_chunks(
         batch_size=None,
         collate_fn=cast(Callable, work),
         num_workers=available_cores(),
-        worker_init_fn=leave_interrupts_to_parent,
+        worker_init_fn=start_worker,
         multiprocessing_context=way_to_start(),
     )
     for result in loader:
@@ -123,7 +125,25 @@ class PartDataset(Dataset):
         return part
 
 
-def leave_interrupts_to_parent(worker: int) -> None:
+def start_worker(worker: int) -> None:
+    """Prepares a worker process: see the functions that it calls."""
+    leave_interrupts_to_parent()
+    keep_freed_memory()
+
+
+def keep_freed_memory() -> None:
+    """Makes the C library keep freed memory for the next batch, if it is glibc.
+
+    Otherwise it returns the arrays of every batch to the system, which then has to clear the same memory for the next
+    batch: a tenth of the time of a prediction.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is not None:
+        set_option(M_MMAP_THRESHOLD, LARGEST_KEPT)
+        set_option(M_TRIM_THRESHOLD, MOST_KEPT)
+
+
+def leave_interrupts_to_parent() -> None:
     """Makes a worker end silently together with its parent.
 
     ``timeout`` and job schedulers end both. If the parent is killed, the worker is too, so no orphan keeps files open.

@@ -1,5 +1,7 @@
 import multiprocessing
 import os
+import platform
+import resource
 import signal
 import subprocess
 import sys
@@ -100,6 +102,20 @@ def test_the_number_of_threads_is_restored_even_after_an_error():
 
 def test_cores_are_those_of_this_process():
     assert 1 <= available_cores() <= (os.cpu_count() or 1)
+
+
+def new_pages(number: int) -> int:
+    """Pages that the system provides for the last of several rounds of the same four arrays of 16 MiB."""
+    for _ in range(4):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        arrays = [torch.ones(2**22) for _ in range(4)]
+        del arrays
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_workers_reuse_the_memory_of_the_batch_before():
+    assert max(in_processes(new_pages, 2)) < 1000  # of 16,384
 
 
 COMMAND = """
