@@ -179,10 +179,11 @@ def _attention_forward(d: int) -> Loop:
         a = carray(arguments, 1)[0]
         molecules = carray(simd.integers(a.molecules), (a.items // a.heads, _COLUMNS))
         heads, room = a.heads, width * (a.longest + LANES)
-        scratch = np.empty(3 * room + LANES, np.float32)
+        scratch = np.empty(3 * room + LANES * (a.longest + 1), np.float32)
         keys = _aligned(scratch)
         values = simd.shifted(keys, room)
         queries = simd.shifted(values, room)
+        scores = simd.shifted(queries, room)
         like, span = simd.zero_rows(d), simd.zero_span(d)
         while True:
             item = claim(arguments)
@@ -197,7 +198,8 @@ def _attention_forward(d: int) -> Loop:
             _gather(span, a.queries, column, a.query_stride, molecule, count, queries, width)
             for start in range(0, count, LANES):
                 position = block + start * length
-                scores = simd.shifted(simd.pointer(a.scores), position)
+                if a.scores != 0:
+                    scores = simd.shifted(simd.pointer(a.scores), position)
                 bias = simd.shifted(simd.pointer(a.bias), position)
                 q = simd.load_transposed(like, queries, start * width, width) * (a.scale * _LOG2_E)
                 top = _write_scores(q, keys, bias, scores, length, width)
@@ -345,8 +347,13 @@ def attention_forward(
     layout: ScoreLayout,
     dropout: float,
     seed: int,
+    keeps: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The output of `attention`, the unscaled probabilities of all scores, and one over their sums for all queries."""
+    """The output of `attention`, the unscaled probabilities of all scores, and one over their sums for all queries.
+
+    Without `keeps`, for an output without gradients, there are no probabilities: those of a tile stay in the
+    first-level cache and are overwritten by those of the next.
+    """
     width = rows.shape[1] // (3 if cls is None else 2)
     if width % layout.heads or rows.shape[1] % width:
         raise ValueError(f"rows must hold columns of D each, a multiple of {layout.heads} heads, got {rows.shape[1]}")
@@ -361,10 +368,10 @@ def attention_forward(
     d = width // layout.heads
     out = rows.new_empty(layout.tokens if cls is None else layout.batch, width)
     make = rows.new_empty if cls is None else rows.new_zeros  # the operator returns zeros for scores that are not read
-    scores, inverses = make(layout.scores), make(layout.queries)
+    scores, inverses = make(layout.scores if keeps else 0), make(layout.queries)
     random = (seed & 0xFFFFFFFF, seed >> 32, round(dropout * 2**32))
     parts = projections(rows, cls)
-    tensors = (*parts, bias, _or_null(factor), scores, inverses, out)
+    tensors = (*parts, bias, _or_null(factor), _or_null(scores if keeps else None), inverses, out)
     _attention_forward(d)(layout.batch * layout.heads, *tensors, *_common(parts, layout, d, dropout), *random)
     return out, scores, inverses
 
@@ -410,7 +417,8 @@ class _Attention(Function):
     @staticmethod
     def forward(ctx, rows, cls, bias, factor, bias_sum, factor_sum, layout, dropout):
         seed = int(torch.randint(2**63 - 1, ())) if dropout > 0 else 0
-        out, scores, inverses = attention_forward(rows, cls, bias, factor, layout, dropout, seed)
+        keeps = any(ctx.needs_input_grad)
+        out, scores, inverses = attention_forward(rows, cls, bias, factor, layout, dropout, seed, keeps)
         ctx.save_for_backward(bias, rows, cls, factor, out, scores, inverses)
         ctx.sums, ctx.layout, ctx.dropout = (bias_sum, factor_sum), layout, dropout
         return out
