@@ -59,7 +59,9 @@ def simple_neighbours(graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
         neighbour: int64; those of atom i are ``neighbour[start[i]:start[i + 1]]``, numbered across all molecules.
     """
     ends = ends_of_bonds(graphs)
-    bonds = np.unique(np.sort(ends[:, ends[0] != ends[1]], axis=0), axis=1)
+    num_atoms = graphs.atom_ptr[-1]
+    low, high = np.sort(ends[:, ends[0] != ends[1]], axis=0)
+    bonds = np.divmod(np.unique(low * num_atoms + high), num_atoms)  # np.unique of columns takes ten times as long
     source, neighbour = np.concatenate([bonds, bonds[::-1]], axis=1)
     of_atom = np.argsort(source, kind="stable")
-    return pointers(np.bincount(source, minlength=graphs.atom_ptr[-1])), neighbour[of_atom]
+    return pointers(np.bincount(source, minlength=num_atoms)), neighbour[of_atom]
