@@ -31,6 +31,12 @@ BAR_STEPS = 64
 LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
 BLACK, GREY = (0.0, 0.0, 0.0), (0.4, 0.4, 0.4)
 CANVASES = {".svg": rdMolDraw2D.MolDraw2DSVG, ".png": rdMolDraw2D.MolDraw2DCairo}
+# The start of the contributions in a sum; several kinds of members have both.
+STARTS = {
+    "average atoms": "average atoms",
+    "masked atoms": "all atoms masked",
+    "average atoms or masked atoms": "average or masked atoms",
+}
 Colour = tuple[float, float, float]
 
 
@@ -176,13 +182,20 @@ def draw_bar(
         note = "no sign: share of attention, not of the value"
     else:
         ticks = (f"{scale.low:.2g} lowers", "0", f"raises +{scale.high:.2g}")
-        total = float(explanation.contributions.sum())
-        note = f"sum {total:+.3g}, baseline {explanation.baseline:.3g} ({explanation.start})"
+        note = sum_text(explanation, explanation.baseline)
     for place, text in zip((left, left + width / 2, left + width), ticks, strict=True):
         write(canvas, text, place, top + 32, SMALL_TEXT, BLACK)
     write(canvas, explanation.meaning, left + width / 2, top + 54, SMALL_TEXT, BLACK)
     write(canvas, note, left + width / 2, top + 76, SMALL_TEXT, GREY)
     write(canvas, fragments_text(explanation), left + width / 2, top + 98, SMALL_TEXT, GREY)
+
+
+def sum_text(explanation: Explanation, baseline: float) -> str:
+    """How the contributions add up to the value in the model's units."""
+    value = "log-odds" if "log-odds" in explanation.meaning else "prediction"
+    total = float(explanation.contributions.sum())
+    start = STARTS.get(explanation.start, explanation.start)
+    return f"{value} = baseline {baseline:.3g} ({start}) + atoms {total:.3g}"
 
 
 def fragments_text(explanation: Explanation) -> str:
@@ -192,8 +205,8 @@ def fragments_text(explanation: Explanation) -> str:
         texts = [f"{fragment.smiles} {fragment.contribution:{sign}.2g}" for fragment in explanation.fragments]
     except InputError:
         return ""
-    lines = ["; ".join(texts[:count]) for count in range(1, len(texts) + 1)]
-    return next((line for line in reversed(lines) if len(line) <= LONGEST_TEXT), shortened(texts[0]))
+    lines = [f"Fragments: {'; '.join(texts[:count])}" for count in range(1, len(texts) + 1)]
+    return next((line for line in reversed(lines) if len(line) <= LONGEST_TEXT), shortened(lines[0]))
 
 
 def shortened(text: str) -> str:

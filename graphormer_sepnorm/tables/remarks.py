@@ -14,10 +14,15 @@ WIDE = 1e3  # labels that span more than this factor are better modelled by thei
 
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """Sentences on skipped rows, repeated molecules, salts, and labels that cover several decades."""
+    """Sentences on skipped rows, repeated molecules, salts, labels over several decades, and repeated measurements."""
+    return [*remarks_on_rows(options, labelled), *of_measurements(options, labelled)]
+
+
+def remarks_on_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
+    """The sentences of ``remarks`` that do not concern the measurements of one molecule."""
     return [
         *of_skipped(labelled),
-        *of_duplicates(options, labelled),
+        *of_duplicates(labelled),
         *of_parts(labelled),
         *of_scales(options, labelled),
     ]
@@ -29,7 +34,7 @@ def of_skipped(labelled: LabelledTable) -> Iterator[str]:
         yield f"{rows} skipped: skipped.csv in the run folder gives the reasons"
 
 
-def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
+def of_duplicates(labelled: LabelledTable) -> Iterator[str]:
     if not labelled.duplicates:
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
@@ -39,10 +44,13 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
         f"{molecules} in more than one row, {contradictions} contradictory labels: duplicates.csv in the run folder "
         "lists them"
     )
+
+
+def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     for name, deviation in repeatability(options, labelled).items():
         yield (
-            f"{name}: rows of one molecule are averaged; their standard deviation is {deviation:.3g}, and no model is "
-            "expected to have smaller errors on single measurements"
+            f"{name}: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}; no model "
+            "can be expected to predict a single measurement better"
         )
 
 
@@ -73,7 +81,7 @@ def of_parts(labelled: LabelledTable) -> Iterator[str]:
 
 def counted(number: int, one: str, several: str) -> str:
     """A number with the words that agree with it."""
-    return f"{number} {one if number == 1 else several}"
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

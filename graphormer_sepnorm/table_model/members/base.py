@@ -23,9 +23,11 @@ class Member(Protocol):
 
     Attributes:
         share: prior weight of the member, up to a common factor.
+        words: description of the member for users.
     """
 
     share: ClassVar[float]
+    words: ClassVar[str]
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":

@@ -45,6 +45,10 @@ class KernelMember:
     """
 
     share: ClassVar = 0.55
+    words: ClassVar = (
+        "kernel machines on molecular similarity, from fingerprints, descriptors and the embeddings of the pretrained "
+        "network"
+    )
 
     reference: Reference
     machines: Machines

@@ -54,6 +54,7 @@ class NetworksMember:
     """
 
     share: ClassVar = 0.3
+    words: ClassVar = "the mean of the graph transformers that were trained on the table"
 
     networks: list[tuple[Network, Config, dict]]
 

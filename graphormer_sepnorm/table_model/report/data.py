@@ -10,7 +10,7 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.tables.labels import TableOptions
-from graphormer_sepnorm.tables.remarks import remarks, repeatability
+from graphormer_sepnorm.tables.remarks import remarks_on_rows, repeatability
 from graphormer_sepnorm.tables.splits import Duplicate
 
 MOST_REPLICATES = 10  # molecules that are listed
@@ -22,12 +22,12 @@ def data_section(page: Reported) -> Section:
     rows = []
     for split in SPLITS:
         y = np.array([row.labels for row in page.labelled.of_split(split)])
-        rows.append((split, str(len(y)), *(str((~np.isnan(column)).sum()) for column in y.T[: len(targets)])))
+        rows.append((split, f"{len(y):,}", *(f"{(~np.isnan(column)).sum():,}" for column in y.T[: len(targets)])))
     header = ("split", "molecules" if page.labelled.measured else "rows", *(f"labels of {name}" for name in targets))
     words = (
         f"{page.options.path} was split by {split_words(page.options)}. The model is fitted to both the training and "
         "the validation molecules.",
-        *(f"{remark}." for remark in (usable_words(page), *remarks(page.options, page.labelled))),
+        *(f"{remark}." for remark in (usable_words(page), *remarks_on_rows(page.options, page.labelled))),
         *of_censored(page),
     )
     return Section("Data and split", words, (Grid(header, tuple(rows)),))
@@ -36,8 +36,11 @@ def data_section(page: Reported) -> Section:
 def usable_words(page: Reported) -> str:
     """The number of usable rows, and of molecules if rows were averaged."""
     usable, molecules = len(page.labelled.usable), len(page.labelled.rows)
-    words = f"{counted(usable, 'row')} can be used"
-    return words if usable == molecules else f"{words}; averaged by molecule, they are {counted(molecules, 'molecule')}"
+    if usable == molecules:
+        return counted(usable, "usable row")
+    return (
+        f"{counted(usable, 'usable row')} of {counted(molecules, 'molecule')}; rows of the same molecule are averaged"
+    )
 
 
 def of_censored(page: Reported) -> Iterator[str]:
@@ -76,8 +79,9 @@ def repeatability_section(page: Reported) -> Section | None:
         words += [floor_words(page, place, deviation) for place, deviation in deviations(page)]
     else:
         conflicting = sum(bool(duplicate.conflicts) for duplicate in duplicates)
-        words.append(f"The labels of {counted(conflicting, 'molecule')} contradict each other: no model can fit both.")
-    return Section("Repeatability", tuple(words), (replicates_grid(page),))
+        contradict = f"The labels of {counted(conflicting, 'molecule')} contradict each other: no model can fit both."
+        words.append(contradict if conflicting else "Their labels agree.")
+    return Section("Repeatability", tuple(words), tuple(replicates_grids(page)))
 
 
 def deviations(page: Reported) -> list[tuple[int, float]]:
@@ -98,13 +102,16 @@ def floor_words(page: Reported, place: int, deviation: float) -> str:
     return f"{floor}." if rmse is None else f"{floor}; the RMSE of this model is {rmse_text}."
 
 
-def replicates_grid(page: Reported) -> Grid:
-    """The replicates that differ most, a line per molecule."""
+def replicates_grids(page: Reported) -> Iterator[Grid]:
+    """The replicates whose labels differ most, a line per molecule; nothing if no labels differ."""
     targets = page.task.targets[:MAX_PANELS]
-    order = sorted(page.labelled.duplicates, key=lambda duplicate: -spread_of(page, duplicate))[:MOST_REPLICATES]
+    differing = [duplicate for duplicate in page.labelled.duplicates if spread_of(page, duplicate) > 0]
+    order = sorted(differing, key=lambda duplicate: -spread_of(page, duplicate))[:MOST_REPLICATES]
     rows = tuple(replicates_row(page, duplicate, len(targets)) for duplicate in order)
     header = ("rows", "SMILES", *(f"measured {name}" for name in targets))
-    return Grid(header, rows, f"The {len(rows)} of them whose labels differ most." if len(rows) > 1 else "")
+    words = f"The {len(rows)} whose labels differ most." if len(differing) > len(rows) else "Those whose labels differ."
+    if rows:
+        yield Grid(header, rows, words)
 
 
 def replicates_row(page: Reported, duplicate: Duplicate, targets: int) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def scores_grid(task: TaskConfig, title: str, folds: list[dict]) -> Grid:
     known = [name for name in COLUMNS if all(name in fold["scores"] for fold in folds)]
     columns = [[fold["scores"][name][task.metric] for fold in folds] for name in known]
     texts = [shown_together(column, columns[0][0]) for column in columns]
-    labels = [str(fold["n"]) for fold in folds]
+    labels = [f"{fold['n']:,}" for fold in folds]
     rows = zip((f"fold-{number}" for number in range(len(folds))), labels, *texts, strict=True)
     return Grid(("fold", "test labels", *(COLUMNS[name] for name in known)), tuple(rows), title)
 

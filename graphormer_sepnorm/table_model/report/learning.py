@@ -85,11 +85,20 @@ def learning_section(page: Reported) -> Section | None:
         learning_chart(page.title_of(name), page.metric, curve["rows"], facts, curve_words(page, facts))
         for name, facts in list(curve["targets"].items())[:MAX_PANELS]
     )
-    words = (
-        "The score by the number of training molecules, of the kernel member only and out of fold: the other members "
-        "would take too long. If the curve is still steep at its end, more measurements help.",
+    words = fitted_words(len(page.folds), has_others=len(page.model.members) > 1)
+    words += " If the curve is still steep at its end, more measurements help."
+    return Section("Learning curve", (words,), charts=charts)
+
+
+def fitted_words(folds: int, has_others: bool) -> str:
+    """The molecules that are scored and those that are learnt from; a single fold has the validation molecules."""
+    others = " The other members would take too long." if has_others else ""
+    if folds == 1:
+        return f"The score of the kernel for the validation molecules by number of training molecules.{others}"
+    return (
+        f"The out-of-fold score of the kernel by number of training molecules.{others} Each fit leaves out one of "
+        f"{folds} folds, so the last point has {folds - 1}/{folds} of the training molecules."
     )
-    return Section("Learning curve", words, charts=charts)
 
 
 def curve_words(page: Reported, facts: dict) -> str:

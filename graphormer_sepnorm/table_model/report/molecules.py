@@ -1,5 +1,6 @@
 """The sections of a report on single molecules: the worst predictions, contributions of atoms, and matched pairs."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -35,16 +36,23 @@ def worst_section(page: Reported) -> Section:
 
 def worst_molecule(page: Reported, row: int) -> Molecule:
     test, looked, labelled = page.test, page.looked, page.tested[row]
-    facts: list[tuple[str, str]] = []
-    for place, target in enumerate(page.task.targets):
-        if not np.isnan(test.y[row, place]):
-            facts.append((f"measured {target}", page.measured(test.y[row, place], place)))
-            facts.append((f"predicted {target}", page.predicted(test.prediction[row, place], place)))
-    facts = facts[: 2 * MAX_PANELS]
+    known = np.flatnonzero(~np.isnan(test.y[row]))[:MAX_PANELS]
+    facts = [fact for place in known.tolist() for fact in facts_of(page, row, place)]
     if looked.warnings[row]:
         facts.append(("warning", looked.warnings[row]))
     smiles = looked.smiles[row]
     return Molecule(page.name_of(labelled.number), smiles, plain_picture(smiles), tuple(facts), neighbour(page, smiles))
+
+
+def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
+    """The label of a test molecule, its prediction with the interval, and its error."""
+    target, y, predicted = page.task.targets[place], page.test.y[row, place], page.test.prediction[row, place]
+    yield f"measured {target}", page.measured(y, place)
+    yield f"predicted {target}", page.predicted(predicted, place)
+    if (interval := page.interval(row, place)) is not None:
+        yield f"{page.interval_name} of {target}", interval
+    error = abs(float(predicted) - float(y))
+    yield f"error of {target}", page.rounded(error, place) if page.is_regression else f"{error:.2f}"
 
 
 def neighbour(page: Reported, smiles: str) -> Molecule | None:
@@ -129,7 +137,7 @@ def changes_grid(target: str, changes: list[Change]) -> Grid:
             change.after,
             f"{change.mean:+.{decimals}f}",
             shown(change.deviation, decimals),
-            str(len(change.pairs)),
+            f"{len(change.pairs):,}",
         )
         for change in changes
     )

@@ -74,12 +74,12 @@ def points_of(page: Reported, place: int) -> Points:
     low = high = None
     if widths is not None:
         low, high = predicted[rows] - widths[rows, place], predicted[rows] + widths[rows, place]
-    words = [point_words(page, row, place, widths) for row in rows.tolist()]
+    words = [point_words(page, row, place) for row in rows.tolist()]
     return Points(measured[rows], predicted[rows], low, high, words)
 
 
-def point_words(page: Reported, row: int, place: int, widths: np.ndarray | None) -> str:
-    """The values of a test molecule, one per line; ``widths`` as ``Reported.half_widths``."""
+def point_words(page: Reported, row: int, place: int) -> str:
+    """The values of a test molecule, one per line."""
     labelled, predicted = page.tested[row], float(page.test.prediction[row, place])
     lines = [
         page.name_of(labelled.number),
@@ -87,9 +87,8 @@ def point_words(page: Reported, row: int, place: int, widths: np.ndarray | None)
         f"measured {page.measured(page.test.y[row, place], place)}",
         f"predicted {page.predicted(predicted, place)}",
     ]
-    if widths is not None:
-        low, high = (page.rounded(predicted + sign * widths[row, place], place) for sign in (-1, 1))
-        lines.append(f"{100 * float(page.confidence or 0):.0f} % interval {low} to {high}")
+    if (interval := page.interval(row, place)) is not None:
+        lines.append(f"{page.interval_name} {interval}")
     return "\n".join(lines)
 
 
@@ -113,7 +112,7 @@ def probabilities_section(page: Reported) -> Section:
             )
     words = (
         f"At the threshold {CUT:g}, a molecule is predicted as positive if its probability is above {CUT:g}. Choose a "
-        "threshold by what a missed and what a false positive costs you."
+        "threshold by weighing the cost of a missed positive against that of a false one."
     )
     charts += [*ranking_charts(page), *precision_charts(page)]
     return Section("Predictions", (words,), tuple(grids), tuple(charts))
@@ -135,7 +134,8 @@ def counts_grid(words: str, names: tuple[str, ...], measured: np.ndarray, predic
 
     counts = confusion_matrix(measured.astype(int), predicted.astype(int), labels=range(len(names)))
     header = ("measured", *(f"predicted {name}" for name in names))
-    return Grid(header, tuple((name, *map(str, row)) for name, row in zip(names, counts.tolist(), strict=True)), words)
+    rows = zip(names, counts.tolist(), strict=True)
+    return Grid(header, tuple((name, *(f"{count:,}" for count in row)) for name, row in rows), words)
 
 
 def thresholds_grid(target: str, names: tuple[str, ...], y: np.ndarray, probability: np.ndarray) -> Grid:
@@ -144,7 +144,7 @@ def thresholds_grid(target: str, names: tuple[str, ...], y: np.ndarray, probabil
     for threshold in THRESHOLDS:
         chosen, positive = probability > threshold, y > 0.5
         found = ((chosen, positive), (~chosen, ~positive), (positive, chosen))
-        rows.append((f"{threshold:g}", str(chosen.sum()), *(shown_share(part, of) for part, of in found)))
+        rows.append((f"{threshold:g}", f"{chosen.sum():,}", *(shown_share(part, of) for part, of in found)))
     header = ("threshold", f"predicted {names[1]}", "sensitivity", "specificity", "precision")
     return Grid(header, tuple(rows), f"{target} at other thresholds")
 

@@ -116,6 +116,18 @@ class Reported:
         names = self.classes_of(self.task.targets[place])
         return f"{names[int(value > CUT)]} (probability of {names[1]} {value:.2f})"
 
+    def interval(self, row: int, place: int) -> str | None:
+        """The interval of a test molecule at ``confidence`` as text; None without intervals."""
+        if self.half_widths is None:
+            return None
+        value, half = float(self.test.prediction[row, place]), self.half_widths[row, place]
+        return f"{self.rounded(value - half, place)} to {self.rounded(value + half, place)}"
+
+    @property
+    def interval_name(self) -> str:
+        """The name of the intervals at ``confidence``."""
+        return f"{100 * float(self.confidence or 0):.0f} % interval"
+
     def rounded(self, value: float, place: int) -> str:
         """A value of a target with as many decimals as its labels have."""
         return f"{value:.{self.decimals[place]}f}"

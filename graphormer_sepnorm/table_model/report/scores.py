@@ -1,12 +1,15 @@
 """The section of a report on scores: a table per target, and the weights of the members."""
 
+import numpy as np
+
 from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
+from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
-from graphormer_sepnorm.table_model.report.reported import Reported
-from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
+from graphormer_sepnorm.table_model.report.reported import CUT, Reported, counted
+from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK, columns_of
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
-NAMES = {STACK: "prediction", MEAN: "mean of the training labels"}
+MEAN_LABEL = "mean of the training labels"
 
 
 def scores_section(page: Reported) -> Section:
@@ -25,28 +28,43 @@ def scores_section(page: Reported) -> Section:
         )
     else:
         words.append(f"The model has one member, the {next(iter(weights))}.")
-    targets = page.result["targets"].items()
-    grids = tuple(scores_grid(page.title_of(name), facts, metric, columns) for name, facts in targets)
+    words += [f"{name}: {MEMBERS[name].words}." for name in weights]
+    grids = tuple(
+        scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name))
+        for name, facts in page.result["targets"].items()
+    )
     return Section("Scores", tuple(words), grids)
 
 
-def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...]) -> Grid:
-    """The scores of one target, one row per prediction."""
+def mean_words(page: Reported, target: str) -> str:
+    """The name of the prediction without a model, with the class that it predicts."""
+    if page.is_regression:
+        return MEAN_LABEL
+    columns = columns_of(page.task)[target]
+    means = np.nanmean(page.labels.y[:, columns], axis=0)
+    if TASKS[page.task.kind].adds_up:
+        return f"{MEAN_LABEL}: always {page.options.classes[int(means.argmax())]}"
+    return f"{MEAN_LABEL}: always {page.classes_of(target)[int(means[0] > CUT)]}"
+
+
+def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...], mean_label: str = MEAN_LABEL) -> Grid:
+    """The scores of one target, one row per prediction; ``mean_label`` names that of the mean label."""
+    names = {STACK: "prediction", MEAN: mean_label}
     by_column = {each: [scores[each] for scores in facts["scores"].values()] for each in columns}
     by_column[metric] += [end for ends in facts.get("interval", {}).values() for end in ends or ()]
     decimals = {each: decimals_for(values, facts["scores"][STACK][each]) for each, values in by_column.items()}
     rows = tuple(
         (
-            NAMES.get(name, f"only the {name}"),
+            names.get(name, f"only the {name}"),
             *(shown(scores[each], decimals[each]) for each in columns),
             *([shown_interval(facts["interval"][name], decimals[metric])] if "interval" in facts else []),
         )
         for name, scores in facts["scores"].items()
-        if name in NAMES or len(facts["scores"]) > len(NAMES) + 1  # a single member is the prediction
+        if name in names or len(facts["scores"]) > len(names) + 1  # a single member is the prediction
     )
     titles = (METRICS[each].title for each in columns)
     header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))
-    return Grid(header, rows, f"{target}, {facts['n']} labels")
+    return Grid(header, rows, f"{target}, {counted(facts['n'], 'label')}")
 
 
 def weight_words(weights: dict[str, dict[str, float]]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.table_model.report.charts import Axis, lines_chart
 from graphormer_sepnorm.table_model.report.data import data_section, repeatability_section
 from graphormer_sepnorm.table_model.report.learning import learning_section
@@ -15,17 +16,26 @@ from graphormer_sepnorm.table_model.report.predictions import predictions_sectio
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.report.scores import scores_section
 from graphormer_sepnorm.table_model.report.trust import distance_section, trust_section
+from graphormer_sepnorm.tasks import METRICS
 
 
 def training_section(page: Reported) -> Section | None:
     """The curves of the networks."""
-    charts = tuple(
-        epochs_chart(f"network {number}", network.read_metrics())
+    trained = [
+        (number, network.read_metrics())
         for number, network in enumerate(page.networks[:MAX_PANELS], 1)
         if network.metrics.exists()
-    )
-    words = ("Orange: training loss. Blue: score on the molecules that the network did not train on.",)
-    return Section("Training", words, charts=charts) if charts else None
+    ]
+    charts = tuple(epochs_chart(f"network {number}", lines) for number, lines in trained)
+    words = "Orange: training loss. Blue: score on the molecules that the network did not train on."
+    higher = METRICS[page.task.metric].higher_is_better
+    scores = [[line["val_metric"] for line in lines] for _, lines in trained]
+    if any((each[-1] < each[0]) if higher else (each[-1] > each[0]) for each in scores if each):
+        change = "falls" if higher else "rises"
+        words += (
+            f" If a blue curve {change}, the network is worse than its start; its weight in the model is then small."
+        )
+    return Section("Training", (words,), charts=charts) if charts else None
 
 
 def epochs_chart(name: str, lines: list[dict[str, float]]) -> Chart:
@@ -35,10 +45,18 @@ def epochs_chart(name: str, lines: list[dict[str, float]]) -> Chart:
     return lines_chart(name, axes, {"mean": (epochs, loss), "trend": (epochs, score)}, "")
 
 
+def usable_confidence(page: Reported) -> str | None:
+    """A confidence level that the model supports for intervals or sets of classes; None if it has neither."""
+    if page.is_regression:
+        return page.confidence
+    trust = page.model.trust
+    return None if trust is None or trust.class_sets is None else USUAL_CONFIDENCE
+
+
 def use_section(page: Reported) -> Section:
     """Commands to copy."""
     folder = shlex.quote(str(page.run.path))
-    confidence = page.confidence
+    confidence = usable_confidence(page)
     option = f" --interval {confidence}" if confidence else ""
     argument = f", interval={confidence}" if confidence else ""
     return Section(

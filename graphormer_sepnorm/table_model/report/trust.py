@@ -38,10 +38,11 @@ def intervals_section(page: Reported) -> Section:
     rows = tuple(zip(*columns, strict=True))
     words = (
         f"Intervals are calibrated on the errors for {trust['calibrated_on']:,} {trust['calibrated_by']}. For each "
-        f"confidence level: the share of test values inside their interval (coverage). {UNDEFINED.capitalize()}: this "
-        "level needs more calibration molecules.",
+        "confidence level: the share of test values inside their interval (coverage)."
     )
-    return Section("Intervals", words, (Grid(header, rows),), tuple(coverage_charts(page)))
+    if any(UNDEFINED in row for row in rows):
+        words += f" {UNDEFINED.capitalize()}: this level needs more calibration molecules."
+    return Section("Intervals", (words,), (Grid(header, rows),), tuple(coverage_charts(page)))
 
 
 def coverage_charts(page: Reported) -> Iterator[Chart]:
@@ -67,9 +68,11 @@ def calibration_section(page: Reported) -> Section:
     words = (
         f"Probabilities are calibrated on {trust['calibrated_on']:,} {trust['calibrated_by']} by Platt scaling. The "
         "calibration error is the mean difference between the predicted probabilities and the observed share of "
-        "positives among the test molecules, before and after calibration.",
+        "positives among the test molecules, before and after calibration."
     )
-    return Section("Calibration", words, (Grid(header, rows),), tuple(reliability_charts(page)))
+    if columns[::2] == columns[1::2]:
+        words += " To the digits shown, calibration changed nothing."
+    return Section("Calibration", (words,), (Grid(header, rows),), tuple(reliability_charts(page)))
 
 
 def reliability_charts(page: Reported) -> Iterator[Chart]:
@@ -87,7 +90,7 @@ def distance_section(page: Reported) -> Section:
     trust = page.result["trust"]
     parts = trust["error_by_similarity"]
     rows = tuple(
-        (f"{part['from']:g} to {part['to']:g}", str(part["n"]), error)
+        (f"{part['from']:g} to {part['to']:g}", f"{part['n']:,}", error)
         for part, error in zip(parts, shown_together(part["error"] for part in parts), strict=True)
     )
     words = (

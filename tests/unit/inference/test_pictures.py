@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import (
     LONGEST_TEXT,
     MOST_PANELS,
@@ -11,8 +12,10 @@ from graphormer_sepnorm.inference.pictures import (
     ColourScale,
     check_output,
     draw_plain,
+    fragments_text,
     plot_cls_geometry,
     shortened,
+    sum_text,
 )
 
 
@@ -25,6 +28,30 @@ def test_colours_run_along_the_used_part_of_their_map():
 def test_long_texts_are_shortened_to_what_fits():
     assert shortened("C" * LONGEST_TEXT) == "C" * LONGEST_TEXT
     assert shortened("C" * (LONGEST_TEXT + 1)) == "C" * (LONGEST_TEXT - 3) + "..."
+
+
+@pytest.mark.parametrize(
+    ("meaning", "start", "text"),
+    [
+        ("contribution to a", "masked atoms", "prediction = baseline -2.4 (all atoms masked) + atoms -5.57"),
+        ("contribution to a", "average atoms", "prediction = baseline -2.4 (average atoms) + atoms -5.57"),
+        (
+            "contribution to log-odds of a",
+            "average atoms or masked atoms",
+            "log-odds = baseline -2.4 (average or masked atoms) + atoms -5.57",
+        ),
+    ],
+)
+def test_the_sum_of_a_prediction_in_words(meaning, start, text):
+    explanation = Explanation("CC", "a = -7.97", -7.97, meaning, np.array([-5.0, -0.57]), -2.4, start)
+    assert sum_text(explanation, -2.4) == text
+
+
+def test_the_fragments_have_a_label_and_fit_on_a_line():
+    contributions = np.linspace(1, 2, 13)
+    explanation = Explanation("CC(=O)Oc1ccccc1C(=O)O", "a = 1", 1.0, "contribution to a", contributions, 0.0)
+    text = fragments_text(explanation)
+    assert text.startswith("Fragments: ") and len(text) <= LONGEST_TEXT and " +" in text
 
 
 @pytest.mark.parametrize(

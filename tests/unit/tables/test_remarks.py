@@ -25,7 +25,9 @@ def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
     first, second = remarks(*table)
     assert first.startswith("2 molecules appear in more than one row, 1 of them with contradictory labels")
     deviation = ((0.5 + 722) / 2) ** 0.5
-    assert second.startswith(f"y: rows of one molecule are averaged; their standard deviation is {deviation:.3g}")
+    assert second.startswith(
+        f"y: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}"
+    )
     assert repeatability(*table) == {"y": pytest.approx(deviation)}
 
 

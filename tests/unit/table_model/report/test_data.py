@@ -2,6 +2,7 @@
 
 import pytest
 
+from graphormer_sepnorm.table_model.report import data
 from graphormer_sepnorm.table_model.report.data import data_section, repeatability_section, split_words
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tables.splits import Duplicate
@@ -43,12 +44,34 @@ def test_counts_are_those_of_the_command():
     section = data_section(reported(labelled=replicated()))
     assert section.grids[0].rows == (("train", "1", "1", "1"), ("val", "1", "1", "1"), ("test", "1", "1", "1"))
     assert section.words[1:4] == (
-        "5 rows can be used; averaged by molecule, they are 3 molecules.",
+        "5 usable rows of 3 molecules; rows of the same molecule are averaged.",
         "1 row was skipped: skipped.csv in the run folder gives the reasons.",
         "2 molecules appear in more than one row, 1 of them with contradictory labels: duplicates.csv in the run "
         "folder lists them.",
     )
-    assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 row can be used.",)
+    assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
+
+
+def test_data_leaves_repeatability_to_its_section_and_counts_have_separators():
+    section = data_section(reported(labelled=replicated()))
+    assert not any("standard deviation" in words for words in section.words)
+    many = table(*[("train", "C", [1, 2])] * 1_210)
+    assert data_section(reported(labelled=many)).grids[0].rows[0] == ("train", "1,210", "1,210", "1,210")
+
+
+def test_replicates_that_agree_are_not_listed(monkeypatch):
+    rows = [("train", smiles, [y]) for smiles, y in zip("CCNNOO", (1, 1, 2, 4, 3, 8), strict=True)]
+    duplicates = [Duplicate(smiles, (place, place + 1), ()) for smiles, place in zip("CNO", (0, 2, 4), strict=True)]
+
+    def grids(duplicates: list[Duplicate]):
+        kept = table(*rows, duplicates=duplicates)
+        return repeatability_section(reported(targets=("a",), labelled=kept, fitted=fitted([[1.0]]))).grids
+
+    (grid,) = grids(duplicates)
+    assert [row[1] for row in grid.rows] == ["O", "N"] and grid.words == "Those whose labels differ."
+    assert grids(duplicates[:1]) == ()
+    monkeypatch.setattr(data, "MOST_REPLICATES", 1)
+    assert grids(duplicates)[0].words == "The 1 whose labels differ most."
 
 
 def test_replicates_have_a_floor_and_stand_with_their_labels():
@@ -72,6 +95,9 @@ def test_classes_of_one_molecule_may_contradict_each_other():
     section = repeatability_section(reported(kind="classification", targets=("a",), labelled=labelled))
     assert section.words[1] == "The labels of 1 molecule contradict each other: no model can fit both."
     assert section.grids[0].rows == (("row 1, row 2", "C", "no, yes"),)
+    agreeing = table(("train", "C", [1]), ("train", "C", [1]), duplicates=[Duplicate("C", (0, 1), ())])
+    section = repeatability_section(reported(kind="classification", targets=("a",), labelled=agreeing))
+    assert section.words[1] == "Their labels agree." and section.grids == ()
 
 
 def test_a_table_without_replicates_has_no_such_section():

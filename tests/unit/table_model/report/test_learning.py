@@ -68,10 +68,21 @@ def test_probabilities_are_scored_by_class(molecules, classes, folds, setting):
 
 def test_the_section_says_what_the_last_half_of_the_molecules_gave():
     facts = {"values": [1.0, 0.75, 0.5], "interval": [[0.5, 1.5], [0.5, 1.0], [0.25, 0.75]]}
-    page = reported({"learning_curve": {"rows": [10, 20, 40], "targets": {"a": facts}}}, targets=("a",))
+    told = {"learning_curve": {"rows": [10, 20, 40], "targets": {"a": facts}}}
+    pair, kernel = (SimpleNamespace(model=SimpleNamespace(members=dict.fromkeys(names))) for names in ("ab", "a"))
+    page = reported(told, targets=("a",), folds=Folds(np.arange(15) % 5), fitted=pair)
     section = learning_section(page)
     assert section.charts[0].words == "With all instead of half of the molecules, the MAE is better by 0.250."
-    assert "kernel member only and out of fold" in section.words[0]
+    assert section.words[0].startswith("The out-of-fold score of the kernel by number of training molecules. The other")
+    assert (
+        "Each fit leaves out one of 5 folds, so the last point has 4/5 of the training molecules." in section.words[0]
+    )
+    single = learning_section(reported(told, targets=("a",), folds=Folds(np.array([-1, 0, 0])), fitted=kernel)).words[0]
+    assert (
+        single.startswith("The score of the kernel for the validation molecules")
+        and "folds" not in single
+        and "other" not in single
+    )
     assert learning_section(reported()) is None
     classes = reported(kind="classification", targets=("a",))
     assert curve_words(classes, facts).endswith("the ROC-AUC is worse by 0.250.")

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from graphormer_sepnorm.inference.domain import fit_domain
-from graphormer_sepnorm.table_model.report.molecules import pairs_section, worst_section
+from graphormer_sepnorm.inference.intervals import Intervals
+from graphormer_sepnorm.table_model.report.molecules import facts_of, pairs_section, worst_section
 from tests.unit.table_model.report.conftest import fitted, reported, table
 
 NAN = float("nan")
@@ -14,10 +15,17 @@ NAN = float("nan")
 def test_the_worst_predictions_stand_with_the_nearest_training_molecule():
     trained = ["CCCCO", "c1ccccc1O"]
     rows = [*(("train", smiles, [1.25, 2]) for smiles in trained), ("test", "CCCCCO", [0, 1]), ("test", "C", [5, NAN])]
+    intervals = Intervals(np.tile([[1.0], [2.5], [9]], 2), np.zeros(2))
+    trust = {"domain": fit_domain(trained), "intervals": intervals}
     page = reported(
+        {"trust": {"coverage": {"0.5": {"a": 0.5, "b": 0.5}}}},
         labelled=table(*rows, names={1: "A1", 2: "A2", 3: "B1"}),
-        fitted=fitted([[1.25, 2], [0.75, NAN]], ("A1", "A2"), trust={"domain": fit_domain(trained)}),
-        test={"y": np.array([[0, 1], [5, NAN]]), "prediction": np.array([[2.0, 1], [4.5, 0]])},
+        fitted=fitted([[1.25, 2], [0.75, NAN]], ("A1", "A2"), trust=trust),
+        test={
+            "y": np.array([[0, 1], [5, NAN]]),
+            "prediction": np.array([[2.0, 1], [4.5, 0]]),
+            "spread": np.zeros((2, 2)),
+        },
         looked=SimpleNamespace(smiles=["CCCCCO", "C"], errors=np.array([1.0, NAN]), warnings=["heavy atoms: 6", ""]),
     )
     (worst,) = worst_section(page).molecules
@@ -25,8 +33,12 @@ def test_the_worst_predictions_stand_with_the_nearest_training_molecule():
     assert worst.facts == (
         ("measured a", "0.00"),
         ("predicted a", "2.00"),
+        ("50 % interval of a", "-0.50 to 4.50"),
+        ("error of a", "2.00"),
         ("measured b", "1"),
         ("predicted b", "1"),
+        ("50 % interval of b", "-2 to 4"),
+        ("error of b", "0"),
         ("warning", "heavy atoms: 6"),
     )
     near = worst.partner
@@ -34,6 +46,22 @@ def test_the_worst_predictions_stand_with_the_nearest_training_molecule():
     (similarity, *labels) = near.facts
     assert similarity[0] == "similarity" and 0.5 < float(similarity[1]) < 1
     assert labels == [("measured a", "1.25"), ("measured b", "2")]
+
+
+def test_the_error_of_a_class_is_the_distance_of_its_probability():
+    page = reported(
+        {"trust": {}},
+        "classification",
+        ("a",),
+        labelled=table(classes={"a": ("no", "yes")}),
+        fitted=fitted([[1.0]], trust={"intervals": None}),
+        test={"y": np.array([[0.0]]), "prediction": np.array([[0.75]])},
+    )
+    assert list(facts_of(page, 0, 0)) == [
+        ("measured a", "no"),
+        ("predicted a", "yes (probability of yes 0.75)"),
+        ("error of a", "0.75"),
+    ]
 
 
 def test_pairs_of_the_rows_that_were_learnt_from():

@@ -77,6 +77,8 @@ def test_a_confusion_table_by_hand():
     assert grid.rows == (("inactive", "2", "1"), ("active", "1", "1"))
     one = confusion_grid("a", ("0", "1"), np.ones(2), np.ones(2))
     assert one.rows == (("0", "0", "0"), ("1", "0", "2")), "no molecule is of the other class"
+    many = confusion_grid("a", ("0", "1"), np.ones(1_210), np.ones(1_210))
+    assert many.rows[1] == ("1", "0", "1,210")
 
 
 def test_thresholds_by_hand():

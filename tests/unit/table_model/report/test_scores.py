@@ -1,7 +1,12 @@
 """The table of scores of a target and the weights in words, by hand."""
 
-from graphormer_sepnorm.table_model.report.scores import scores_grid, scores_section, weight_words
-from tests.unit.table_model.report.conftest import reported
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.report.scores import mean_words, scores_grid, scores_section, weight_words
+from graphormer_sepnorm.table_model.scores import columns_of
+from tests.unit.table_model.report.conftest import reported, table
 
 FACTS = {
     "n": 9,
@@ -24,7 +29,7 @@ def test_the_scores_of_a_target_stand_with_their_interval():
 def test_a_metric_that_is_not_usually_reported_comes_first():
     scores = {"logloss": 0.4, "rocauc": 0.8, "prauc": 0.7, "accuracy": 0.6}
     told = {"targets": {"a": {"n": 9, "scores": {"stack": scores}}}, "weights": {"kernel": {"a": 1.0}}}
-    (grid,) = scores_section(reported(told, "classification", ("a",), "logloss")).grids
+    (grid,) = scores_section(reported(told, "classification", ("a",), "logloss", y=np.ones((1, 1)))).grids
     assert grid.header == ("", "log loss", "ROC-AUC", "PR-AUC", "accuracy")
     assert grid.rows == (("prediction", "0.400", "0.800", "0.700", "0.600"),)
 
@@ -40,6 +45,26 @@ def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",)).rows][1] == "only the kernel"
     told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
     assert scores_section(reported(told)).words[1] == "The model has one member, the kernel."
+
+
+def test_each_member_is_described():
+    told = {"targets": {}, "weights": {name: {"a": 0.25} for name in MEMBERS}}
+    lines = scores_section(reported(told)).words[2:]
+    assert lines == tuple(f"{name}: {member.words}." for name, member in MEMBERS.items())
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets", "y", "words"),
+    [
+        ("regression", ("a",), [[1.0]], "mean of the training labels"),
+        ("classification", ("a",), [[1.0], [0], [1], [np.nan]], "mean of the training labels: always yes"),
+        ("classification", ("a",), [[1.0], [0]], "mean of the training labels: always no"),
+        ("multiclass", ("low", "high"), [[1.0, 0], [0, 1], [0, 1]], "mean of the training labels: always high"),
+    ],
+)
+def test_the_mean_of_labels_of_classes_names_the_class_that_it_predicts(kind, targets, y, words):
+    page = reported(None, kind, targets, y=np.array(y), labelled=table(classes={"a": ("no", "yes")}))
+    assert mean_words(page, next(iter(columns_of(page.task)))) == words
 
 
 def test_weights_in_words():

@@ -4,11 +4,13 @@ import json
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
+from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model.report.charts import Axis, Drawing
 from graphormer_sepnorm.table_model.report.sections import training_section, use_section
-from tests.unit.table_model.report.conftest import reported
+from tests.unit.table_model.report.conftest import fitted, reported
 
 
 def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path):
@@ -21,6 +23,13 @@ def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path):
     compile(code, "report", "exec")
     assert "interval=0.8" in code
     assert "--interval" not in use_section(reported({"trust": {}})).commands[0]
+
+
+@pytest.mark.parametrize("sets", [None, ClassSets(np.zeros((1, 1, 2)))])
+def test_a_level_is_given_for_classes_with_sets(sets):
+    kept = fitted([[1.0]], trust={"class_sets": sets})
+    predict, _, code = use_section(reported({"trust": {}}, "classification", ("a",), fitted=kept)).commands
+    assert ("--interval 0.9" in predict) == ("interval=0.9" in code) == (sets is not None)
 
 
 def test_the_curves_of_the_networks_are_drawn_from_their_metrics(tmp_path):
@@ -38,3 +47,23 @@ def test_the_curves_of_the_networks_are_drawn_from_their_metrics(tmp_path):
         ends = [f"{drawing.across(x):.1f},{drawing.up(y):.1f}" for x, y in zip((1, 2), values, strict=True)]
         assert line.get("points").split() == ends
     assert training_section(reported({"members": ["kernel"]}, run=run)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "scores", "word"),
+    [
+        ("regression", (2, 1, 3), "rises"),
+        ("regression", (2, 3, 2), ""),
+        ("classification", (0.7, 0.6), "falls"),
+        ("classification", (0.7, 0.8), ""),
+    ],
+)
+def test_a_network_that_became_worse_is_pointed_at(tmp_path, kind, scores, word):
+    run = RunFolder(tmp_path)
+    run.begin_parts(Parts("model", 1))
+    run.member(0).path.mkdir()
+    lines = [{"epoch": epoch, "train_loss": 1, "val_metric": score} for epoch, score in enumerate(scores, 1)]
+    run.member(0).metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (words,) = training_section(reported({"members": ["networks"]}, kind, ("a",), run=run)).words
+    assert (f"If a blue curve {word}, the network is worse than its start" in words) == bool(word)
+    assert ("blue curve" in words) == bool(word)

@@ -4,7 +4,9 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
+from graphormer_sepnorm.table_model.report import trust
 from graphormer_sepnorm.table_model.report.charts import Axis, Drawing
 from graphormer_sepnorm.table_model.report.trust import (
     distance_charts,
@@ -21,6 +23,32 @@ def test_what_is_not_calibrated_is_said_for_its_own_reason():
 
     assert words("multiclass") == "Multiclass probabilities are not calibrated and have no intervals."
     assert words("regression") == "No intervals: a target has no labels among the validation molecules."
+
+
+@pytest.mark.parametrize("width", [None, 2.0])
+def test_an_undefined_level_is_explained_where_there_is_one(monkeypatch, width):
+    monkeypatch.setattr(trust, "coverage_charts", lambda page: ())
+    told = {
+        "calibrated_on": 1_210,
+        "calibrated_by": "validation molecules",
+        "coverage": {"0.5": {"a": 0.5}, "0.9": {"a": None if width is None else 0.8}},
+        "mean_width": {"0.5": {"a": 1.0}, "0.9": {"a": width}},
+    }
+    section = trust_section(reported({"trust": told}, targets=("a",)))
+    assert ("Not defined: this level needs more" in section.words[0]) == (width is None)
+
+
+@pytest.mark.parametrize(("brier", "same"), [(0.2001, True), (0.25, False)])
+def test_a_calibration_that_changes_nothing_is_named(monkeypatch, brier, same):
+    monkeypatch.setattr(trust, "reliability_charts", lambda page: ())
+    told = {
+        "calibrated_on": 9,
+        "calibrated_by": "validation molecules",
+        "calibration_error": {"before": {"a": 0.1}, "after": {"a": 0.1}},
+        "brier": {"before": {"a": 0.2}, "after": {"a": brier}},
+    }
+    words = trust_section(reported({"trust": told}, "classification", ("a",))).words[0]
+    assert words.endswith("To the digits shown, calibration changed nothing.") == same
 
 
 def test_errors_are_drawn_against_both_distances_where_they_are_known():
