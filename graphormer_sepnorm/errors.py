@@ -9,6 +9,13 @@ class InputError(ValueError):
     """
 
 
+def not_installed(what: str, package: str, extra: str) -> InputError:
+    """The error for a missing package, with the extra of this package that installs it."""
+    return InputError(
+        f"{what} needs {package}, which is not installed: run pip install '.[{extra}]' in the folder of the repository"
+    )
+
+
 def known(kind: str, name: str, choices: Collection[str]) -> str:
     """The name of something of this kind; raises InputError if it is none of the choices."""
     if name not in choices:

@@ -10,7 +10,7 @@ from types import ModuleType
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.smiles import largest_fragment, one_molecule, read_smiles
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import not_installed
 
 
 def parent(mol: Chem.Mol) -> Chem.Mol:
@@ -61,9 +61,7 @@ def chembl_pipeline() -> ModuleType:
     try:
         from chembl_structure_pipeline import standardizer  # an extra
     except ModuleNotFoundError:
-        raise InputError(
-            "--standardize chembl needs chembl_structure_pipeline: pip install 'graphormer_sepnorm[standardize]'"
-        ) from None
+        raise not_installed("--standardize chembl", "chembl_structure_pipeline", "standardize") from None
     return standardizer
 
 

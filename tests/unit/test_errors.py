@@ -2,12 +2,18 @@ import pickle
 
 import pytest
 
-from graphormer_sepnorm.errors import InputError, known
+from graphormer_sepnorm.errors import InputError, known, not_installed
 
 
 def test_it_is_a_value_error_and_can_be_pickled():
     error = pickle.loads(pickle.dumps(InputError("a sentence")))
     assert type(error) is InputError and isinstance(error, ValueError) and str(error) == "a sentence"
+
+
+def test_what_installs_a_missing_package_works_in_the_repository():
+    assert str(not_installed("the page", "fastapi", "web")) == (
+        "the page needs fastapi, which is not installed: run pip install '.[web]' in the folder of the repository"
+    )
 
 
 def test_an_unknown_name_is_refused_with_the_choice_that_is_most_like_it():

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands.options import Device, Precision, print_result
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import advising, leaving_at_once
@@ -37,9 +37,9 @@ def serve(
 ) -> None:
     """Serve a web page that predicts drawn, pasted and uploaded molecules.
 
-    MODEL is as for predict. Ctrl-C closes the page when downloads that have begun are done; finished tables are kept,
-    and can be downloaded from the same address when it is open again. Where a token is asked for, it is that of the
-    environment variable GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed.
+    MODEL is as for predict. Ctrl-C closes the page after running downloads have finished. Finished tables are kept and
+    can be downloaded after a restart. With a --host that other machines can reach, users need a token: that of
+    GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed.
 
     Example: graphormer-sepnorm serve zinc-subset
     """
@@ -48,7 +48,7 @@ def serve(
             from graphormer_sepnorm.interfaces.web.app import make_app
             from graphormer_sepnorm.interfaces.web.server import make_server
         except ModuleNotFoundError as error:
-            raise InputError(f"the page needs {error.name}: pip install 'graphormer_sepnorm[web]'") from None
+            raise not_installed("the page", str(error.name), "web") from None
         from graphormer_sepnorm.interfaces.web.job_queue import JobLimits, JobQueue
         from graphormer_sepnorm.interfaces.web.jobs import ResultStore
         from graphormer_sepnorm.interfaces.web.middleware import is_local
