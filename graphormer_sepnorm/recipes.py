@@ -136,7 +136,7 @@ def find_recipe(name: str) -> Recipe:
     elif Path(name).is_file():
         config = read_config(Path(name))
     else:
-        names = [*RECIPES, *shipped]
+        names = list(dict.fromkeys([*RECIPES, *shipped]))
         known = f"{', '.join(names)} or the config.json of a run{did_you_mean(name, names)}"
         raise InputError(f"unknown recipe {name!r}, choose one of {known}")
 

@@ -5,6 +5,7 @@ X is a list, an array or a pandas Series of SMILES or RDKit molecules, or a tabl
 Axis letters: M molecules, T targets, D width, K classes.
 """
 
+import functools
 import json
 import os
 from dataclasses import fields, make_dataclass, replace
@@ -20,7 +21,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_problem
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.recipes import find_recipe, task_config
@@ -94,6 +95,20 @@ Parameters: Any = make_dataclass(
 )
 
 
+def checked(init: Any) -> Any:
+    """The ``__init__`` of ``Parameters`` with a message on unknown names that has the one that is most like it."""
+    names = [each.name for each in fields(Parameters)]
+
+    @functools.wraps(init)
+    def checking(self: object, **parameters: Any) -> None:
+        for name in parameters:
+            if name not in names:
+                raise TypeError(f"{type(self).__name__}() has no parameter {name!r}{did_you_mean(name, names)}")
+        init(self, **parameters)
+
+    return checking
+
+
 class TableEstimator(SmilesEstimator):
     """The table model of ``train FILE``: the same molecules, labels and seed give the same predictions.
 
@@ -121,7 +136,7 @@ class TableEstimator(SmilesEstimator):
         n_features_in_: 1, the column of molecules.
     """
 
-    __init__ = Parameters.__init__
+    __init__ = checked(Parameters.__init__)
 
     def learn(self, X, rows: list[LabelledRow], options: dict, sample_weight) -> None:
         """Sets ``model_``, ``out_of_fold_`` and ``left_out_``.

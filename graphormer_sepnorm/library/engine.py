@@ -111,10 +111,11 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
 
 
 def describe(client: Client) -> str:
-    """Number of workers, memory limit of each, and address of the dashboard."""
+    """Number of processes, memory limit of each, and address of the page that shows their progress."""
     limits = [worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
-    bound = f", each killed and replaced beyond {min(limits) / 2**30:.1f} GiB" if limits and min(limits) else ""
-    return f"{len(limits)} workers{bound}; dashboard: {client.dashboard_link}"
+    processes = "1 process" if len(limits) == 1 else f"{len(limits)} processes"
+    bound = f" with at most {min(limits) / 2**30:.1f} GiB each" if limits and min(limits) else ""
+    return f"computing in {processes}{bound}; progress at {client.dashboard_link}"
 
 
 def compute_parts(

@@ -113,5 +113,5 @@ def kept_columns(names: list[str], wanted: tuple[str, ...] | None, path: str) ->
     counts = Counter(names)
     for name in kept:
         if counts[name] != 1:
-            raise InputError(f"{not_one_column(path, names, name, counts[name])}: name those to keep with --columns")
+            raise InputError(not_one_column(path, names, name, counts[name], "name those to keep with --columns"))
     return kept

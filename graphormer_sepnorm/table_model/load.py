@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from graphormer_sepnorm.inference.explain import Explanation
 
+NAME_A_COLUMN = "name one with smiles_column='NAME'"
+
 
 def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     """Loads the table model of a run folder, or networks as ``load_predictor``, onto the device of ``device.current``.
@@ -114,7 +116,7 @@ class LoadedModel:
 
         table = as_table(molecules).copy(deep=False)
         names = [str(name) for name in table.columns]
-        place = find_column(names, smiles_column, "the table")
+        place = find_column(names, smiles_column, "the table", advice=NAME_A_COLUMN)
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
         model = self.model.under(conditions or {})
         columns = PredictionColumns(model, interval, domain, alerts, properties)
@@ -148,7 +150,7 @@ class LoadedModel:
         from graphormer_sepnorm.table_model.explain import explain_rows  # its import takes a while
 
         table = as_table(molecules)
-        place = find_column([str(name) for name in table.columns], smiles_column, "the table")
+        place = find_column([str(name) for name in table.columns], smiles_column, "the table", advice=NAME_A_COLUMN)
         smiles = [as_smiles(value) or "" for value in table.iloc[:, place]]
         model = self.model.under(conditions or {})
         samples = with_conditions(smiles, table, model.asked_conditions)

@@ -27,6 +27,7 @@ from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task
 
 MAX_ROWS = 10_000_000
+FEW_ROWS = 7  # fewest of which a random 80:10:10 leaves some for each split
 WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # sizes of the splits if there is a separate test table
 
 
@@ -168,10 +169,17 @@ def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
         raise InputError(f"{options.path}: no row can be used{first_reason(labelled)}")
     for split in SPLITS:
         if not any(row.split == split for row in labelled.rows):
-            raise InputError(
-                f"{options.path}: no molecule of {len(labelled.rows)} usable rows is in the {split} split by "
-                f"{options.split}{acyclic_advice(options, labelled)}{first_reason(labelled)}"
-            )
+            raise InputError(f"{options.path}: {empty_split(options, labelled, split)}{first_reason(labelled)}")
+
+
+def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> str:
+    """Says that a split has no row, because there are too few of them or because of how it is made."""
+    usable = len(labelled.rows)
+    rows = "1 usable row" if usable == 1 else f"{usable:,} usable rows"
+    if usable < FEW_ROWS and options.split != "column":
+        purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
+        return f"{rows} {'is' if usable == 1 else 'are'} too few: none is left for {purpose}"
+    return f"no molecule of {rows} is in the {split} split by {options.split}{acyclic_advice(options, labelled)}"
 
 
 def acyclic_advice(options: TableOptions, labelled: LabelledTable) -> str:
@@ -193,7 +201,9 @@ def first_reason(labelled: LabelledTable) -> str:
     if not labelled.skipped:
         return ""
     number, _, reason = labelled.skipped[0]
-    return f"; {len(labelled.skipped)} rows were skipped; the reason for the first one, row {number}: {reason}"
+    if len(labelled.skipped) == 1:
+        return f"; 1 row was skipped, row {number}: {reason}"
+    return f"; {len(labelled.skipped):,} rows were skipped; the reason for the first one, row {number}: {reason}"
 
 
 def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:

@@ -104,14 +104,17 @@ class TableOptions:
     strip_salts: Annotated[bool, Option("Read only the largest organic part of each molecule of the table.")] = False
     standardize: Annotated[
         Literal["parent", "tautomer", "chembl"] | None,
-        Option("Replace each molecule of the table by its neutral parent, that in a canonical tautomer, or ChEMBL's."),
+        Option(
+            "Replace each molecule by its neutral parent (parent), the canonical tautomer of that (tautomer), or "
+            "ChEMBL's parent (chembl)."
+        ),
     ] = None
     log10: Annotated[tuple[str, ...], Option("Target columns to model by their logarithm.")] = ()
     negative_log_molar: Annotated[
         tuple[str, ...],
         Option("Unit of concentrations to model as -log10 of M, such as nM, or COLUMN=UNIT for some columns."),
     ] = ()
-    test_csv: Annotated[str | None, Option("Table to test on, with the columns of the other table.")] = None
+    test_csv: Annotated[str | None, Option("A separate table to test on, with the same columns as FILE.")] = None
     weight_column: Annotated[str | None, Option("Column with sample weights.")] = None
     feature_columns: Annotated[
         tuple[str, ...], Option("Columns with conditions of measurements, such as temperature or assay.")

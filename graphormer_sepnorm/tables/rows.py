@@ -75,8 +75,8 @@ def places_of(path: str, columns: list[str], names: list[str]) -> dict[str, int]
     """The index of each column; raises InputError unless each appears in the table once."""
     for name in names:
         if (count := columns.count(name)) != 1:
-            problem = not_one_column(path, columns, name, count)
-            raise InputError(f"{problem}: name a column that appears once")
+            advice = "name a column that appears once" if count else ""
+            raise InputError(not_one_column(path, columns, name, count, advice))
     return {name: columns.index(name) for name in names}
 
 

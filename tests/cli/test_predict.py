@@ -130,7 +130,7 @@ def test_columns_of_the_input_keep_their_names(command, model, tmp_path):
     ("arguments", "message"),
     [
         (["--strict"], "row 2 (counted from 1) cannot be read: 'C[C' is not a valid SMILES"),
-        (["--smiles-column", "mol"], "no column 'mol' (its columns: smiles, x)"),
+        (["--smiles-column", "mol"], "no column 'mol': name one with --smiles-column, or the ch"),
     ],
 )
 def test_errors_are_one_sentence_and_leave_nothing(command, model, tmp_path, arguments, message):

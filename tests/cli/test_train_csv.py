@@ -246,7 +246,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
         ([], "name the columns to predict with --target-columns (the columns of "),
         (
             ["--target-columns", "c"],
-            "no column 'c' (its columns: smiles, a, b, long, rare): name a column that appears once",
+            "no column 'c'. Its columns: smiles, a, b, long, rare",
         ),
         (["--target-columns", "a", "a"], "named twice"),
         (["--target-columns", "smiles", "--task", "regression"], "no row can be used; "),

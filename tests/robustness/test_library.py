@@ -95,7 +95,11 @@ def test_a_killed_worker_and_a_damaged_partition_cost_their_own_work_alone(folde
     assert not (folder / OUT / "_SUCCESS").exists()
     damaged.write_bytes(whole)
     result, messages = finish(folder, "--workers", 2, "--keep-top", 3)
-    assert (result["rows"], result["unreadable"], result["kept"]) == (6 * ROWS, 0, 18) and "1 workers" in messages
+    assert (result["rows"], result["unreadable"], result["kept"]) == (
+        6 * ROWS,
+        0,
+        18,
+    ) and "computing in 1 process" in messages
     assert before.items() <= {name: path.stat().st_mtime_ns for name, path in parts(folder).items()}.items()
     assert_complete(folder)
 

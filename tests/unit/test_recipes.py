@@ -86,3 +86,6 @@ def test_every_parameter_learns(name):
 def test_an_unknown_recipe_gets_the_one_that_is_most_like_it():
     with pytest.raises(InputError, match=r"^unknown recipe 'slimm', choose one of .*; did you mean 'slim'\?$"):
         find_recipe("slimm")
+    with pytest.raises(InputError) as caught:
+        find_recipe("x")
+    assert str(caught.value).count(" foundation,") == 1

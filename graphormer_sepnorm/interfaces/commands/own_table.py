@@ -35,11 +35,18 @@ def options_of_table(
     found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
     targets = given.get("targets", ()) or found
     guess = guess_task([] if task == "regression" else look_at_columns(content, targets), task)
-    sentences = [f"Predicting {targets[0]!r}, the only column left for it."] if found else []
+    sentences = [f"predicting {targets[0]}, the only column that is {no_other_purpose(given)}"] if found else []
     for sentence in [*sentences, guess.sentence]:
         if sentence and rank() == 0:
             print(sentence, file=sys.stderr)
     return TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
+
+
+def no_other_purpose(given: dict[str, Any]) -> str:
+    """The purposes that a column without any other use does not have."""
+    if any(given.get(name) for name in ("split_column", "weight_column", "feature_columns")):
+        return "neither SMILES, nor an id, nor named by another option"
+    return "neither SMILES nor an id"
 
 
 def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[str, ...]:

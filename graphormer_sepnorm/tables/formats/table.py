@@ -149,30 +149,37 @@ class NoColumn(InputError):
         self.columns = columns
 
 
-def find_column(columns: list[str], name: str | None, source: str, or_delimiter: bool = False) -> int:
+def find_column(
+    columns: list[str],
+    name: str | None,
+    source: str,
+    or_delimiter: bool = False,
+    advice: str = "name one with --smiles-column",
+) -> int:
     """The place of the one column that ``places_of_column`` finds.
 
     Args:
         columns, name: as ``places_of_column``.
         source: the table, for the message.
         or_delimiter: whether the columns may have been split at a wrong character.
+        advice: how to name the column, for the message.
 
     Raises:
         NoColumn: there is no such column, or several.
     """
     places = places_of_column(columns, name)
     if len(places) != 1:
-        problem = not_one_column(source, columns, name or "smiles", len(places))
         other = ", or the character between columns with --delimiter" if or_delimiter else ""
-        raise NoColumn(f"{problem}: name one with --smiles-column{other}", columns)
+        raise NoColumn(not_one_column(source, columns, name or "smiles", len(places), advice + other), columns)
     return places[0]
 
 
-def not_one_column(source: str, columns: list[str], name: str, count: int) -> str:
-    """Says how many columns of a name a table has, and which columns it has at all."""
+def not_one_column(source: str, columns: list[str], name: str, count: int, advice: str = "") -> str:
+    """Says how many columns of a name a table has, what to do, and which columns it has at all."""
     found = "no column" if count == 0 else f"{count} columns"
     near = did_you_mean(name, columns) if count == 0 else ""
-    return f"{source} has {found} {name!r} (its columns: {names_shown(columns)}{near})"
+    what_to_do = f": {advice}" if advice else ""
+    return f"{source} has {found} {name!r}{what_to_do}{near or '.'} Its columns: {names_shown(columns)}"
 
 
 def names_shown(columns: list[str]) -> str:

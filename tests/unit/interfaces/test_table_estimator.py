@@ -114,6 +114,11 @@ def test_parameters_are_stored_untouched():
     assert not [name for name in vars(estimator) if name.endswith("_")]
 
 
+def test_an_unknown_parameter_gets_the_one_that_is_most_like_it():
+    with pytest.raises(TypeError, match=r"^GraphormerRegressor\(\) has no parameter 'quik'; did you mean 'quick'\?$"):
+        GraphormerRegressor(quik=True)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -7,7 +7,7 @@ import torch
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.library import engine
-from graphormer_sepnorm.library.engine import Models, compute_parts, connected
+from graphormer_sepnorm.library.engine import Models, compute_parts, connected, describe
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection
 from tests.tiny import tiny_model
 
@@ -52,6 +52,16 @@ def test_an_address_without_a_scheduler_is_reported(monkeypatch):
         connected("tcp://127.0.0.1:9", 1),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [([2**31], "computing in 1 process with at most 2.0 GiB each; "), ([0, 0], "computing in 2 processes; ")],
+)
+def test_what_computes_is_described(limits, words):
+    workers = {str(number): {"memory_limit": limit} for number, limit in enumerate(limits)}
+    client = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": workers}, dashboard_link="http://x")
+    assert describe(client) == f"{words}progress at http://x"
 
 
 @pytest.mark.slow

@@ -56,9 +56,12 @@ def test_chosen_columns_in_their_order(parquet):
     [
         (
             {"columns": ("id", "mass")},
-            r"has no column 'mass' \(its columns: id, smiles, weight\): name those to keep with --columns",
+            r"has no column 'mass': name those to keep with --columns. Its columns: id, smiles, weight",
         ),
-        ({"smiles_column": "mol"}, r"has no column 'mol' \(its columns: id, smiles, weight\)"),
+        (
+            {"smiles_column": "mol"},
+            r"has no column 'mol': name one with --smiles-column. Its columns: id, smiles",
+        ),
         ({"smiles_column": "id"}, r"the column 'id' of .*in.parquet is int64, not text"),
     ],
 )

@@ -136,7 +136,8 @@ def test_a_network_does_not_stand_for_a_table_model(trained: Trained):
 
 def test_what_python_gets_wrong_is_said(trained: Trained):
     model = load_model(str(trained.run.path))
-    for wrong, message in (("CCO", "give a list"), (pd.DataFrame({"mol": ["C"]}), "no column 'smiles'")):
+    missing = "no column 'smiles': name one with smiles_column='NAME'. Its columns: mol"
+    for wrong, message in (("CCO", "give a list"), (pd.DataFrame({"mol": ["C"]}), missing)):
         with pytest.raises(InputError, match=message):
             model.predict(wrong)
     with pytest.raises(InputError, match="choose one of at most"):

@@ -300,8 +300,13 @@ def test_folds_have_each_of_several_classes_by_the_same_shares(tmp_path):
 def test_folds_need_no_division_without_them(tmp_path):
     path = table(tmp_path / "a.csv", "smiles,y", *(f"{smiles},{len(smiles)}" for smiles in CHAINS[:6]))
     options = TableOptions(path, ("y",), split="random")
-    with pytest.raises(InputError, match="no molecule of 6 usable rows"):
+    with pytest.raises(InputError, match=r"6 usable rows are too few: none is left for the test$"):
         read_labelled(options, "ogb")
+    short = table(tmp_path / "b.csv", "smiles,y", "C,1", "CC,x")
+    with pytest.raises(
+        InputError, match="1 usable row is too few: none is left for validation; 1 row was skipped, row 2"
+    ):
+        read_labelled(TableOptions(short, ("y",)), "ogb")
     folds = read_folds(replace(options, folds=2), "ogb")
     assert [{split: len(fold.of_split(split)) for split in ("train", "val", "test")} for fold in folds] == [
         {"train": 2, "val": 1, "test": 3}

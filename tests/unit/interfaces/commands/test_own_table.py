@@ -33,6 +33,10 @@ def test_the_column_is_named_once_it_is_detected_and_not_if_it_was_given(capsys)
     rows = [Row([str(number / 10), "C" * number], "C" * number) for number in range(1, 9)]
     content = WholeTable(["logD", "smiles"], rows)
     assert options_of_table("a.csv", content, {}, None, 0).targets == ("logD",)
-    assert "Predicting 'logD', the only column left" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "predicting logD, the only column that is neither SMILES nor an id\n" in said
     options_of_table("a.csv", content, {"targets": ("logD",)}, None, 0)
-    assert "Predicting" not in capsys.readouterr().err
+    assert "predicting" not in capsys.readouterr().err
+    content = WholeTable(["logD", "smiles", "set"], [Row([*row.fields, "train"], row.smiles) for row in rows])
+    options_of_table("a.csv", content, {"split": "column", "split_column": "set"}, None, 0)
+    assert "neither SMILES, nor an id, nor named by another option\n" in capsys.readouterr().err

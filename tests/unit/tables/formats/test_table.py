@@ -23,12 +23,12 @@ def test_smiles_are_a_table_of_one_column():
 
 def test_of_many_columns_some_are_shown():
     columns = [f"d{number}" for number in range(1000)]
-    assert not_one_column("a.csv", columns, "y", 0).endswith("d18, d19, ...)")
+    assert not_one_column("a.csv", columns, "y", 0).endswith("d18, d19, ...")
     assert not_one_column("a.csv", ["smiles", "pIC50"], "pIC5", 0) == (
-        "a.csv has no column 'pIC5' (its columns: smiles, pIC50; did you mean 'pIC50'?)"
+        "a.csv has no column 'pIC5'; did you mean 'pIC50'? Its columns: smiles, pIC50"
     )
-    assert not_one_column("a.csv", ["smiles", "y", "y"], "y", 2) == (
-        "a.csv has 2 columns 'y' (its columns: smiles, y, y)"
+    assert not_one_column("a.csv", ["smiles", "y", "y"], "y", 2, "name another") == (
+        "a.csv has 2 columns 'y': name another. Its columns: smiles, y, y"
     )
 
 
