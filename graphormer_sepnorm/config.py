@@ -97,8 +97,8 @@ class ModelConfig:
     atom_values: bool = False
     bias_hidden: Annotated[int, Field(ge=0, le=100_000)] = 0
     readout: Annotated[str, AfterValidator(partial(known, "readout", choices=READOUTS))] = "cls"
-    dropout: Annotated[Probability, Option("Of each sublayer's output.")] = 0.0
-    attention_dropout: Annotated[Probability, Option("Of the attention weights.")] = 0.0
+    dropout: Annotated[Probability, Option("Dropout of each sublayer's output.")] = 0.0
+    attention_dropout: Annotated[Probability, Option("Dropout of the attention weights.")] = 0.0
     embedding_std: Annotated[float, Field(gt=0, le=100)] = 0.02
     conditions: Annotated[int, Field(ge=0, le=100_000)] = 0
 
@@ -131,7 +131,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, config=STRICT)
 class TrainConfig:
-    """Optimisation of a run.  Each field with an ``Option`` is an option of commands.
+    """Optimization of a run.  Each field with an ``Option`` is an option of commands.
 
     Attributes:
         epochs: passes over the training split.
@@ -162,7 +162,7 @@ class TrainConfig:
     """
 
     epochs: Annotated[Count, Option("Passes over the molecules.")] = 20
-    min_updates: Annotated[int, Field(ge=0, le=1_000_000_000), Option("Updates at least, of a small table.")] = 0
+    min_updates: Annotated[int, Field(ge=0, le=1_000_000_000), Option("Least number of updates, for small tables.")] = 0
     batch_size: Annotated[int, Field(ge=2, le=1_000_000), Option("Molecules per update.")] = 64
     lr: Annotated[Rate, Option("Peak learning rate.")] = 1e-3
     warmup: Annotated[float, Field(ge=0, le=1), Option("Fraction of all updates in which the rate rises.")] = 0.1
@@ -172,10 +172,10 @@ class TrainConfig:
     cooldown: Annotated[float, Field(gt=0, le=1), Option("Fraction of updates in which a trapezoid falls.")] = 0.1
     dropout_until: Annotated[float, Field(ge=0, le=1), Option("Fraction of the epochs that have dropout.")] = 1.0
     optimizer: Annotated[str, Option("Either adamw or muon.")] = "adamw"
-    weight_decay: Annotated[float, Field(ge=0, le=10), Option("Of weight matrices.")] = 0.01
+    weight_decay: Annotated[float, Field(ge=0, le=10), Option("Weight decay of the weight matrices.")] = 0.01
     clip_norm: Annotated[Rate, Option("Largest norm of the gradient.")] = 5.0
     averaging: Annotated[Probability, Option("Decay per update of the mean of weights that is evaluated.")] = 0.0
-    seed: Annotated[int, Field(ge=0, lt=2**31), Option("Of initialisation, order, dropout and split.")] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**31), Option("Seed of the initialization, order, dropout and split.")] = 0
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
     compile: Annotated[bool, Option("Compile the model with PyTorch, which takes minutes; for GPUs.")] = False
     start_from: str | None = None

@@ -19,10 +19,14 @@ def row(*cells: str) -> str:
 
 
 def parameters(command: TyperCommand, context: Context) -> Iterator[str]:
-    """A line for each argument and option, in the words of the command's own help."""
+    """A line for each argument and option, in the words of the command's own help; those of a panel under its name."""
+    tables: dict[str, list[str]] = {}
     for parameter in command.get_params(context):
         name, text = parameter.get_help_record(context)
-        yield row(f"`{name}`", text.replace("<", "\\<").replace("*", "\\*"))
+        lines = tables.setdefault(getattr(parameter, "rich_help_panel", None) or "", [])
+        lines.append(row(f"`{name}`", text.replace("<", "\\<").replace("*", "\\*")))
+    for panel, lines in tables.items():
+        yield from (*(["", f"{panel}:"] if panel else []), "", row("argument or option", ""), row("---", "---"), *lines)
 
 
 def section(name: str) -> str:
@@ -37,9 +41,6 @@ def section(name: str) -> str:
         "\n\n".join(paragraphs),
         "",
         f"```console\n$ {' '.join(usage.split())}\n$ {' '.join(example.removeprefix('Example: ').split())}\n```",
-        "",
-        row("argument or option", ""),
-        row("---", "---"),
         *parameters(command, context),
     ]
     return "\n".join(lines)

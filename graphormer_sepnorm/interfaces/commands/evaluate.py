@@ -21,7 +21,9 @@ def evaluate(
     csv: Annotated[
         str | None, typer.Option(help="Another table with the target columns, to score a table model on.")
     ] = None,
-    smiles_column: Annotated[str | None, typer.Option(help="Column of --csv; by default found by its name.")] = None,
+    smiles_column: Annotated[
+        str | None, typer.Option(help="SMILES column of --csv; by default found by its name.")
+    ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of --csv; by default detected from its header.")
     ] = None,

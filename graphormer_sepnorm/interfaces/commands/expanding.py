@@ -25,7 +25,7 @@ class FieldsOf:
     Attributes:
         cls: the dataclass.
         only, without: as ``declared``.
-        default: text for the default of each option; "": its own.
+        default: text for the default of all options, which their heading gives; "": each has its own.
         panel: heading of the options in the help; None: that of the dataclass, its ``PANEL``, if it has one.
     """
 
@@ -49,16 +49,19 @@ class FieldsOf:
         if each.type is bool and (each.default or self.default):
             name = f"{name}/--no-{name.removeprefix('--')}"
         asked = str if each.option.read is not None else each.type
-        panel = self.panel or getattr(self.cls, "PANEL", None)
-        option = typer.Option(name, help=self.help_of(each), show_default=False, rich_help_panel=panel)
+        option = typer.Option(name, help=self.help_of(each), show_default=False, rich_help_panel=self.heading)
         annotation = cast(Any, Annotated)[asked | None, option]
         return inspect.Parameter(each.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
+    @property
+    def heading(self) -> str | None:
+        """The heading of the options in the help, with the default of all of them if there is one."""
+        panel = self.panel or getattr(self.cls, "PANEL", None)
+        return f"{panel} (by default {self.default})" if self.default else panel
+
     def help_of(self, each: Declared) -> str:
-        """The help text of an option, with its default."""
-        if self.default:
-            return f"{each.option.help.removesuffix('.')}; by default {self.default}."
-        shown = default_words(each)
+        """The help text of an option, with its own default."""
+        shown = "" if self.default else default_words(each)
         return f"{each.option.help}  [default: {shown}]" if shown else each.option.help
 
 

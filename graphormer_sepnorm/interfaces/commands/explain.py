@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Conditions, Device, Precision, print_result, read_conditions
+from graphormer_sepnorm.interfaces.commands.options import (
+    MOLECULE_TABLES,
+    Conditions,
+    Device,
+    Precision,
+    print_result,
+    read_conditions,
+)
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -15,7 +22,7 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 @in_first_process
 def explain(
     model: Annotated[str, typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
-    molecules: Annotated[str, typer.Argument(help="One SMILES, or a table: CSV, .smi or SDF, also gzipped.")],
+    molecules: Annotated[str, typer.Argument(help=f"One SMILES, or a table: {MOLECULE_TABLES}.")],
     out: Annotated[
         Path, typer.Option("--output", "-o", help="Picture (.svg or .png), a folder of them, or a table (.csv).")
     ],
@@ -26,7 +33,9 @@ def explain(
         ),
     ] = "gradients",
     target: Annotated[str | None, typer.Option(help="Name of the target; by default the first.")] = None,
-    smiles_column: Annotated[str | None, typer.Option(help="Column of a table; by default found by its name.")] = None,
+    smiles_column: Annotated[
+        str | None, typer.Option(help="SMILES column of a table; by default found by its name.")
+    ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of a table; by default detected from its header.")
     ] = None,
@@ -53,5 +62,5 @@ def explain(
         explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter, asked)
     for row, problem in sorted(problems.items()):
         print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)
-    print(f"{out}: {len(explanations)} of {len(explanations) + len(problems)} molecules")
+    print(f"{out}: {len(explanations):,} of {len(explanations) + len(problems):,} molecules")
     print_result([explanation.facts() for explanation in explanations.values()])

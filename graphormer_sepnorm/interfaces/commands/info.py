@@ -18,8 +18,8 @@ def info(
 ) -> None:
     """Describe a model: architecture, training data, scores, vocabulary, licence.
 
-    With --cache and without a model: the folder of what was computed and can be computed again, its entries with the
-    latest last, and the size beyond which the earliest are removed, which GRAPHORMER_SEPNORM_CACHE_GB sets.
+    With --cache: list the cache folder, its entries (latest last) and its size limit, which
+    GRAPHORMER_SEPNORM_CACHE_GB sets. Beyond the limit, the entries unused for longest are removed.
 
     Example: graphormer-sepnorm info zinc-subset
     """

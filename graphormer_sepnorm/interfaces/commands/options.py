@@ -14,6 +14,11 @@ from graphormer_sepnorm.errors import InputError
 if TYPE_CHECKING:
     from graphormer_sepnorm.config import TrainConfig
 
+# The tables that commands read; one with labels is no .smi.
+PACKED = "(also .gz, .bz2, .xz, .zst)"
+LABELLED_TABLES = f"CSV, SDF or .xlsx {PACKED}, or .parquet"
+MOLECULE_TABLES = f"CSV, .smi, SDF or .xlsx {PACKED}, .parquet"
+
 Root = Annotated[
     Path | None,
     typer.Option(help="Folder of the downloaded datasets; also the environment variable GRAPHORMER_SEPNORM_ROOT."),
@@ -33,7 +38,9 @@ AskedTask = Annotated[
 ]
 TableFile = Annotated[
     str | None,
-    typer.Argument(metavar="FILE", help="Your table: CSV, .smi, SDF, .xlsx, .parquet, also .gz.", show_default=False),
+    typer.Argument(
+        metavar="FILE", help=f"Your table: {LABELLED_TABLES}; - for CSV on standard input.", show_default=False
+    ),
 ]
 StripSalts = Annotated[
     bool,
@@ -43,7 +50,7 @@ Conditions = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="Condition of the measurement, the same for all molecules, that the table has no column of; repeatable.",
+        help="A condition that is the same for all molecules and not a column of the table; may be repeated.",
     ),
 ]
 Settings = Annotated[
@@ -79,8 +86,9 @@ def read_conditions(texts: list[str] | None) -> dict[str, str]:
 
 def report_rows(result: dict, seconds: float) -> None:
     """Prints a line to standard error, and the result as JSON unless its rows went to standard output."""
-    read = result["rows"] - result["unreadable"]
-    print(f"{result['output']}: {read} of {result['rows']} rows, {result['unreadable']} unreadable", file=sys.stderr)
+    rows, unreadable = result["rows"], result["unreadable"]
+    read = f"{rows - unreadable:,} of {rows:,} rows, {unreadable:,} unreadable"
+    print(f"{result['output']}: {read}", file=sys.stderr)
     if result["output"] != "-":
         print_result({**result, "seconds": round(seconds, 3)})
 

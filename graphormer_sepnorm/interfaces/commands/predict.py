@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands.expanding import expanded
 from graphormer_sepnorm.interfaces.commands.options import (
+    MOLECULE_TABLES,
     Conditions,
     Device,
     Precision,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class AnswerOptions:
     """Options for reading a table and for the columns of its predictions."""
 
-    smiles_column: Annotated[str | None, Option("Column of the input; by default found by its name.")] = None
+    smiles_column: Annotated[str | None, Option("SMILES column of the input; by default found by its name.")] = None
     delimiter: Annotated[str | None, Option("Delimiter of the input; by default detected from its header.")] = None
     strict: Annotated[bool, Option("Stop at the first row that cannot be read.")] = False
     resume: Annotated[bool, Option("Continue an interrupted run of the same command.")] = False
@@ -41,7 +42,7 @@ class AnswerOptions:
         float | None,
         Option("Confidence, such as 0.9, of intervals in NAME_low and NAME_high, or of sets of classes in NAME_set."),
     ] = None
-    domain: Annotated[bool, Option("Compare each row with the training molecules, in more columns.")] = False
+    domain: Annotated[bool, Option("Add columns that compare each row with the training molecules.")] = False
     alerts: Annotated[bool, Option("Name structural alerts (PAINS, Brenk) in a column.")] = False
     properties: Annotated[bool, Option("Add molecular weight, logP, TPSA and others in columns.")] = False
 
@@ -51,9 +52,9 @@ class LibraryOptions:
     """Options for predicting a library and selecting its rows."""
 
     scheduler: Annotated[str | None, Option("Library: address of a Dask scheduler.")] = None
-    workers: Annotated[int | None, Option("Library: processes here; by default one a core.")] = None
+    workers: Annotated[int | None, Option("Library: processes here; by default one per core.")] = None
     columns: Annotated[tuple[str, ...], Option("Library: columns to keep; by default all.")] = ()
-    keep_top: Annotated[int | None, Option("Library: keep so many of the best rows.")] = None
+    keep_top: Annotated[int | None, Option("Library: keep the best N rows.")] = None
     threshold: Annotated[float | None, Option("Library: keep rows that reach it.")] = None
     by: Annotated[str | None, Option("Library: target that rows are kept by.")] = None
     lowest: Annotated[bool, Option("Library: the lower, the better.")] = False
@@ -72,7 +73,7 @@ def predict(
         list[str],
         typer.Argument(
             metavar="MODEL... INPUT",
-            help="Models to average, then a table (CSV, .smi, SDF, .xlsx, .parquet, .gz, or -) or SMILES.",
+            help=f"Models to average, then SMILES or a table: {MOLECULE_TABLES}, or - for CSV on standard input.",
         ),
     ],
     out: Annotated[
@@ -178,7 +179,7 @@ def table_predictions(
         result = predict_table(load(), source, out or Path("-"), **asdict(answers))
     if result["unfamiliar"]:
         where = "see the column warning" if answers.domain else "--domain adds the column warning"
-        rows = "1 row is" if result["unfamiliar"] == 1 else f"{result['unfamiliar']} rows are"
+        rows = "1 row is" if result["unfamiliar"] == 1 else f"{result['unfamiliar']:,} rows are"
         print(f"{rows} outside the training domain: {where}", file=sys.stderr)
     return result
 
@@ -189,9 +190,7 @@ def import_library() -> ModuleType:
         with leaving_at_once():
             from graphormer_sepnorm.library import run as library
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"a library needs {error.name}, which is not installed: pip install 'graphormer_sepnorm[scale]'"
-        ) from None
+        raise not_installed("a library", str(error.name), "scale") from None
     return library
 
 

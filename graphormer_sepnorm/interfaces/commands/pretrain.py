@@ -19,7 +19,7 @@ def pretrain(
     ] = None,
     smiles: Annotated[list[str] | None, typer.Option(help="The same as FILE.")] = None,
     smiles_column: Annotated[
-        str | None, typer.Option(help="Column of the tables; by default found by its name.")
+        str | None, typer.Option(help="SMILES column of the tables; by default found by its name.")
     ] = None,
     size: Annotated[
         Literal["mini", "small", "base"], typer.Option(help="About 0.2, 0.7 or 3 million parameters.")

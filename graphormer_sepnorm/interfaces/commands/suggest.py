@@ -29,7 +29,7 @@ def suggest(
     kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,
     distance: Annotated[float, typer.Option(help="Least Tanimoto distance between two molecules; 0: any.")] = 0.3,
     smiles_column: Annotated[
-        str | None, typer.Option(help="Column of the library; by default found by its name.")
+        str | None, typer.Option(help="SMILES column of the library; by default found by its name.")
     ] = None,
     delimiter: Annotated[
         str | None, typer.Option(help="Delimiter of the library; by default detected from its header.")
@@ -38,7 +38,7 @@ def suggest(
     alerts: Annotated[bool, typer.Option("--alerts", help="Name structural alerts in a column.")] = False,
     properties: Annotated[bool, typer.Option("--properties", help="Add weight, logP, TPSA and others.")] = False,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes here; by default one a core.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes here; by default one per core.")] = None,
     device: Annotated[str, typer.Option(help="Where each process computes, as in predict.")] = "cpu",
 ) -> None:
     """Choose the molecules of a library to measure next: promising and diverse ones.
@@ -66,5 +66,5 @@ def suggest(
             Selection(""), smiles_column=smiles_column, delimiter=delimiter, alerts=alerts, properties=properties
         )
         result = suggest_molecules(predictor, library, out, wish, options, scheduler, workers, device)
-    print(f"{out}: {result['suggested']} molecules of {result['rows']} rows", file=sys.stderr)
+    print(f"{out}: {result['suggested']:,} molecules of {result['rows']:,} rows", file=sys.stderr)
     print_result({**result, "seconds": round(time.perf_counter() - started, 3)})

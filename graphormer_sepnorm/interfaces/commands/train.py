@@ -96,8 +96,8 @@ class EnsembleOptions:
 
 NETWORKS = "Training of networks"
 OF_TABLES = FieldsOf(TableOptions, panel="Your table")
-OF_RECIPES = FieldsOf(TrainConfig, default="the recipe's", panel=NETWORKS)
-DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), default="the recipe's", panel=NETWORKS)
+OF_RECIPES = FieldsOf(TrainConfig, default="as in the recipe", panel=NETWORKS)
+DROPOUTS = FieldsOf(ModelConfig, ("dropout", "attention_dropout"), default="as in the recipe", panel=NETWORKS)
 
 
 @expanded
@@ -109,7 +109,7 @@ def train(
     ensemble: EnsembleOptions,
     run: RunOptions,
     root: Root = None,
-    optimisation: Annotated[dict[str, Any], OF_RECIPES],
+    optimization: Annotated[dict[str, Any], OF_RECIPES],
     dropouts: Annotated[dict[str, Any], DROPOUTS],
     settings: Settings = None,
     device: Device = "auto",
@@ -129,9 +129,9 @@ def train(
     run = replace(run, csv=own_table(file, run))
     compute, started = choose(device), time.perf_counter()
     recipe = find_recipe(run.found_recipe)
-    if "epochs" in optimisation:
-        optimisation.setdefault("min_updates", 0)
-    train_config = in_precision(replace(recipe.train, **optimisation), precision)
+    if "epochs" in optimization:
+        optimization.setdefault("min_updates", 0)
+    train_config = in_precision(replace(recipe.train, **optimization), precision)
     content, options = None, None
     if run.csv is None:
         refuse_options_of_tables(table, task, ensemble)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from graphormer_sepnorm.config import Config, TrainConfig
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, not_installed
 from graphormer_sepnorm.interfaces.commands.expanding import FieldsOf, expanded
 from graphormer_sepnorm.interfaces.commands.options import (
     AskedTask,
@@ -57,7 +57,7 @@ class SearchOptions:
 
 
 OF_TABLES = FieldsOf(TableOptions, without=("folds",), panel="Your table")
-OF_RECIPES = FieldsOf(TrainConfig, default="the recipe's", panel="Training of networks")
+OF_RECIPES = FieldsOf(TrainConfig, default="as in the recipe", panel="Training of networks")
 
 
 @expanded
@@ -69,7 +69,7 @@ def tune(
     search: SearchOptions,
     table: Annotated[dict[str, Any], OF_TABLES],
     task: AskedTask = None,
-    optimisation: Annotated[dict[str, Any], OF_RECIPES],
+    optimization: Annotated[dict[str, Any], OF_RECIPES],
     settings: Settings = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
@@ -85,14 +85,14 @@ def tune(
     path, compute, recipe = one_table(file, csv), choose(device), search.find_recipe()
     if path is None:
         raise InputError("name your table: graphormer-sepnorm tune FILE")
-    train = in_precision(replace(recipe.train, **optimisation), precision)
+    train = in_precision(replace(recipe.train, **optimization), precision)
     content = read_whole(path, table.get("smiles_column"), table.get("delimiter"))
     options = options_of_table(path, content, table, task, train.seed)
     config = task_config(TABLE, options.featurizer, table_task(options), train, architecture=recipe.architecture)
     config = with_settings(config, settings or ())
     options = replace(options, seed=config.train.seed)
     with computing(compute):
-        result = run_search(search, options, config, out, (*optimisation, *(settings or ())), content)
+        result = run_search(search, options, config, out, (*optimization, *(settings or ())), content)
     print_result(result)
 
 
@@ -108,7 +108,7 @@ def run_search(
         from graphormer_sepnorm.search.search_space import fixed_by
         from graphormer_sepnorm.search.tune import SearchLimits, tune, verdict
     except ModuleNotFoundError as error:
-        raise InputError(f"a search needs {error.name}: pip install 'graphormer_sepnorm[tune]'") from None
+        raise not_installed("a search", str(error.name), "tune") from None
     seconds = None if search.time_limit is None else 60 * search.time_limit
     limits = SearchLimits(search.trials, search.processes, seconds)
     fixed = fixed_by([name if "=" in name else f"train.{name}" for name in given])

@@ -34,6 +34,8 @@ def test_a_written_table_is_a_line_for_people_and_json_for_programs(capsys):
     assert messages == "out.csv: 7 of 10 rows, 3 unreadable\n"
     expected = {"rows": 10, "unreadable": 3, "output": "out.csv", "errors": {"no": 3}, "seconds": 1.235}
     assert json.loads(output) == expected
+    report_rows({"rows": 1128, "unreadable": 0, "output": "-"}, 1)
+    assert capsys.readouterr().err == "-: 1,128 of 1,128 rows, 0 unreadable\n"
 
 
 @pytest.mark.parametrize(
