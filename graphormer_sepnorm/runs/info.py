@@ -79,8 +79,23 @@ def as_text(facts: dict) -> str:
     lines = []
     for name, value in facts.items():
         if value is not None:
-            lines.append(f"{name.replace('_', ' '):20} {words(name, value)}")
+            text = "\n".join(endpoint_lines(value)) if name == "endpoints" else words(name, value)
+            lines.append(f"{name.replace('_', ' '):20} " + text.replace("\n", f"\n{'':21}"))
     return "\n".join(lines)
+
+
+def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
+    """A line for each endpoint, from what ``card_endpoints`` found."""
+    width = max(map(len, endpoints))
+    lines = []
+    for target, known in endpoints.items():
+        parts = [known["description"]]
+        if "molecules" in known:
+            parts.append(f"{known['molecules']:,} training molecules")
+        if "rmse_out_of_fold" in known:
+            parts.append(f"RMSE out of fold {shown(known['rmse_out_of_fold'])}")
+        lines.append(f"{target:{width}}  {'; '.join(parts)}")
+    return lines
 
 
 def words(name: str, value: object) -> str:

@@ -7,7 +7,9 @@ import tarfile
 import tempfile
 from difflib import get_close_matches
 from importlib import resources
+from itertools import dropwhile, takewhile
 from pathlib import Path
+from typing import Any
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -60,12 +62,51 @@ def shipped_tables() -> dict[str, Path]:
 
 def card_facts(name: str) -> dict[str, str]:
     """The training data and the licence of a shipped table model, from its card; empty for any other model."""
+    card = card_of(name)
+    return {"training_data": point(card, "Training data"), "licence": point(card, "Licence")} if card else {}
+
+
+def card_endpoints(name: str) -> dict[str, dict[str, Any]]:
+    """The targets of a shipped table model, from the table in its card; empty for any other model.
+
+    Returns:
+        by target its ``description`` with the scale and the unit and, where the table has them, ``molecules``, the
+        number of those with a label, and ``rmse_out_of_fold``.
+    """
+    card = card_of(name)
+    scale = re.match(r"(\S+) of all values", point(card, "Units"))
+    found = {}
+    for cells in endpoint_rows(card):
+        description = f"{scale[1]} of {cells['endpoint']}" if scale else cells["endpoint"]
+        facts: dict[str, Any] = {"description": description}
+        if number := re.fullmatch(r"[\d,]+", cells.get("molecules", "")):
+            facts["molecules"] = int(number[0].replace(",", ""))
+        if number := re.fullmatch(r"\d+\.\d+", cells.get("RMSE out of fold", "").strip("*")):
+            facts["rmse_out_of_fold"] = float(number[0])
+        found[cells["column"].strip("`")] = facts
+    return found
+
+
+def endpoint_rows(card: str) -> list[dict[str, str]]:
+    """The rows of the table of endpoints in a card, by the names of its columns."""
+    lines = dropwhile(lambda line: not line.startswith("| endpoint |"), card.splitlines())
+    table = takewhile(lambda line: line.startswith("|"), lines)
+    records = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table]
+    return [dict(zip(records[0], record, strict=True)) for record in records[2:]]
+
+
+def card_of(name: str) -> str:
+    """The text of the card of a shipped table model; empty for any other model."""
     archive = shipped_tables().get(name)
     if archive is None or Path(name).exists():
-        return {}
-    card = " ".join(archive.with_name(f"{name}.md").read_text(encoding="utf-8").split())
-    points = dict(re.findall(r"- \*\*([^*]+)\*\*: (.+?)(?= - \*\*|$)", card))
-    return {"training_data": points["Training data"], "licence": points["Licence"]}
+        return ""
+    return archive.with_name(f"{name}.md").read_text(encoding="utf-8")
+
+
+def point(card: str, title: str) -> str:
+    """The text of the point of a card with this title; empty if there is none."""
+    found = re.search(rf"- \*\*{title}\*\*: (.+?)(?= - \*\*|$)", " ".join(card.split()))
+    return found[1] if found else ""
 
 
 def resource_files() -> list[Path]:

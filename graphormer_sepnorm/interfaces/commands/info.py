@@ -21,7 +21,7 @@ def info(
     With --cache: list the cache folder, its entries (latest last) and its size limit, which
     GRAPHORMER_SEPNORM_CACHE_GB sets. Beyond the limit, the entries unused for longest are removed.
 
-    Example: graphormer-sepnorm info zinc-subset
+    Example: graphormer-sepnorm info adme
     """
     if (model is None) != cache:
         raise InputError("name a model, or give --cache, and not both")
@@ -30,10 +30,12 @@ def info(
         return
     with leaving_at_once():
         from graphormer_sepnorm.runs.info import as_text
-        from graphormer_sepnorm.runs.zoo import card_facts, resolve_model
+        from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
         from graphormer_sepnorm.table_model.info import describe_any
 
     facts = describe_any(resolve_model(model)) | card_facts(model)
+    if endpoints := card_endpoints(model):
+        facts["endpoints"] = endpoints
     print(as_text(facts))
     print_result(facts)
 

@@ -47,3 +47,12 @@ def test_a_line_for_each_fact_that_is_known():
         "degree scaling       yes",
         "messages along bonds no",
     ]
+
+
+def test_endpoints_are_a_line_each():
+    known = {"description": "log10 of solubility, ug/mL", "molecules": 2172, "rmse_out_of_fold": 0.481}
+    text = as_text({"endpoints": {"Sol": known, "MDR1": {"description": "efflux"}}})
+    assert text.splitlines() == [
+        "endpoints            Sol   log10 of solubility, ug/mL; 2,172 training molecules; RMSE out of fold 0.481",
+        "                     MDR1  efflux",
+    ]

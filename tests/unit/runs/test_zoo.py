@@ -2,7 +2,15 @@ import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.zoo import card_facts, resolve_model, shipped_models, shipped_tables
+from graphormer_sepnorm.runs.zoo import (
+    card_endpoints,
+    card_facts,
+    endpoint_rows,
+    point,
+    resolve_model,
+    shipped_models,
+    shipped_tables,
+)
 
 
 def test_weights_are_shipped_by_name_each_with_its_card():
@@ -57,3 +65,23 @@ def test_the_cards_of_table_models_state_data_and_licence(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "adme").mkdir()
     assert card_facts("adme") == card_facts("zinc") == {}
+
+
+def test_the_cards_of_table_models_describe_every_endpoint(tmp_path, monkeypatch):
+    for name in shipped_tables():
+        endpoints = card_endpoints(name)
+        assert endpoints and all(known["description"] and "|" not in str(known) for known in endpoints.values())
+    found = card_endpoints("adme")
+    assert list(found) == ["HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"]
+    assert found["HLM"]["description"] == "log10 of human liver microsomal clearance, mL/min/kg"
+    assert found["HLM"]["molecules"] == 3086 and 0.3 < found["HLM"]["rmse_out_of_fold"] < 0.5
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "adme").mkdir()
+    assert card_endpoints("adme") == card_endpoints("zinc") == {}
+
+
+def test_only_the_table_of_endpoints_is_read():
+    points = "- **Units**: all\n  of it.\n- **Scores**: x\n\n| a |\n|---|\n| 1 |\n\n"
+    card = f"{points}| endpoint | column |\n|---|---|\n| b, c | `d` |\nend |"
+    assert endpoint_rows(card) == [{"endpoint": "b, c", "column": "`d`"}]
+    assert point(card, "Units") == "all of it." and point(card, "Licence") == ""
