@@ -1,19 +1,25 @@
 """Predictions for whole tables into a file, row for row."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
+import numpy as np
+
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import write_table
+from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
-from graphormer_sepnorm.tables.formats import STANDARD_INPUT, is_table_name
-from graphormer_sepnorm.tables.writers import Cells
+from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
+from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
+
+SHORT = {"spread": "std"}  # as in the names of columns
 
 
 def predict_table(
@@ -28,6 +34,7 @@ def predict_table(
     domain: bool = False,
     alerts: bool = False,
     properties: bool = False,
+    as_text: bool = False,
 ) -> dict:
     """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
 
@@ -38,6 +45,7 @@ def predict_table(
         interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
         domain: whether to compare rows with the training molecules, in the columns of ``domain_columns``.
         alerts, properties: whether to add structural alerts and the ``PROPERTIES`` of the molecules.
+        as_text: write lines for people, as ``TextWriter``, in place of CSV.
 
     Returns:
         as ``write_table``, and ``unfamiliar``, the number of rows of this call outside the training domain; None if the
@@ -48,7 +56,10 @@ def predict_table(
     """
     columns = CountedColumns(predictor, interval, domain, alerts, properties)
     options = (str(interval), predictor.digest)
-    result = write_table(columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options)
+    writers = {".csv": partial(TextWriter, found=columns)} if as_text else WRITERS
+    result = write_table(
+        columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers
+    )
     return {**result, "unfamiliar": columns.unfamiliar["rows"] if predictor.trust else None}
 
 
@@ -66,6 +77,46 @@ class CountedColumns(PredictionColumns):
         warned = (bool(text and not error) for text, error in zip(found.warnings, errors, strict=True))
         self.unfamiliar["rows"] += sum(warned)
         return super().cells(found, errors)
+
+
+class TextWriter(TableWriter):
+    """Lines for people: a molecule, a line per target with its interval, and a line for each other column.
+
+    Args:
+        columns, added: as of every writer.
+        found: the columns of the predictions.
+    """
+
+    def __init__(self, columns: list[str], added: list[AddedColumn], found: PredictionColumns):
+        self.columns = found.all
+        rows = found.model.trust.rows if found.model.trust else None
+        self.decimals = dict(zip(found.model.targets, rows.decimals, strict=True)) if rows else {}
+
+    def header(self) -> bytes:
+        return b""
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        records = zip(*(self.texts(*pair) for pair in zip(self.columns, added, strict=True)), strict=True)
+        lines = [line for row, texts in zip(rows, records, strict=True) for line in (row.smiles, *self.lines(texts))]
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
+        """The cells of a column; numbers in the unit of the training labels have the decimals of these."""
+        is_of_target, part = len(column.place) == 3, column.place[-1]
+        decimals = self.decimals.get(column.place[1]) if is_of_target and part != "measured" else None
+        decimals = 0 if part == "percentile" else decimals
+        numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        return [cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers]
+
+    def lines(self, texts: Sequence[str]) -> Iterator[str]:
+        known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
+        heads = {place: place[1] if len(place) > 1 else place[0] for place in known if place[2:] in ((), ("value",))}
+        for place, head in heads.items():
+            parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
+            ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
+            said = {"value", "low", "high", "spread"} if ends else {"value"}
+            others = ", ".join(f"{SHORT.get(part, part)} {text}" for part, text in parts.items() if part not in said)
+            yield "  ".join(filter(None, (f"  {head:{max(map(len, heads.values()))}}", known[place], ends, others)))
 
 
 def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[str]]:

@@ -301,7 +301,8 @@ def fill(
         if partial.progress.bytes == 0:
             partial.append(writer.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)
-        with tqdm(initial=partial.progress.rows, unit=" molecules", disable=None) as bar:
+        on_terminal = isinstance(partial, StandardOutput) and sys.stdout.isatty()  # where a bar would mix with the rows
+        with tqdm(initial=partial.progress.rows, unit=" molecules", disable=on_terminal or None) as bar:
             for rows, result in compute_chunks(reader, in_chunks(table.rows, molecules_at_once(reader.device)), read):
                 reasons = [row.error or error for row, error in zip(rows, result.errors, strict=True)]
                 if strict:

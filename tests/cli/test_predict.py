@@ -15,6 +15,7 @@ from rdkit import Chem
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.inference import resumable_writer
 from graphormer_sepnorm.interfaces import cli
+from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import Interrupted
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
 from tests.tiny import save_tiny
@@ -255,6 +256,17 @@ def test_smiles_are_predicted_and_printed(command, model, tmp_path, capsys, monk
     assert read(tmp_path / "out.csv") == rows
     assert command("predict", model, model, *smiles, "-o", tmp_path / "two.csv")[0] == 0
     assert [row["logp_std"] for row in read(tmp_path / "two.csv")] == ["0"] * 3
+
+
+def test_a_terminal_shows_lines_instead_of_a_table(model, tmp_path, capsys, monkeypatch):
+    _, table, _ = printed(capsys, monkeypatch, "predict", model, "CCO", "F/C=C/F")
+    values = [float(row["logp"]) for row in csv.DictReader(io.StringIO(table))]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    code, out, messages = printed(capsys, monkeypatch, "predict", model, "CCO", "F/C=C/F")
+    first, second = map(shown, values)
+    assert code == 0 and out.splitlines() == ["CCO", f"  logp  {first}", "F/C=C/F", f"  logp  {second}"]
+    assert messages == "2 of 2 molecules predicted\n"
+    assert printed(capsys, monkeypatch, "predict", model, "CCO", "F/C=C/F", "-o", "-")[1] == table
 
 
 def test_a_table_goes_to_standard_output(command, model, tmp_path, capsys, monkeypatch):

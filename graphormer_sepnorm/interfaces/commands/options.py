@@ -86,10 +86,10 @@ def read_conditions(texts: list[str] | None) -> dict[str, str]:
 
 def report_rows(result: dict, seconds: float) -> None:
     """Prints a line to standard error, and the result as JSON unless its rows went to standard output."""
-    rows, unreadable = result["rows"], result["unreadable"]
-    read = f"{rows - unreadable:,} of {rows:,} rows, {unreadable:,} unreadable"
-    print(f"{result['output']}: {read}", file=sys.stderr)
-    if result["output"] != "-":
+    rows, unreadable, is_printed = result["rows"], result["unreadable"], result["output"] == "-"
+    where = "" if is_printed else f"{result['output']}: "
+    print(f"{where}{rows - unreadable:,} of {rows:,} rows, {unreadable:,} unreadable", file=sys.stderr)
+    if not is_printed:
         print_result({**result, "seconds": round(seconds, 3)})
 
 

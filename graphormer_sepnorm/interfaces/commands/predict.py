@@ -92,7 +92,7 @@ def predict(
     """Predict the targets of a model for every row of a table.
 
     MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. INPUT is a table
-    or one or more SMILES, whose predictions are printed if -o is not given.
+    or one or more SMILES, whose predictions are printed if -o is not given: as lines on a terminal, else as CSV.
 
     The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
     be read. Several models give their mean, and their standard deviation in columns that end in "_std". Intervals and
@@ -104,7 +104,7 @@ def predict(
     in the folder -o, on all cores or on a Dask cluster; after an interruption, repeat the command to continue. One
     Parquet file is a library if -o is a folder, and a table if -o is a file.
 
-    Example: graphormer-sepnorm predict zinc-subset molecules.csv -o predictions.csv
+    Example: graphormer-sepnorm predict adme molecules.csv -o predictions.csv
     """
     with leaving_at_once():
         from graphormer_sepnorm.inference.predict_table import models_and_source
@@ -119,7 +119,15 @@ def predict(
             names = ", ".join(each.name for each in declared(LibraryOptions))
             raise InputError(f"{names} are for a library: a folder, a Parquet file or a pattern in quotes")
         result = table_predictions(load, source, out, answers, device, precision)
-    report_rows(result, time.perf_counter() - started)
+    if is_for_people(out):
+        print(f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted", file=sys.stderr)
+    else:
+        report_rows(result, time.perf_counter() - started)
+
+
+def is_for_people(out: Path | None) -> bool:
+    """Whether predictions go to a terminal and no output was named."""
+    return out is None and sys.stdout.isatty()
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
@@ -176,7 +184,7 @@ def table_predictions(
     if out is None and isinstance(source, str):
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose(device, precision)):
-        result = predict_table(load(), source, out or Path("-"), **asdict(answers))
+        result = predict_table(load(), source, out or Path("-"), **asdict(answers), as_text=is_for_people(out))
     if result["unfamiliar"]:
         where = "see the column warning" if answers.domain else "--domain adds the column warning"
         rows = "1 row is" if result["unfamiliar"] == 1 else f"{result['unfamiliar']:,} rows are"

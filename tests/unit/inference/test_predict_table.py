@@ -1,4 +1,5 @@
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,12 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
+from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.tables.formats import open_table
 from graphormer_sepnorm.tables.writers import WRITERS, ExcelWriter
+from tests.page import tiny_service
 from tests.tiny import tiny_model
 
 
@@ -42,6 +47,24 @@ def test_several_models_give_mean_and_spread(table, tmp_path):
     row = first_row(tmp_path / "both.csv")
     assert float(row["logp"]) == pytest.approx(sum(alone) / 2, rel=1e-4)
     assert float(row["logp_std"]) > 0 and list(row)[2:4] == ["logp", "logp_std"]
+
+
+def test_lines_for_people(tmp_path, capsys):
+    service = tiny_service(tmp_path)
+    rows = TrainingRows.of(np.full((200, 1), 1.5))
+    predictor = EarlierModel(service.predictor.models, trust=replace(service.trust, rows=rows))
+    predict_table(predictor, ["CCO", "C[C"], tmp_path / "out.csv", interval=0.9, domain=True)
+    row = first_row(tmp_path / "out.csv")
+    capsys.readouterr()
+    result = predict_table(predictor, ["CCO", "C[C"], Path("-"), interval=0.9, domain=True, as_text=True)
+    lines = capsys.readouterr().out.splitlines()
+    value, low, high = (shown(float(row[name]), 1) for name in ("logp", "logp_low", "logp_high"))
+    assert result["rows"] == 2 and result["unreadable"] == 1
+    assert lines[0] == "CCO" and lines[1].startswith(f"  logp        {value}  ({low} to {high})  percentile ")
+    assert lines[1].endswith(", nearest 1.5") and lines[2] == f"  nearest     {row['nearest']}"
+    assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES."]
+    predict_table(predictor, ["CCO"], Path("-"), as_text=True)
+    assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}\n"
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):

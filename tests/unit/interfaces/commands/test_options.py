@@ -38,6 +38,11 @@ def test_a_written_table_is_a_line_for_people_and_json_for_programs(capsys):
     assert capsys.readouterr().err == "-: 1,128 of 1,128 rows, 0 unreadable\n"
 
 
+def test_rows_on_standard_output_are_counted_without_a_name(capsys):
+    report_rows({"rows": 10, "unreadable": 3, "output": "-", "errors": {}}, 1.0)
+    assert capsys.readouterr() == ("", "7 of 10 rows, 3 unreadable\n")
+
+
 @pytest.mark.parametrize(
     ("is_terminal", "is_told", "expected"), [(0, 1, '{"a": 1}\n'), (1, 1, ""), (1, 0, '{\n  "a": 1\n}\n')]
 )
