@@ -48,7 +48,7 @@ def explain(
     All members of the model are explained. A table gives a picture with a panel per molecule, or a folder
     with a picture per molecule; its rows that cannot be read are named and left out.
 
-    Example: graphormer-sepnorm explain zinc-subset "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
+    Example: graphormer-sepnorm explain adme "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
     """
     with leaving_at_once():
         from graphormer_sepnorm.inference.explain_table import explain_table

@@ -41,7 +41,7 @@ def serve(
     can be downloaded after a restart. With a --host that other machines can reach, users need a token: that of
     GRAPHORMER_SEPNORM_TOKEN, or a new one, which is printed.
 
-    Example: graphormer-sepnorm serve zinc-subset
+    Example: graphormer-sepnorm serve adme
     """
     with leaving_at_once():
         try:
