@@ -252,6 +252,45 @@ def test_the_column_and_the_options_are_chosen_on_the_page(user):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 26, 33)"
 
 
+def test_the_dialog_opens_before_its_picture_is_computed(user):
+    page = user()
+    page.fill("#text", "CCO")
+    page.click("#predict")
+    wait_for(page, "1 molecule computed.")
+    held = []
+    page.route("**/atoms", lambda route: held.append(route))
+    page.click("#atoms-0")
+    expect(page.locator("#dialog #drawing")).to_have_text("Computing the atom picture...")
+    assert page.locator("#dialog").is_visible() and page.locator("#drawing").get_attribute("aria-live") == "polite"
+    page.keyboard.press("Escape")
+    expect(page.locator("#atoms-0")).to_be_focused()
+    held.pop().continue_()
+    page.locator("#atoms-title").wait_for(state="attached")
+    assert not page.locator("#dialog").is_visible()
+    page.click("#atoms-0")
+    expect(page.locator("#drawing")).to_have_text("Computing the atom picture...")
+    assert page.locator("#atoms img").count() == 0
+    held.pop().continue_()
+    wait_for_picture(page, "#dialog #atoms img")
+    expect(page.locator("#drawing")).to_have_text("")
+    page.keyboard.press("Escape")
+    page.click("#atoms-0")
+    expect(page.locator("#drawing")).to_have_text("Computing the atom picture...")
+    held.pop().abort()
+    expect(page.locator("#drawing")).to_have_text("The server did not answer: it may have been closed.")
+
+
+def test_a_wide_table_has_a_shadow_where_it_goes_on(user):
+    page = user()
+    upload(page, "two.csv", b"smiles\nCCO\nCC\n")
+    wait_for(page, "2 of 2 molecules computed.")
+    assert "linear-gradient" in page.locator("#rows .wide").evaluate("each => getComputedStyle(each).backgroundImage")
+    heads = page.locator("#rows thead th").evaluate_all("all => all.map((each) => each.getClientRects()[0].height)")
+    assert len(set(heads)) == 1 and heads[0] < 45
+    page.click("nav a[href='/about']")
+    expect(page.locator("main .table table")).to_have_count(2)
+
+
 def test_a_form_is_sent_once(user):
     page, sent = user(), []
     page.on("request", lambda asked: sent.append(asked.url) if asked.method == "POST" else None)

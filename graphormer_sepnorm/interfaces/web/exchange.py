@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import re
 from concurrent.futures import Future
 from pathlib import PurePath
 from typing import Annotated
@@ -19,6 +20,11 @@ from graphormer_sepnorm.tables.formats.csv_text import split
 from graphormer_sepnorm.tables.formats.table import places_of_column
 
 MOST_SHOWN_OF_NAME = 100
+LINES_LOOKED_AT = 100
+ATOM = r"(\[[^][]+\]|Br|Cl|[BCNOPSFIbcnops*])"
+# A text of the letters and signs of SMILES, or an InChI: whether it is a molecule is for the worker to say.
+LIKE_MOLECULE = re.compile(rf"\(*{ATOM}({ATOM}|[-=#$:~/\\.()%\d])*|InChI=\S+")
+LIKE_NAME = re.compile(r"[^\W\d][\w .%/()-]*")
 CONDITION = "condition "  # begins the name of a field of a form
 NO_TABLE = HTTPException(404, "there is no such table: it was never here, or it is no longer kept")
 
@@ -72,11 +78,27 @@ def as_table(smiles: list[str]) -> bytes:
 
 
 def kind_of_text(text: str, smiles_column: str = "") -> str:
-    """The kind of a pasted text: ".csv" if its first line names a column of molecules and others, else ".smi"."""
-    first = text.lstrip("\ufeff").split("\n", 1)[0].strip()
-    headers = (split(first, mark) for mark in DELIMITERS if mark in first)
+    """The kind of a pasted text: ".csv" if its first line names a column of molecules and others, else ".smi".
+
+    A text is also a table if all lines have the same separator, and none begins with a molecule or the first one has
+    the names of columns: then the user is asked for the column.
+    """
+    lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()][:LINES_LOOKED_AT]
+    marks = [mark for mark in DELIMITERS if lines and all(mark in line for line in lines)]
+    headers = [split(lines[0], mark) for mark in DELIMITERS if lines and mark in lines[0]]
     is_table = any(places_of_column(names, smiles_column or None) for names in headers)
+    if not is_table and len(lines) > 1 and marks:
+        has_molecules = any(LIKE_MOLECULE.fullmatch(line.split(None, 1)[0]) for line in lines)
+        is_table = not has_molecules or any(map(are_names, (split(lines[0], mark) for mark in marks)))
     return ".csv" if is_table else ".smi"
+
+
+def are_names(fields: list[str]) -> bool:
+    """Whether the fields of a line look like names of columns, and none like a molecule."""
+    names = [field.strip() for field in fields]
+    return len(set(names)) == len(names) > 1 and all(
+        LIKE_NAME.fullmatch(name) and not LIKE_MOLECULE.fullmatch(name) for name in names
+    )
 
 
 async def answer_to(future: Future) -> object:

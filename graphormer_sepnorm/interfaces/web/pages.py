@@ -1,5 +1,6 @@
 """The addresses for people: whole pages, and parts of them for htmx."""
 
+import base64
 import io
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,8 +28,9 @@ from graphormer_sepnorm.interfaces.web.exchange import (
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
-from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, Options
+from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options
 from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows
+from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 from graphormer_sepnorm.version import __version__
 
@@ -36,6 +38,10 @@ HERE = Path(__file__).parent
 CONFIDENCES = 0.8, 0.9, 0.95
 MOST_COLUMNS_SHOWN = 3
 FIRST_VIEW = View()
+MEANINGS = {
+    "weights": "how much each part of the model counts in the prediction",
+    "vocabulary": "which molecules the model can read",
+}
 RowNumber = Annotated[int, Query(ge=0)]
 AskedView = Annotated[View, Query()]
 
@@ -47,7 +53,7 @@ class Pages:
         self.environment = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
         )
-        self.environment.filters.update(number=as_shown, sentence=as_sentence)
+        self.environment.filters.update(number=as_shown, sentence=as_sentence, data_uri=as_data_uri)
         self.environment.globals.update(
             facts=queue.facts,
             limits=queue.limits,
@@ -56,6 +62,8 @@ class Pages:
             condition=CONDITION,
             confidences=confidences_of(queue.facts),
             usual=usual_options(queue.facts),
+            meanings=MEANINGS,
+            descriptions={target: known.description for target, known in queue.facts.endpoints.items()},
         )
 
     def __call__(
@@ -84,6 +92,25 @@ def as_sentence(text: str) -> str:
     first, rest = text[:1], text[1:]
     begins_with_name = "." in text.split(" ", 1)[0]
     return f"{first if begins_with_name else first.upper()}{rest}{'' if text.endswith(('.', '?', '!')) else '.'}"
+
+
+def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
+    """What the page of the model says of each target, by the title of the column; nothing that is not known."""
+    known = [facts.endpoints.get(target, EndpointFacts()) for target in facts.targets]
+    columns = {
+        "Description": [one.description for one in known],
+        "Training molecules": ["" if one.molecules is None else f"{one.molecules:,}" for one in known],
+        "RMSE out of fold": ["" if one.rmse_out_of_fold is None else shown(one.rmse_out_of_fold) for one in known],
+        f"{facts.about.get('metric')} on test molecules": [
+            "" if one.test is None else shown(one.test) for one in known
+        ],
+    }
+    return {title: texts for title, texts in columns.items() if any(texts)}
+
+
+def as_data_uri(svg: str) -> str:
+    """A picture as an address, so that it comes with its page."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def progress_of(job: Job) -> dict:
@@ -116,7 +143,7 @@ def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/about", include_in_schema=False)
     def about() -> Response:
-        return pages("about.html")
+        return pages("about.html", columns=endpoint_columns(queue.facts))
 
     @app.post("/tables", include_in_schema=False)
     def submit(

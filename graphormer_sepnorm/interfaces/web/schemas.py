@@ -23,6 +23,15 @@ class ConditionFacts(BaseModel):
     usual: float = Field(default=0, description="mean of the training rows, if it is a number")
 
 
+class EndpointFacts(BaseModel):
+    """What is known of a target."""
+
+    description: str = Field(default="", description="what it is, with its scale and unit; empty if that is not known")
+    molecules: int | None = Field(default=None, description="how many training molecules have a label, where known")
+    rmse_out_of_fold: float | None = Field(default=None, description="of a shipped model, where its card has it")
+    test: float | None = Field(default=None, description="score on the test molecules, of a model of one target")
+
+
 class ModelFacts(BaseModel):
     """Facts about the models."""
 
@@ -36,6 +45,7 @@ class ModelFacts(BaseModel):
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
     decimals: dict[str, int] = Field(default={}, description="of the training labels, by target, where known")
     conditions: list[ConditionFacts] = Field(default=[], description="of measurements, which predictions depend on")
+    endpoints: dict[str, EndpointFacts] = Field(default={}, description="what is known of each target")
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
 

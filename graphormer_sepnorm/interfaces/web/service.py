@@ -1,6 +1,6 @@
 """Computations of the worker process: tables, predictions and pictures."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     AtomContributions,
     ColumnFacts,
     ConditionFacts,
+    EndpointFacts,
     Fragment,
     ModelFacts,
     MoleculePrediction,
@@ -31,7 +32,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
 )
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.runs.info import words
-from graphormer_sepnorm.runs.zoo import card_facts, resolve_model
+from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
 from graphormer_sepnorm.table_model.explain import explain_rows
@@ -70,6 +71,7 @@ class PredictionService:
         compute: where and how precisely to compute.
         name: what the page calls them.
         about: facts for people.
+        endpoints: what cards and scores say of the targets.
     """
 
     predictor: PredictingModel
@@ -77,6 +79,7 @@ class PredictionService:
     compute: Compute
     name: str
     about: dict[str, str]
+    endpoints: dict[str, EndpointFacts] = field(default_factory=dict)
 
     @property
     def trust(self) -> Trust | None:
@@ -110,6 +113,7 @@ class PredictionService:
             knows_domain=self.trust is not None,
             decimals=self.decimals(),
             conditions=self.conditions(),
+            endpoints=self.known_endpoints(),
             about=self.about,
         )
 
@@ -119,6 +123,15 @@ class PredictionService:
             return dict.fromkeys(self.predictor.targets, 2)
         rows = self.trust.rows if self.trust else None
         return {} if rows is None else dict(zip(self.predictor.targets, rows.decimals, strict=True))
+
+    def known_endpoints(self) -> dict[str, EndpointFacts]:
+        """What is known of each target, with the number of its training molecules."""
+        rows = self.trust.rows if self.trust else None
+        counts = [len(known) for known in rows.sorted_labels] if rows else [None] * len(self.predictor.targets)
+        return {
+            target: self.endpoints.get(target, EndpointFacts()).model_copy(update={"molecules": count})
+            for target, count in zip(self.predictor.targets, counts, strict=True)
+        }
 
     def conditions(self) -> list[ConditionFacts]:
         known = self.predictor.conditions.columns if isinstance(self.predictor, TableModel) else ()
@@ -289,11 +302,13 @@ def load_service(
     place = resolve_model(names[0])
     with computing(compute):
         predictor = load_predicting_model(names)
-    described = describe_any(place if RunFolder(place).stack.exists() else member_paths(place)[0])
-    described |= card_facts(names[0])
-    about = about_model(described)
+    parts = [place] if RunFolder(place).stack.exists() else member_paths(place)
+    described = describe_any(parts[0]) | card_facts(names[0])
+    endpoints = {target: EndpointFacts(**known) for target, known in card_endpoints(names[0]).items()}
+    if len(names) == len(parts) == len(predictor.targets) == 1 and not endpoints:
+        endpoints = {predictor.targets[0]: EndpointFacts(test=described["test"])}
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
-    models = PredictionService(predictor, confidence, compute, name, about)
+    models = PredictionService(predictor, confidence, compute, name, about_model(described), endpoints)
     warm_up(models)
     return models
 

@@ -96,12 +96,18 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-document.addEventListener("click", (event) => {
-  const button = event.target.closest?.("a.atoms");
-  if (button) {
-    opener = button.id;
-    say("Drawing the atom picture");
-  }
+// The dialog opens at once; its picture, or the reason why there is none, comes when it is computed.
+const drawing = document.getElementById("drawing");
+const asksForPicture = (source) => source?.matches?.(".atoms, #atoms form");
+
+document.addEventListener("htmx:before:request", (event) => {
+  const source = event.detail?.ctx?.sourceElement;
+  if (!asksForPicture(source)) return;
+  drawing.textContent = "Computing the atom picture...";
+  if (!source.matches(".atoms")) return;
+  opener = source.id;
+  document.getElementById("atoms").replaceChildren();
+  if (!dialog.open) dialog.showModal();
 });
 
 document.addEventListener("error", ({ target }) => {
@@ -128,14 +134,19 @@ document.addEventListener("htmx:after:request", (event) => {
     document.getElementById("rows").scrollIntoView();
     focusSoon("#rows .wide");
   }
-  if (source.matches(".atoms, #atoms form")) {
-    if (!dialog.open) dialog.showModal();
+  if (asksForPicture(source)) {
+    drawing.textContent = "";
     if (source.matches(".atoms")) focusSoon("#atoms-title, #atoms .problem");
   }
 });
 
 document.addEventListener("htmx:error", (event) => {
-  const isForm = event.detail?.ctx?.sourceElement === form;
+  const source = event.detail?.ctx?.sourceElement;
+  if (asksForPicture(source)) {
+    drawing.textContent = "The server did not answer: it may have been closed.";
+    return;
+  }
+  const isForm = source === form;
   showProblem(`The server did not answer: it may have been closed${isForm ? ", or the file is too large" : ""}.`, "lost");
 });
 

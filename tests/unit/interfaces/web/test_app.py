@@ -16,6 +16,7 @@ from graphormer_sepnorm.interfaces.web.pages import as_sentence, as_shown
 from graphormer_sepnorm.interfaces.web.schemas import (
     ColumnFacts,
     ConditionFacts,
+    EndpointFacts,
     ModelFacts,
     MoleculePrediction,
     Options,
@@ -342,6 +343,40 @@ def test_a_model_without_known_labels_has_predictions_of_four_digits(tmp_path):
         assert "<b>3</b>" in page.get(f"/tables/{number}/rows").text
 
 
+def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
+    models = PretendedService()
+    known = EndpointFacts(description="log10 of <length>, m", molecules=1234, rmse_out_of_fold=0.4)
+    about = {"architecture": "none", "weights": "kernel 1.00", "vocabulary": "all"}
+    facts = models.facts().model_copy(update={"endpoints": {"length": known}, "about": about})
+    models.facts = lambda: facts
+    with open_queue(InThisProcess(models), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
+        about = page.get("/about").text
+        assert page.get("/api/model").json()["endpoints"]["length"]["description"] == "log10 of <length>, m"
+    assert 'title="log10 of &lt;length&gt;, m">' in shown and 'meaning">log10 of &lt;length&gt;, m<' in shown
+    titles = ["Endpoint", "Description", "Training molecules", "RMSE out of fold"]
+    first, technical = about.split("<h2>Technical</h2>")
+    assert re.findall(r'<th scope="col">(.+?)</th>', first) == titles
+    assert re.findall("<td>(.+?)</td>", first) == ["log10 of &lt;length&gt;, m", "1,234", "0.400"]
+    assert "how much each part of the model counts in the prediction" in technical and "kernel 1.00" in technical
+
+
+def test_a_model_without_a_card_says_only_what_it_knows(page):
+    assert "meaning" not in page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
+    about = page.get("/about").text
+    assert re.findall(r'<th scope="col">(.+?)</th>', about) == ["Endpoint"] and "RMSE" not in about
+
+
+def test_a_pasted_table_without_a_known_column_asks_for_it(page):
+    address = page.post("/tables", data={"text": "name,foo\nA,CCO\nB,CCC"}).headers["location"]
+    while page.get(f"/api{address}").json()["state"] in ("waiting", "computing"):
+        time.sleep(0.02)
+    shown = page.get(address).text
+    assert "Choose the column of the text." in shown and "<option>foo</option>" in shown
+    assert "SMILES are in the column" in shown
+
+
 class OfClasses(PretendedService):
     """Two classes that exclude each other."""
 
@@ -392,6 +427,7 @@ def test_pictures(page):
     assert "sandbox" in picture.headers["content-security-policy"]
     atoms = page.get(f"/api/tables/{number}/rows/0/atoms", params={"target": "length"}).json()
     assert [atom["symbol"] for atom in atoms["atoms"]] == ["C", "C", "O"]
+    assert 'src="data:image/svg+xml;base64,PHN2Zz48L3N2Zz4="' in page.get(f"/tables/{number}/rows/0/atoms").text
     assert page.get(f"/api/tables/{number}/rows/0/atoms.svg").text == "<svg></svg>"
     assert page.get(f"/api/tables/{number}/rows/0/atoms", params={"target": "b"}).status_code == 422
 

@@ -7,8 +7,9 @@ import pytest
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.interfaces.web import service as module
-from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, Options, TableRow, TableRows
+from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, EndpointFacts, Options, TableRow, TableRows
 from graphormer_sepnorm.interfaces.web.service import (
     PredictionService,
     load_service,
@@ -16,6 +17,7 @@ from graphormer_sepnorm.interfaces.web.service import (
     warm_up,
 )
 from graphormer_sepnorm.table_model.conditions import Conditions
+from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.explain import stack_of
 from tests.page import tiny_service
 from tests.tiny import save_tiny
@@ -187,6 +189,19 @@ def test_models_by_name(tmp_path, monkeypatch):
     assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].spread is None
     with pytest.raises(InputError, match="neither a run folder"):
         load_service(["nothing"], 0.9, "cpu", "auto")
+
+
+def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypatch):
+    rows = TrainingRows.of(np.where(np.arange(200) < 5, np.nan, 1.0)[:, None])
+    known = {"logp": EndpointFacts(description="log10 of P")}
+    predictor = EarlierModel(models.predictor.models, trust=replace(models.trust, rows=rows))
+    facts = replace(models, predictor=predictor, endpoints=known).facts()
+    assert facts.endpoints == {"logp": EndpointFacts(description="log10 of P", molecules=195)}
+    assert models.facts().endpoints == {"logp": EndpointFacts()}
+    run = save_tiny(tmp_path / "run", featurizer="mol")
+    (run / "test.json").write_text('{"value": 0.5}')
+    assert load_service([str(run)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts(test=0.5)}
+    assert load_service([str(run)] * 2, 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
 
 
 def test_large_molecules_are_not_explained(models, monkeypatch):
