@@ -35,7 +35,7 @@ def test_a_written_table_is_a_line_for_people_and_json_for_programs(capsys):
     expected = {"rows": 10, "unreadable": 3, "output": "out.csv", "errors": {"no": 3}, "seconds": 1.235}
     assert json.loads(output) == expected
     report_rows({"rows": 1128, "unreadable": 0, "output": "-"}, 1)
-    assert capsys.readouterr().err == "-: 1,128 of 1,128 rows, 0 unreadable\n"
+    assert capsys.readouterr().err == "1,128 of 1,128 rows, 0 unreadable\n"
 
 
 def test_rows_on_standard_output_are_counted_without_a_name(capsys):
