@@ -16,7 +16,7 @@ from graphormer_sepnorm.table_model.report.predictions import predictions_sectio
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.report.scores import scores_section
 from graphormer_sepnorm.table_model.report.trust import distance_section, trust_section
-from graphormer_sepnorm.tasks import METRICS
+from graphormer_sepnorm.tasks import METRICS, TASKS
 
 
 def training_section(page: Reported) -> Section | None:
@@ -26,22 +26,20 @@ def training_section(page: Reported) -> Section | None:
         for number, network in enumerate(page.networks[:MAX_PANELS], 1)
         if network.metrics.exists()
     ]
-    charts = tuple(epochs_chart(f"network {number}", lines) for number, lines in trained)
-    words = "Orange: training loss. Blue: score on the molecules that the network did not train on."
-    higher = METRICS[page.task.metric].higher_is_better
-    scores = [[line["val_metric"] for line in lines] for _, lines in trained]
-    if any((each[-1] < each[0]) if higher else (each[-1] > each[0]) for each in scores if each):
-        change = "falls" if higher else "rises"
-        words += (
-            f" If a blue curve {change}, the network is worse than its start; its weight in the model is then small."
-        )
+    metric = METRICS[TASKS[page.task.kind].curve_metric].title
+    charts = tuple(epochs_chart(f"network {number}", metric, lines) for number, lines in trained)
+    words = (
+        f"Orange: training loss. Blue: {metric} for the molecules that the network did not train on; lower is better."
+    )
+    if any(lines[-1]["val_metric"] > lines[0]["val_metric"] for _, lines in trained if lines):
+        words += " A network whose blue curve rises overfits; the weights of the members take this into account."
     return Section("Training", (words,), charts=charts) if charts else None
 
 
-def epochs_chart(name: str, lines: list[dict[str, float]]) -> Chart:
-    """The training loss and the validation score of a network by epoch."""
+def epochs_chart(name: str, metric: str, lines: list[dict[str, float]]) -> Chart:
+    """The training loss and the validation metric of a network by epoch."""
     epochs, loss, score = (np.array([line[key] for line in lines]) for key in ("epoch", "train_loss", "val_metric"))
-    axes = Axis.around("epoch", epochs), Axis.around("loss and score", loss, score)
+    axes = Axis.around("epoch", epochs), Axis.around(f"loss and {metric}", loss, score)
     return lines_chart(name, axes, {"mean": (epochs, loss), "trend": (epochs, score)}, "")
 
 

@@ -50,20 +50,20 @@ def test_the_curves_of_the_networks_are_drawn_from_their_metrics(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "scores", "word"),
+    ("kind", "metric", "scores", "rises"),
     [
-        ("regression", (2, 1, 3), "rises"),
-        ("regression", (2, 3, 2), ""),
-        ("classification", (0.7, 0.6), "falls"),
-        ("classification", (0.7, 0.8), ""),
+        ("regression", "MAE", (2, 1, 3), True),
+        ("regression", "MAE", (2, 3, 2), False),
+        ("classification", "log loss", (0.7, 0.6), False),
+        ("classification", "log loss", (0.7, 0.8), True),
     ],
 )
-def test_a_network_that_became_worse_is_pointed_at(tmp_path, kind, scores, word):
+def test_a_network_that_became_worse_is_pointed_at(tmp_path, kind, metric, scores, rises):
     run = RunFolder(tmp_path)
     run.begin_parts(Parts("model", 1))
     run.member(0).path.mkdir()
     lines = [{"epoch": epoch, "train_loss": 1, "val_metric": score} for epoch, score in enumerate(scores, 1)]
     run.member(0).metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (words,) = training_section(reported({"members": ["networks"]}, kind, ("a",), run=run)).words
-    assert (f"If a blue curve {word}, the network is worse than its start" in words) == bool(word)
-    assert ("blue curve" in words) == bool(word)
+    assert ("A network whose blue curve rises overfits" in words) == rises
+    assert f"Blue: {metric} for" in words
