@@ -146,7 +146,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         """
         labels = self.binary_labels(y)
         if len(self.classes_) < 2:
-            raise InputError(f"y has one class, {self.classes_[0]!r}: a classifier needs at least 2")
+            raise InputError(f"y has one class, {self.classes_.tolist()[0]!r}: a classifier needs at least 2")
         options: dict = {"kind": "classification", "targets": target_names(y, labels.shape[1])}
         if self.binarizer_.y_type_ == "multiclass":
             options = {"kind": "multiclass", "targets": target_names(y, 1), "classes": tuple(map(str, self.classes_))}

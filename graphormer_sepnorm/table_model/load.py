@@ -72,7 +72,7 @@ def load_model(
         return LoadedModel(load_predicting_model([str(name) for name in names]), compute)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedModel:
     """A model that predicts as the command ``predict`` does.
 
@@ -83,6 +83,9 @@ class LoadedModel:
 
     model: PredictingModel
     compute: Compute
+
+    def __repr__(self) -> str:
+        return f"LoadedModel({self.model.kind} of {', '.join(self.model.targets)})"
 
     def predict(
         self,

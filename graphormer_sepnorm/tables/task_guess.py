@@ -126,7 +126,12 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
         return Guess(kind)
     labels = ", ".join(dict.fromkeys(shown(column.texts.values()) for column in columns))
     if kind == "classification":
-        sentence = f"{names}: the labels are {labels}, so the task is classification; --task regression overrides this"
+        positive = [text for column in columns for label, text in column.texts.items() if CLASSES[label] == 1]
+        predicted = f", which predicts the probability of {shown(dict.fromkeys(positive))}" if positive else ""
+        sentence = (
+            f"{names}: the labels are {labels}, so the task is classification{predicted}; "
+            "--task regression overrides this"
+        )
         return Guess(kind, (), sentence)
     others = sum(column.labels - column.numbers for column in columns)
     skipped = f" (except for {others}, which {'is' if others == 1 else 'are'} skipped)" if others else ""

@@ -330,7 +330,7 @@ def test_two_classes_are_never_silently_numbers(train, molecules, tmp_path, clas
     table = molecules.assign(seen=[classes[label] for label in molecules.long])
     code, result, messages = train(table, "--target-columns", "seen", "--split", "random", "--epochs", 1)
     assert code == 0 and result["metric"] == "rocauc", messages
-    assert "so the task is classification; --task regression overrides this" in messages
+    assert "so the task is classification, which predicts the probability of " in messages
     found = pd.read_csv(tmp_path / "run" / "table.csv")
     assert found["target seen"].tolist() == molecules.long.tolist()
 

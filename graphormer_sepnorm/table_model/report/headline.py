@@ -131,7 +131,7 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     shares = y[known].mean(axis=0)
     correct = (y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean()
     name = (page.options.classes or page.classes_of(page.task.targets[0]))[int(shares.argmax())]
-    line = f"of the test molecules; {100 * shares.max():.0f} % are of the most frequent one, {name}."
+    line = f"of the test molecules; always {name}, their most frequent class, would be {100 * shares.max():.0f} %."
     yield Card("Correct classes", f"{100 * correct:.0f} %", "", (line,))
 
 
@@ -153,7 +153,7 @@ def of_members(page: Reported) -> Iterator[str]:
     for remark in page.result.get("remarks", {}).values():
         yield f"{remark[:1].upper()}{remark[1:]}."
     if "forest" not in page.model.members and "forest" not in page.fitted.left_out:
-        yield "No random forest was trained, so there is no comparison with one."
+        yield "No random forest was trained, so there is no comparison (--quick and --no-baseline leave it out)."
 
 
 def of_few(page: Reported) -> Iterator[str]:

@@ -114,7 +114,7 @@ class Reported:
         if TASKS[self.task.kind].adds_up:
             return f"probability {value:.2f}"
         names = self.classes_of(self.task.targets[place])
-        return f"{names[int(value > CUT)]} (probability of {names[1]} {value:.2f})"
+        return f"{names[int(value > CUT)]} (probability of {names[1]}: {value:.2f})"
 
     def interval(self, row: int, place: int) -> str | None:
         """The interval of a test molecule at ``confidence`` as text; None without intervals."""

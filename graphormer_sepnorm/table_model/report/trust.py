@@ -77,7 +77,7 @@ def calibration_section(page: Reported) -> Section:
 
 def reliability_charts(page: Reported) -> Iterator[Chart]:
     """The share of positives of each target by predicted probability."""
-    words = "Blue: calibrated; orange: before calibration. Points on the dashed line are exact."
+    words = "Blue: calibrated; orange, where it differs: before calibration. Points on the dashed line are exact."
     for place, target in enumerate(page.task.targets[:MAX_PANELS]):
         y, after = page.labelled_pairs(place, page.test.prediction)
         _, before = page.labelled_pairs(place, page.plain)
@@ -121,5 +121,5 @@ def distance_charts(page: Reported) -> Iterator[Chart]:
             drawn = known[evenly(len(known), MOST_POINTS)]
             names = [f"{page.looked.smiles[row]}\n{of} {shown(errors[row])}" for row in drawn.tolist()]
             lines = binned(x[known], errors[known])
-            words = f"Each point is a test molecule; the line is the mean {of} of molecules at similar distances."
+            words = f"Each point is a test molecule; the line is the mean of molecules at about the same {title}."
             yield error_chart(f"Errors by {title}", (label, of), (x[drawn], errors[drawn]), lines, names, words)

@@ -30,6 +30,10 @@ def test_a_folder_with_a_stack_is_a_table_model_and_everything_else_networks(tra
     np.testing.assert_array_equal(found.predict(["CCO"]).values, load_predictor([name]).predict(["CCO"]).values)
 
 
+def test_a_model_is_shown_in_a_line(trained: Trained):
+    assert repr(load_model(trained.run.path)) == "LoadedModel(regression of a)"
+
+
 def test_a_table_model_is_not_averaged_with_others(trained: Trained, tmp_path):
     name = str(save_tiny(tmp_path / "old"))
     with pytest.raises(InputError, match="name it without other models"):

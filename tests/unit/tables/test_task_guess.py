@@ -37,7 +37,8 @@ def test_the_task_of_labels_by_hand(labels, kind, classes):
 
 def test_sentences_say_what_was_found_and_how_to_choose_otherwise():
     assert guess_task([column("0", "1")]).sentence == (
-        "y: the labels are '0', '1', so the task is classification; --task regression overrides this"
+        "y: the labels are '0', '1', so the task is classification, which predicts the probability of '1'; "
+        "--task regression overrides this"
     )
     assert guess_task([column("0.5", "7", "x")]).sentence == (
         "y: the labels are numbers (except for 1, which is skipped), so the task is regression; --task classification "

@@ -120,7 +120,7 @@ def test_a_card_has_the_share_of_correct_classes():
     _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, labelled=kept))
     assert (card.value, card.lines) == (
         "75 %",
-        ("of the test molecules; 75 % are of the most frequent one, inactive.",),
+        ("of the test molecules; always inactive, their most frequent class, would be 75 %.",),
     )
 
 
@@ -219,5 +219,5 @@ def test_a_missing_forest_and_remarks_are_said():
     assert found == (
         "The member networks was left out: no time.",
         "The kernel is odd.",
-        "No random forest was trained, so there is no comparison with one.",
+        "No random forest was trained, so there is no comparison (--quick and --no-baseline leave it out).",
     )

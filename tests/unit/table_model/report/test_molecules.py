@@ -59,7 +59,7 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
     )
     assert list(facts_of(page, 0, 0)) == [
         ("measured a", "no"),
-        ("predicted a", "yes (probability of yes 0.75)"),
+        ("predicted a", "yes (probability of yes: 0.75)"),
         ("error of a", "0.75"),
     ]
 
