@@ -27,6 +27,7 @@ from graphormer_sepnorm.tasks.scales import measured, measured_name
 
 ERROR = "error"
 BINARY = ("0", "1")
+PROBABILITY_DECIMALS = 2
 Found = TypeVar("Found")
 
 
@@ -202,6 +203,14 @@ def given(found: Found | None) -> Found:
     """A result that the ``reader`` of the columns was asked to compute."""
     assert found is not None
     return found
+
+
+def shown_decimals(model: PredictingModel) -> dict[str, int]:
+    """The decimals of predictions for people by target: two of probabilities, else those of the labels, if known."""
+    if TASKS[model.kind].predicts_probabilities:
+        return dict.fromkeys(model.targets, PROBABILITY_DECIMALS)
+    rows = model.trust.rows if model.trust else None
+    return {} if rows is None else dict(zip(model.targets, rows.decimals, strict=True))
 
 
 def known_trust(model: PredictingModel, option: str) -> Trust:

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns
+from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, shown_decimals
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import write_table
 from graphormer_sepnorm.runs.numbers import shown
@@ -89,8 +89,8 @@ class TextWriter(TableWriter):
 
     def __init__(self, columns: list[str], added: list[AddedColumn], found: PredictionColumns):
         self.columns = found.all
-        rows = found.model.trust.rows if found.model.trust else None
-        self.decimals = dict(zip(found.model.targets, rows.decimals, strict=True)) if rows else {}
+        self.of_classes = found.of_classes
+        self.decimals = shown_decimals(found.model)
 
     def header(self) -> bytes:
         return b""
@@ -101,10 +101,11 @@ class TextWriter(TableWriter):
         return "".join(f"{line}\n" for line in lines).encode()
 
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
-        """The cells of a column; numbers in the unit of the training labels have the decimals of these."""
+        """The cells of a column; probabilities and numbers in the unit of the labels have ``shown_decimals``."""
         is_of_target, part = len(column.place) == 3, column.place[-1]
         decimals = self.decimals.get(column.place[1]) if is_of_target and part != "measured" else None
-        decimals = 0 if part == "percentile" else decimals
+        is_whole = part == "percentile" or (part == "nearest" and is_of_target and self.of_classes)
+        decimals = 0 if is_whole else decimals
         numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
         return [cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers]
 

@@ -13,7 +13,7 @@ from rdkit.Chem.Draw import rdMolDraw2D
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals
 from graphormer_sepnorm.inference.pictures import draw
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.trust import Trust
@@ -111,18 +111,11 @@ class PredictionService:
             models=len(self.predictor.models),
             confidence=self.known_confidence,
             knows_domain=self.trust is not None,
-            decimals=self.decimals(),
+            decimals=shown_decimals(self.predictor),
             conditions=self.conditions(),
             endpoints=self.known_endpoints(),
             about=self.about,
         )
-
-    def decimals(self) -> dict[str, int]:
-        """How many decimals the labels of each target have, where they are known; two of probabilities."""
-        if TASKS[self.predictor.kind].predicts_probabilities:
-            return dict.fromkeys(self.predictor.targets, 2)
-        rows = self.trust.rows if self.trust else None
-        return {} if rows is None else dict(zip(self.predictor.targets, rows.decimals, strict=True))
 
     def known_endpoints(self) -> dict[str, EndpointFacts]:
         """What is known of each target, with the number of its training molecules."""

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.class_sets import fit_class_sets
+from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
 from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.tables.formats import open_table
@@ -65,6 +68,19 @@ def test_lines_for_people(tmp_path, capsys):
     assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES."]
     predict_table(predictor, ["CCO"], Path("-"), as_text=True)
     assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}\n"
+
+
+def test_probabilities_have_two_decimals_whatever_those_of_the_labels(tmp_path, capsys):
+    y, probability = np.tile([[1.0], [0.0]], (20, 1)), np.tile([[0.9], [0.1]], (20, 1))
+    sets = fit_class_sets(y, probability, exclude_each_other=False)
+    trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=sets, rows=TrainingRows.of(np.array([[1.0], [0.0]])))
+    model = EarlierModel([tiny_model(targets=("Class",), kind="classification")], trust=trust)
+    predict_table(model, ["CCO"], tmp_path / "out.csv", interval=0.9, domain=True)
+    row = first_row(tmp_path / "out.csv")
+    capsys.readouterr()
+    predict_table(model, ["CCO"], Path("-"), interval=0.9, domain=True, as_text=True)
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.split() == ["Class", f"{float(row['Class']):.2f}", "set", f"{row['Class_set']},", "nearest", "1"]
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):
