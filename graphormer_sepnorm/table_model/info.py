@@ -7,6 +7,7 @@ from graphormer_sepnorm.runs.info import describe_model, vocabulary_words
 from graphormer_sepnorm.table_model.evaluate import kept_options
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
+from graphormer_sepnorm.tasks import TASKS
 
 
 def describe_any(path: Path) -> dict:
@@ -22,6 +23,7 @@ def describe_any(path: Path) -> dict:
 def describe_table_model(run: RunFolder) -> dict:
     """As ``describe_any``, for a table model."""
     model, table = TableModel.load(run.path), run.path / TABLE
+    trust, of_classes = model.trust, TASKS[model.kind].predicts_probabilities
     with_table = table.exists() or table.with_suffix(".json").exists()  # shipped models have no table
     networks = run.members() if "networks" in model.members else []
     shapes = [describe_model(network.path) for network in networks[:1]]
@@ -38,7 +40,8 @@ def describe_table_model(run: RunFolder) -> dict:
         "molecules": molecules_learnt(table, model) if with_table else None,
         "metric": model.task.metric,
         "test": run.saved_score(),
-        "intervals": model.trust is not None and model.trust.intervals is not None,
+        "intervals": None if of_classes else trust is not None and trust.intervals is not None,
+        "sets_of_classes": trust is not None and trust.class_sets is not None if of_classes else None,
         "featurizer": model.featurizer,
         "vocabulary": vocabulary_words(model.featurizer),
         "licence": "not stated in the folder: the licence of its training data applies",

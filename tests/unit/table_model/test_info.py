@@ -3,11 +3,13 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.info import as_text, describe_model
+from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.info import describe_any
 from graphormer_sepnorm.table_model.members import MEMBERS
 from tests.tiny import save_tiny
@@ -20,6 +22,7 @@ def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Traine
     assert facts["architecture"] == f"table model: {', '.join(MEMBERS)}"
     assert (facts["test"], facts["metric"]) == (trained.result["value"], "mae")
     assert facts["molecules"] == len(trained.labelled.rows) - trained.result["n"] and facts["intervals"] is True
+    assert facts["sets_of_classes"] is None and re.search("^intervals +yes$", as_text(facts), re.MULTILINE)
     assert facts["networks"] == [f"2 of {describe_model(trained.run.member(0).path)['architecture']}"]
     assert facts["training_data"] == trained.options.path and facts["targets"] == ["a"]
     assert sum(float(text.split()[-1]) for text in facts["weights"]) == pytest.approx(1, abs=0.02)
@@ -28,6 +31,16 @@ def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Traine
     (tmp_path / "run" / "table.json").unlink()
     with pytest.raises(InputError, match=r"table\.json is missing or damaged"):
         describe_any(tmp_path / "run")
+
+
+def test_a_classification_has_sets_of_classes_and_no_line_on_intervals(molecules, classes, folds, setting, tmp_path):
+    model = fit_table(molecules, classes, folds, setting, members=["kernel"]).model
+    model.save(tmp_path)
+    facts = describe_any(tmp_path)
+    assert (facts["intervals"], facts["sets_of_classes"]) == (None, True)
+    assert re.search("^sets of classes +yes$", as_text(facts), re.MULTILINE) and "intervals" not in as_text(facts)
+    replace(model, trust=replace(model.trust, class_sets=None)).save(tmp_path)
+    assert re.search("^sets of classes +no$", as_text(describe_any(tmp_path)), re.MULTILINE)
 
 
 def test_any_other_model_is_described_as_a_network(tmp_path):
