@@ -222,8 +222,8 @@ def known_trust(model: PredictingModel, option: str) -> Trust:
     """
     if model.trust is None:
         raise InputError(
-            f"{option}: the model has no information on its training molecules: name the run folder of a model that "
-            "was trained on a table"
+            f"{option}: the model has no information on its training molecules: name adme or the run folder of a model "
+            "that was trained on a table"
         )
     return model.trust
 

@@ -29,7 +29,8 @@ def explain(
     method: Annotated[
         str,
         typer.Option(
-            help="gradients: atom contributions to the prediction; attention: shares of the CLS token's attention."
+            help="gradients: atom contributions to the prediction, of kernel and forest by masking atoms; "
+            "attention: shares of the CLS token's attention."
         ),
     ] = "gradients",
     target: Annotated[str | None, typer.Option(help="Name of the target; by default the first.")] = None,

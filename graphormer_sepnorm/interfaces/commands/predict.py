@@ -55,9 +55,11 @@ class LibraryOptions:
     workers: Annotated[int | None, Option("Library: processes here; by default one per core.")] = None
     columns: Annotated[tuple[str, ...], Option("Library: columns to keep; by default all.")] = ()
     keep_top: Annotated[int | None, Option("Library: keep the best N rows.")] = None
-    threshold: Annotated[float | None, Option("Library: keep rows that reach it.")] = None
-    by: Annotated[str | None, Option("Library: target that rows are kept by.")] = None
-    lowest: Annotated[bool, Option("Library: the lower, the better.")] = False
+    threshold: Annotated[
+        float | None, Option("Library: keep rows whose prediction is at least this; with --lowest, at most.")
+    ] = None
+    by: Annotated[str | None, Option("Library: target for --keep-top and --threshold.")] = None
+    lowest: Annotated[bool, Option("Library: keep low predictions instead of high ones.")] = False
 
     def __post_init__(self) -> None:
         for name, number in (("--workers", self.workers), ("--keep-top", self.keep_top)):
@@ -95,10 +97,10 @@ def predict(
     or one or more SMILES, whose predictions are printed if -o is not given: as lines on a terminal, else as CSV.
 
     The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
-    be read. Several models give their mean, and their standard deviation in columns that end in "_std". Intervals and
-    domain need a run folder of train FILE. --domain adds "nearest", the most similar training molecule, "similarity",
-    its Tanimoto similarity, "cls_distance", the smallest distance in the embedding space, and "warning", which names
-    elements, charges and sizes that no training molecule has.
+    be read. Several models give their mean, and their standard deviation in columns that end in "_std". --interval and
+    --domain need adme or a run folder of train FILE. --domain adds "nearest", the most similar training molecule,
+    "similarity", its Tanimoto similarity, "cls_distance", the smallest distance in the embedding space, and "warning",
+    which names elements, charges and sizes that no training molecule has.
 
     A library is a folder, or a pattern in quotes such as "library/*.parquet". Each of its files becomes a Parquet file
     in the folder -o, on all cores or on a Dask cluster; after an interruption, repeat the command to continue. One
