@@ -296,6 +296,9 @@ def test_a_reader_that_has_enough_is_a_sentence(model, tmp_path):
         (["CCO", "--resume", "-o", "out.csv"], "can be read only once"),
         ([], "name a model and an input"),
         ([DRUGS], "name the file to write: -o OUT.csv, or -o - for standard output"),
+        (["missing.csv"], "cannot read missing.csv: No such file or directory"),
+        (["missing.parquet"], "cannot read missing.parquet: No such file or directory"),
+        (["-"], "name the file to write: -o OUT.csv, or -o - for standard output"),
     ],
 )
 def test_inputs_that_cannot_be_are_named(command, model, tmp_path, monkeypatch, arguments, message):
@@ -379,9 +382,9 @@ def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
     (tmp_path / "some-store" / "shard").write_bytes(b"12345")
     code, facts, _ = command("info", "--cache")
     assert code == 0 and facts["entries"] == 1 and facts["bytes"] >= 5 and facts["limit"] == 1_500_000_000
-    for wrong in (["info"], ["info", model, "--cache"]):
+    for wrong, end in ((["info"], ""), (["info", model, "--cache"], ", and not both")):
         code, _, messages = command(*wrong)
-        assert code == 2 and "name a model, or give --cache" in messages
+        assert code == 2 and messages == f"error: name a model, or give --cache{end}\n"
 
 
 @pytest.mark.parametrize(

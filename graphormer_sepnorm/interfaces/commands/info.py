@@ -24,7 +24,7 @@ def info(
     Example: graphormer-sepnorm info adme
     """
     if (model is None) != cache:
-        raise InputError("name a model, or give --cache, and not both")
+        raise InputError("name a model, or give --cache" + (", and not both" if cache else ""))
     if model is None:
         print_cache()
         return

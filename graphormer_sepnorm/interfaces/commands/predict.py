@@ -182,8 +182,10 @@ def table_predictions(
     with leaving_at_once():
         from graphormer_sepnorm.inference.predict_table import predict_table
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.tables.formats import refuse_missing
 
     if out is None and isinstance(source, str):
+        refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose(device, precision)):
         result = predict_table(load(), source, out or Path("-"), **asdict(answers), as_text=is_for_people(out))

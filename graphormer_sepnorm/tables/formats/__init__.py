@@ -25,7 +25,7 @@ from graphormer_sepnorm.tables.formats.table import (
     table_of_smiles,
     with_free_names,
 )
-from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT, is_file
+from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT, is_file, refuse_missing
 
 __all__ = [
     "DELIMITERS",
@@ -43,6 +43,7 @@ __all__ = [
     "kind_of",
     "not_one_column",
     "open_table",
+    "refuse_missing",
     "smiles_of_rows",
     "table_of_smiles",
     "with_free_names",

@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import os
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -78,6 +79,13 @@ def readable(path: str | Path) -> Iterator[None]:
         if (isinstance(error, OSError) and error.errno is not None) or not packed:
             raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
         raise InputError(f"{path} is not a whole {COMPRESSIONS[packed][0]} file: {error}") from None
+
+
+def refuse_missing(path: str | Path) -> None:
+    """Raises InputError as ``open_table`` does if there is no such file."""
+    if str(path) != STANDARD_INPUT:
+        with readable(path):
+            os.stat(path)
 
 
 def text_lines(path: str | Path) -> Generator[str, None, None]:
