@@ -375,6 +375,7 @@ def test_a_pasted_table_without_a_known_column_asks_for_it(page):
     shown = page.get(address).text
     assert "Choose the column of the text." in shown and "<option>foo</option>" in shown
     assert "SMILES are in the column" in shown
+    assert re.findall('data-say="(.*?)"', shown) == ["Choose a column"], "in place of what was said while it was read"
 
 
 class OfClasses(PretendedService):
@@ -398,6 +399,18 @@ def test_the_most_probable_of_several_classes_is_shown_first(tmp_path):
         shown = page.get(f"/tables/{finished(page, answer)['id']}/rows").text
     assert re.findall(r"<b>(.+?)</b>", shown) == ["good", "0.25", "0.75"]
     assert "90 % set: bad; good" in shown and re.findall(r"nearest: (\w+)", shown) == ["bad"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [(["Class"], "predicts the probability that Class is 1<"), (["a", "b"], "predicts a, b (probabilities)<")],
+)
+def test_the_header_says_of_what_the_probability_is(tmp_path, monkeypatch, targets, words):
+    facts = PretendedService().facts().model_copy(update={"targets": targets, "is_probability": True})
+    monkeypatch.setattr(PretendedService, "facts", lambda service: facts)
+    with open_queue(InThisProcess(PretendedService()), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        assert words in page.get("/").text
 
 
 def test_a_failure_of_the_page_is_a_sentence(tmp_path, monkeypatch):
