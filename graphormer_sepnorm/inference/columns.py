@@ -27,7 +27,7 @@ from graphormer_sepnorm.tasks.scales import measured, measured_name
 
 ERROR = "error"
 BINARY = ("0", "1")
-PROBABILITY_DECIMALS = 2
+PROBABILITY_DECIMALS = 3
 Found = TypeVar("Found")
 
 
@@ -206,7 +206,7 @@ def given(found: Found | None) -> Found:
 
 
 def shown_decimals(model: PredictingModel) -> dict[str, int]:
-    """The decimals of predictions for people by target: two of probabilities, else those of the labels, if known."""
+    """The decimals of predictions for people by target: three of probabilities, else those of the labels, if known."""
     if TASKS[model.kind].predicts_probabilities:
         return dict.fromkeys(model.targets, PROBABILITY_DECIMALS)
     rows = model.trust.rows if model.trust else None

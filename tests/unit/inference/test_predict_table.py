@@ -70,7 +70,7 @@ def test_lines_for_people(tmp_path, capsys):
     assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}\n"
 
 
-def test_probabilities_have_two_decimals_whatever_those_of_the_labels(tmp_path, capsys):
+def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path, capsys):
     y, probability = np.tile([[1.0], [0.0]], (20, 1)), np.tile([[0.9], [0.1]], (20, 1))
     sets = fit_class_sets(y, probability, exclude_each_other=False)
     trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=sets, rows=TrainingRows.of(np.array([[1.0], [0.0]])))
@@ -80,7 +80,7 @@ def test_probabilities_have_two_decimals_whatever_those_of_the_labels(tmp_path, 
     capsys.readouterr()
     predict_table(model, ["CCO"], Path("-"), interval=0.9, domain=True, as_text=True)
     line = capsys.readouterr().out.splitlines()[1]
-    assert line.split() == ["Class", f"{float(row['Class']):.2f}", "set", f"{row['Class_set']},", "nearest", "1"]
+    assert line.split() == ["Class", f"{float(row['Class']):.3f}", "set", f"{row['Class_set']},", "nearest", "1"]
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):
