@@ -90,6 +90,7 @@ class TextWriter(TableWriter):
     def __init__(self, columns: list[str], added: list[AddedColumn], found: PredictionColumns):
         self.columns = found.all
         self.of_classes = found.of_classes
+        self.unit = " (probability of 1)" if found.model.kind == "classification" else ""
         self.decimals = shown_decimals(found.model)
 
     def header(self) -> bytes:
@@ -112,12 +113,15 @@ class TextWriter(TableWriter):
     def lines(self, texts: Sequence[str]) -> Iterator[str]:
         known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
         heads = {place: place[1] if len(place) > 1 else place[0] for place in known if place[2:] in ((), ("value",))}
+        width = max(map(len, heads.values()), default=0)
         for place, head in heads.items():
             parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
             said = {"value", "low", "high", "spread"} if ends else {"value"}
             others = ", ".join(f"{SHORT.get(part, part)} {text}" for part, text in parts.items() if part not in said)
-            yield "  ".join(filter(None, (f"  {head:{max(map(len, heads.values()))}}", known[place], ends, others)))
+            yield "  ".join(
+                filter(None, (f"  {head:{width}}", f"{known[place]}{self.unit if place[2:] else ''}", ends, others))
+            )
 
 
 def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[str]]:

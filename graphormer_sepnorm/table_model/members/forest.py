@@ -35,7 +35,7 @@ class ForestMember(WithoutNetworks):
     """One forest per target, fitted to exact labels only."""
 
     share: ClassVar = 0.15
-    words: ClassVar = f"{TREES} extremely randomized trees on Morgan counts and descriptors"
+    words: ClassVar = f"a random forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 
     forest: Forest
 

@@ -46,8 +46,8 @@ class KernelMember:
 
     share: ClassVar = 0.55
     words: ClassVar = (
-        "kernel machines on molecular similarity, from fingerprints, descriptors and the embeddings of the pretrained "
-        "network"
+        "a Gaussian process, averaged with a support vector machine for a regression on up to 10,000 molecules, on "
+        "similarities of fingerprints, descriptors and embeddings of the pretrained network"
     )
 
     reference: Reference

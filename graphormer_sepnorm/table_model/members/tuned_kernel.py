@@ -46,7 +46,7 @@ class TunedKernelMember(WithoutNetworks):
     """
 
     share: ClassVar = 0.4
-    words: ClassVar = "the kernel machines on the embeddings of the fine-tuned networks"
+    words: ClassVar = "the same as the kernel, on the embeddings of the fine-tuned networks"
 
     kernel: KernelMember
     networks: NetworksMember

@@ -131,7 +131,8 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     shares = y[known].mean(axis=0)
     correct = (y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean()
     name = (page.options.classes or page.classes_of(page.task.targets[0]))[int(shares.argmax())]
-    line = f"of the test molecules; always {name}, their most frequent class, would be {100 * shares.max():.0f} %."
+    share = f"{100 * shares.max():.0f} %"
+    line = f"of the test molecules; always {name}, the most frequent class in the test set, would be {share}."
     yield Card("Correct classes", f"{100 * correct:.0f} %", "", (line,))
 
 

@@ -80,7 +80,8 @@ def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path
     capsys.readouterr()
     predict_table(model, ["CCO"], Path("-"), interval=0.9, domain=True, as_text=True)
     line = capsys.readouterr().out.splitlines()[1]
-    assert line.split() == ["Class", f"{float(row['Class']):.3f}", "set", f"{row['Class_set']},", "nearest", "1"]
+    value = f"{float(row['Class']):.3f}"
+    assert line == f"  Class       {value} (probability of 1)  set {row['Class_set']}, nearest 1"
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):

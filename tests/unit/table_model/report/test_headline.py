@@ -120,7 +120,7 @@ def test_a_card_has_the_share_of_correct_classes():
     _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, labelled=kept))
     assert (card.value, card.lines) == (
         "75 %",
-        ("of the test molecules; always inactive, their most frequent class, would be 75 %.",),
+        ("of the test molecules; always inactive, the most frequent class in the test set, would be 75 %.",),
     )
 
 
