@@ -168,7 +168,7 @@ class Graphormer(Network):
             InputError: ``run_config`` is not set or does not describe the model; nothing is written then.
         """
         config, folder = self.known_run(), Path(save_directory)
-        if self.state_dict().keys() != checkpoint.skeleton(config).state_dict().keys():
+        if self.state_dict().keys() != checkpoint.skeleton(config.model).state_dict().keys():
             raise InputError("the model has other norms or layers than its config, from which it could not be rebuilt")
         checkpoint.save_model(folder / WEIGHTS, self, config, self.facts)
         write_atomically(folder / CONFIG, config_to_json(config).encode())

@@ -6,6 +6,7 @@ and ``config.json`` (a readable copy of the config).
 
 import hashlib
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from graphormer_sepnorm.chem.features import FEATURIZERS
-from graphormer_sepnorm.config import FORMAT, Config, config_from_json, config_to_json
+from graphormer_sepnorm.config import FORMAT, Config, ModelConfig, config_from_json, config_to_json
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.formats import tensors_of_format_1
 from graphormer_sepnorm.model import Network
@@ -144,14 +145,20 @@ def check_names(config: Config, path: str) -> None:
 
 def check_parameters(config: Config, tensors: dict[str, Tensor], path: Path) -> None:
     """Raises InputError if a config describes more parameters than the file holds, before any is allocated."""
-    wanted = sum(parameter.numel() for parameter in skeleton(config).parameters())
+    wanted = num_parameters(config.model)
     present = sum(tensor.numel() for tensor in tensors.values())
     if wanted > present:
         raise InputError(f"{path}: its config asks for {wanted:,} parameters, its tensors have {present:,}")
 
 
+@lru_cache  # the networks of a table model have the same config
+def num_parameters(config: ModelConfig) -> int:
+    """The number of parameters of a network."""
+    return sum(parameter.numel() for parameter in skeleton(config).parameters())
+
+
 class NoInitialization(TorchFunctionMode):
-    """Leaves parameters uninitialized; on the meta device, initializing them would import a compiler."""
+    """Leaves parameters that will be loaded uninitialized; on the meta device, initialization imports a compiler."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, Tensor.normal_, Tensor.uniform_):
@@ -159,10 +166,10 @@ class NoInitialization(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def skeleton(config: Config) -> Network:
+def skeleton(config: ModelConfig) -> Network:
     """The model of a config without memory for its parameters, only names and shapes."""
     with torch.device("meta"), NoInitialization():
-        return Network(config.model)
+        return Network(config)
 
 
 def save_model(path: Path, model: Network, config: Config, facts: dict) -> None:
@@ -183,7 +190,8 @@ def load_as(kind: type[Kind], path: Path) -> tuple[Kind, Config, dict]:
     """The same, as a class of network that takes only a model config."""
     path = weights_file(path)
     tensors, config, facts = load_tensors(path)
-    model = kind(config.model)
+    with NoInitialization():
+        model = kind(config.model)
     load_into(model, tensors, path)
     return model.eval(), config, facts
 
