@@ -31,9 +31,8 @@ BAR_STEPS = 64
 LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
 BLACK, GREY = (0.0, 0.0, 0.0), (0.4, 0.4, 0.4)
 CANVASES = {".svg": rdMolDraw2D.MolDraw2DSVG, ".png": rdMolDraw2D.MolDraw2DCairo}
-# The start of the contributions in a sum; several kinds of members have both.
+# Starts of the contributions that have other words in a sum; several kinds of members have both.
 STARTS = {
-    "average atoms": "average atoms",
     "masked atoms": "all atoms masked",
     "average atoms or masked atoms": "average or masked atoms",
 }

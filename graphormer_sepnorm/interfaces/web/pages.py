@@ -1,6 +1,5 @@
 """The addresses for people: whole pages, and parts of them for htmx."""
 
-import base64
 import io
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +30,7 @@ from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options
 from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows
 from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.table_model.report.page import data_uri
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
 from graphormer_sepnorm.version import __version__
 
@@ -53,7 +53,9 @@ class Pages:
         self.environment = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
         )
-        self.environment.filters.update(number=as_shown, sentence=as_sentence, data_uri=as_data_uri)
+        self.environment.filters.update(
+            number=as_shown, sentence=as_sentence, data_uri=lambda svg: data_uri(svg.encode())
+        )
         self.environment.globals.update(
             facts=queue.facts,
             limits=queue.limits,
@@ -95,7 +97,7 @@ def as_sentence(text: str) -> str:
 
 
 def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
-    """What the page of the model says of each target, by the title of the column; nothing that is not known."""
+    """The columns of the table of targets on the page of the model, by title, without those that are empty."""
     known = [facts.endpoints.get(target, EndpointFacts()) for target in facts.targets]
     columns = {
         "Description": [one.description for one in known],
@@ -106,11 +108,6 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
         ],
     }
     return {title: texts for title, texts in columns.items() if any(texts)}
-
-
-def as_data_uri(svg: str) -> str:
-    """A picture as an address, so that it comes with its page."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def progress_of(job: Job) -> dict:

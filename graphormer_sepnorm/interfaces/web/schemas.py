@@ -24,7 +24,7 @@ class ConditionFacts(BaseModel):
 
 
 class EndpointFacts(BaseModel):
-    """What is known of a target."""
+    """Facts about a target."""
 
     description: str = Field(default="", description="what it is, with its scale and unit; empty if that is not known")
     molecules: int | None = Field(default=None, description="how many training molecules have a label, where known")

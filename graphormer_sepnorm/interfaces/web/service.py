@@ -118,7 +118,7 @@ class PredictionService:
         )
 
     def known_endpoints(self) -> dict[str, EndpointFacts]:
-        """What is known of each target, with the number of its training molecules."""
+        """The facts about each target, with the number of its training molecules."""
         rows = self.trust.rows if self.trust else None
         counts = [len(known) for known in rows.sorted_labels] if rows else [None] * len(self.predictor.targets)
         return {

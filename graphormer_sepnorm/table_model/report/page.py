@@ -39,6 +39,11 @@ class Chart:
     words: str
 
 
+def data_uri(svg: bytes) -> str:
+    """The content of an SVG file as the address of a picture, which needs no other request."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+
+
 @dataclass(frozen=True)
 class Picture:
     """A picture, the content of an SVG file, and its description."""
@@ -49,7 +54,7 @@ class Picture:
     @property
     def uri(self) -> str:
         """The picture as a data URI."""
-        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}"
+        return data_uri(self.svg)
 
 
 @dataclass(frozen=True)

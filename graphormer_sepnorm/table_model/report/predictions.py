@@ -154,26 +154,30 @@ def shown_share(part: np.ndarray, of: np.ndarray) -> str:
     return f"{(part & of).sum() / of.sum():.2f}" if of.any() else UNDEFINED
 
 
+def rankings(page: Reported) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """The targets with labels of both classes, their labels and the probabilities for them."""
+    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
+        y, probability = page.labelled_pairs(place, page.test.prediction)
+        if len(np.unique(y)) == 2:
+            yield target, y, probability
+
+
 def ranking_charts(page: Reported) -> Iterator[Chart]:
     """The ROC curve of each target."""
     from sklearn.metrics import roc_curve  # its import takes seconds
 
-    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
-        y, probability = page.labelled_pairs(place, page.test.prediction)
-        if len(np.unique(y)) == 2:
-            curve = roc_curve(y, probability)[:2]
-            axes = Axis("false positive rate", UNIT), Axis("true positive rate", UNIT)
-            yield lines_chart(f"{target}: ROC curve", axes, {"guide": (ENDS, ENDS), "trend": curve}, "Dashed: chance.")
+    for target, y, probability in rankings(page):
+        curve = roc_curve(y, probability)[:2]
+        axes = Axis("false positive rate", UNIT), Axis("true positive rate", UNIT)
+        yield lines_chart(f"{target}: ROC curve", axes, {"guide": (ENDS, ENDS), "trend": curve}, "Dashed: chance.")
 
 
 def precision_charts(page: Reported) -> Iterator[Chart]:
     """The precision-recall curve of each target."""
     from sklearn.metrics import precision_recall_curve  # its import takes seconds
 
-    for place, target in enumerate(page.task.targets[:MAX_PANELS]):
-        y, probability = page.labelled_pairs(place, page.test.prediction)
-        if len(np.unique(y)) == 2:
-            precision, recall, _ = precision_recall_curve(y, probability)
-            lines = {"guide": (ENDS, np.full(2, y.mean())), "trend": (recall, precision)}
-            axes = Axis("recall", UNIT), Axis("precision", UNIT)
-            yield lines_chart(f"{target}: precision and recall", axes, lines, "Dashed: the share of positives.")
+    for target, y, probability in rankings(page):
+        precision, recall, _ = precision_recall_curve(y, probability)
+        lines = {"guide": (ENDS, np.full(2, y.mean())), "trend": (recall, precision)}
+        axes = Axis("recall", UNIT), Axis("precision", UNIT)
+        yield lines_chart(f"{target}: precision and recall", axes, lines, "Dashed: the share of positives.")
