@@ -208,6 +208,7 @@ class TaskConfig:
         loss: of a regression, "l1" or "mse", on scaled targets.
         weights: per target, the weight of its labels in the loss; empty: equal weights.
         scales: per target, the scale on which it is learnt and predicted; empty: as measured.
+        class_names: per target of a classification, the names of its classes 0 and 1; empty: "0" and "1".
     """
 
     kind: Kind
@@ -220,8 +221,11 @@ class TaskConfig:
     loss: Loss = "l1"
     weights: tuple[Rate, ...] = ()
     scales: tuple[Scale, ...] = ()
+    class_names: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        if self.class_names and (self.kind != "classification" or len(self.class_names) != len(self.targets)):
+            raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.class_names)} class_names")
         if self.scales and ("scales" not in OPTIONS[self.kind] or len(self.scales) != len(self.targets)):
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.scales)} scales")
         if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
@@ -232,6 +236,11 @@ class TaskConfig:
             raise ValueError(
                 f"{len(self.targets)} targets ({', '.join(self.targets)}), but {len(self.weights)} weights"
             )
+
+    @property
+    def classes(self) -> tuple[tuple[str, str], ...]:
+        """The names of the classes 0 and 1 of each target."""
+        return self.class_names or (("0", "1"),) * len(self.targets)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -13,7 +13,11 @@ from graphormer_sepnorm.runs.folder import WEIGHTS
 
 
 def tiny_model(
-    featurizer: str = "ogb", targets: tuple[str, ...] = ("logp",), kind: str = "regression", seed: int = 0
+    featurizer: str = "ogb",
+    targets: tuple[str, ...] = ("logp",),
+    kind: str = "regression",
+    seed: int = 0,
+    class_names: tuple[tuple[str, str], ...] = (),
 ) -> tuple[Network, Config]:
     """A model of one layer in evaluation mode, and the config of the run that could have given it."""
     torch.manual_seed(seed)
@@ -29,7 +33,7 @@ def tiny_model(
         encodings=paper_encodings(),
     )
     scale = {"mean": (0.0,) * len(targets), "std": (1.0,) * len(targets)} if kind == "regression" else {}
-    task = TaskConfig(kind, "mae" if kind == "regression" else "rocauc", targets, **scale)
+    task = TaskConfig(kind, "mae" if kind == "regression" else "rocauc", targets, **scale, class_names=class_names)
     return Network(shape).eval(), Config("sample", featurizer, task, shape)
 
 

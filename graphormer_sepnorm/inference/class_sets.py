@@ -54,12 +54,17 @@ class ClassSets:
         held = conformity > round(1 - confidence, 9)
         return np.where(held.any(axis=2, keepdims=True), held, most) & ~np.isnan(asked)
 
-    def texts(self, probability: np.ndarray, confidence: float, names: Sequence[str]) -> list[list[str]]:
-        """For each group the sets of M molecules, the ``names`` of their classes joined; "" without a prediction."""
-        held = self.holds(probability, confidence)
+    def texts(self, probability: np.ndarray, confidence: float, names: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The sets of M molecules for each group, as the joined ``names`` of classes; "" without a prediction.
+
+        Args:
+            probability, confidence: as ``holds``.
+            names: names of the classes of each group.
+        """
+        held = self.holds(probability, confidence).transpose(1, 0, 2)
         return [
-            [SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside) for row in group.tolist()]
-            for group in held.transpose(1, 0, 2)
+            [SEPARATOR.join(name for name, inside in zip(of_group, row, strict=True) if inside) for row in group]
+            for of_group, group in zip(names, held.tolist(), strict=True)
         ]
 
     def fits(self, targets: int) -> bool:

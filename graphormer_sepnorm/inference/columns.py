@@ -26,7 +26,6 @@ from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import measured, measured_name
 
 ERROR = "error"
-BINARY = ("0", "1")
 PROBABILITY_DECIMALS = 3
 Found = TypeVar("Found")
 
@@ -98,7 +97,7 @@ class PredictionColumns:
             column for number, target in enumerate(self.model.targets) for column in self.of_target(number, target)
         ]
         if self.interval is not None and TASKS[self.model.kind].adds_up:
-            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.targets)
+            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=[self.model.targets])
             found.append(PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0]))
         if self.acquisition is not None and self.acquisition.by != "prediction":
             found.append(acquisition_column(self.acquisition, self.model.targets.index(self.acquisition.target)))
@@ -125,7 +124,7 @@ class PredictionColumns:
             yield of(f"{target}_low", "low", lambda found: (found.values - widths(found.spread))[:, number])
             yield of(f"{target}_high", "high", lambda found: (found.values + widths(found.spread))[:, number])
         if self.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
-            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=BINARY)
+            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
             place = ("predictions", target, "set")
             yield PredictedColumn(f"{target}_set", "text", cells=lambda found: texts(found.values)[number], path=place)
         if self.model.gives_spread:

@@ -130,6 +130,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         targets: names of the targets.
         trust: information on the training molecules and on errors; None: there is none.
         scales: scales of the targets, as in ``TaskConfig``.
+        classes: names of the classes 0 and 1 of each target, as in ``TaskConfig``.
         gives_spread: whether predictions have a standard deviation.
         digest: digest of all state except the networks.
         embedder: network whose embeddings measure distances to the training molecules.
@@ -144,6 +145,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def scales(self) -> tuple[Scale, ...]: ...
+
+    @property
+    def classes(self) -> tuple[tuple[str, str], ...]: ...
 
     @property
     def trust(self) -> Trust | None: ...
@@ -198,7 +202,7 @@ class Predictor:
             raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
         self.models = models
         self.kind, self.targets, self.featurizer = faces.pop()
-        self.scales = models[0][1].task.scales
+        self.scales, self.classes = models[0][1].task.scales, models[0][1].task.classes
         self.device = models[0][0].cls.device
 
     @property

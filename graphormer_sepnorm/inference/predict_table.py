@@ -89,8 +89,8 @@ class TextWriter(TableWriter):
 
     def __init__(self, columns: list[str], added: list[AddedColumn], found: PredictionColumns):
         self.columns = found.all
-        self.of_classes = found.of_classes
-        self.unit = " (probability of 1)" if found.model.kind == "classification" else ""
+        self.classes = dict(zip(found.model.targets, found.model.classes, strict=True)) if found.of_classes else {}
+        self.units = units(found.model)
         self.decimals = shown_decimals(found.model)
 
     def header(self) -> bytes:
@@ -103,12 +103,11 @@ class TextWriter(TableWriter):
 
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
         """The cells of a column; probabilities and numbers in the unit of the labels have ``shown_decimals``."""
-        is_of_target, part = len(column.place) == 3, column.place[-1]
-        decimals = self.decimals.get(column.place[1]) if is_of_target and part != "measured" else None
-        is_whole = part == "percentile" or (part == "nearest" and is_of_target and self.of_classes)
-        decimals = 0 if is_whole else decimals
+        target, part = column.place[1] if len(column.place) == 3 else "", column.place[-1]
+        decimals = 0 if part == "percentile" else self.decimals.get(target) if part != "measured" else None
+        classes = self.classes.get(target) if part == "nearest" else None
         numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
-        return [cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers]
+        return [cell if isinstance(cell, str) else text_of(cell, decimals, classes) for cell in numbers]
 
     def lines(self, texts: Sequence[str]) -> Iterator[str]:
         known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
@@ -119,9 +118,22 @@ class TextWriter(TableWriter):
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
             said = {"value", "low", "high", "spread"} if ends else {"value"}
             others = ", ".join(f"{SHORT.get(part, part)} {text}" for part, text in parts.items() if part not in said)
-            yield "  ".join(
-                filter(None, (f"  {head:{width}}", f"{known[place]}{self.unit if place[2:] else ''}", ends, others))
-            )
+            unit = self.units.get(place[1], "") if place[2:] else ""
+            yield "  ".join(filter(None, (f"  {head:{width}}", known[place] + unit, ends, others)))
+
+
+def text_of(number: float, decimals: int | None, classes: tuple[str, str] | None) -> str:
+    """A number, or the name of the class that it stands for; "" for NaN."""
+    if number != number:
+        return ""
+    return shown(number, decimals) if classes is None else classes[round(number)]
+
+
+def units(model: PredictingModel) -> dict[str, str]:
+    """For each target of a classification, the words that follow its probability."""
+    if model.kind != "classification":
+        return {}
+    return {target: f" (probability of {one})" for target, (_, one) in zip(model.targets, model.classes, strict=True)}
 
 
 def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[str]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from graphormer_sepnorm.chem.features import ZINC_ATOM_TYPES, prepared
 from graphormer_sepnorm.chem.smiles import MAX_ATOMS
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import shown
@@ -50,6 +50,7 @@ def describe_model(path: Path) -> dict:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "task": config.task.kind,
         "targets": list(config.task.targets),
+        "predicts": probability_words(config.task),
         "training_data": config.dataset,
         "training": training_words(config),
         "epoch": facts.get("epoch"),
@@ -60,6 +61,13 @@ def describe_model(path: Path) -> dict:
         "vocabulary": vocabulary_words(config.featurizer),
         "licence": facts.get("licence", "not stated in the file: that of its training data applies"),
     }
+
+
+def probability_words(task: TaskConfig) -> list[str] | None:
+    """The probability that is predicted for each target of a classification; None for other tasks."""
+    if task.kind != "classification":
+        return None
+    return [f"probability that {target} is {one}" for target, (_, one) in zip(task.targets, task.classes, strict=True)]
 
 
 def vocabulary_words(featurizer: str) -> str:

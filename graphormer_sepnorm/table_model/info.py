@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.info import describe_model, vocabulary_words
+from graphormer_sepnorm.runs.info import describe_model, probability_words, vocabulary_words
 from graphormer_sepnorm.table_model.evaluate import kept_options
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
@@ -36,6 +36,7 @@ def describe_table_model(run: RunFolder) -> dict:
         "parameters": sum(parameter.numel() for network, _ in model.models for parameter in network.parameters()),
         "task": model.kind,
         "targets": list(model.targets),
+        "predicts": probability_words(model.task),
         "training_data": kept_options(run).path if with_table else None,
         "molecules": molecules_learnt(table, model) if with_table else None,
         "metric": model.task.metric,

@@ -80,6 +80,10 @@ class TableModel:
         return self.task.scales
 
     @property
+    def classes(self) -> tuple[tuple[str, str], ...]:
+        return self.task.classes
+
+    @property
     def embedder(self) -> Embedder:
         """The network whose embeddings measure distances to the training molecules."""
         member = self.members.get("kernel") or self.members["networks"]

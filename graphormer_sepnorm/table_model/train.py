@@ -179,7 +179,8 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
             table, or the folder cannot be written.
     """
     rows, structures = rows_to_learn(labelled)
-    labels = labels_of(rows, config.task, labelled.names, options.weight_column is not None)
+    task = replace(config.task, class_names=labelled.class_names)
+    labels = labels_of(rows, task, labelled.names, options.weight_column is not None)
     conditions = Conditions.of(options.feature_columns, [row.conditions for row in rows])
     config = replace(config, task=labels.task, model=replace(config.model, conditions=conditions.width))
     folds = folds_of(rows, structures, labels, options.split, config.train.seed, plan.networks)

@@ -42,7 +42,7 @@ class LabelledTable:
         structures: structures of the molecules of ``rows``.
         measured: usable rows before averaging; empty if ``rows`` were not averaged.
         names: names of rows by number; empty if unknown.
-        classes: names of the classes 0 and 1 of each target of a classification.
+        class_names: names of the classes 0 and 1 of each target, as in ``TaskConfig``.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
@@ -51,7 +51,7 @@ class LabelledTable:
     structures: Structures = field(default_factory=lambda: Structures([], [], []))
     measured: list[LabelledRow] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
-    classes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    class_names: tuple[tuple[str, str], ...] = ()
 
     @property
     def usable(self) -> list[LabelledRow]:
@@ -110,7 +110,7 @@ def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | No
 def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
     """As ``read_labelled``, but without splits unless a column or a separate test table defines them."""
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
-    labelled = LabelledTable(names=names_of_rows(options, table), classes=classes_of(options, table))
+    labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table))
     add_rows(labelled, options, table)
     if options.test_csv is not None:
         own = replace(options, path=options.test_csv, test_csv=None)
@@ -127,11 +127,12 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     return replace(labelled, structures=structures, duplicates=duplicates)
 
 
-def classes_of(options: TableOptions, table: WholeTable) -> dict[str, tuple[str, str]]:
-    """The names of the classes 0 and 1 in each target column of a classification."""
+def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, str], ...]:
+    """The names of the classes 0 and 1 in each target column of a classification; empty if all are "0" and "1"."""
     if options.kind != "classification":
-        return {}
-    return {column.name: column.two_classes for column in look_at_columns(table, options.targets) if column.is_binary}
+        return ()
+    names = tuple(column.two_classes for column in look_at_columns(table, options.targets))
+    return names if any(pair != ("0", "1") for pair in names) else ()
 
 
 def add_rows(

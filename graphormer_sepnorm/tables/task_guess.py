@@ -65,7 +65,7 @@ class Column:
     @property
     def two_classes(self) -> tuple[str, str]:
         """The names of classes 0 and 1 as first spelled in a binary column; a digit where there is no other name."""
-        names = {CLASSES[label]: text for label, text in self.texts.items() if not label.isdigit()}
+        names = {CLASSES.get(label): text for label, text in self.texts.items() if not label.isdigit()}
         return names.get(0.0, "0"), names.get(1.0, "1")
 
     @property

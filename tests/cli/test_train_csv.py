@@ -18,6 +18,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.growing import fit_forest
 from graphormer_sepnorm.table_model.load import load_model as load_any_model
 from graphormer_sepnorm.table_model.members import MEMBERS, forest
+from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables import labels
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes
 from tests.molecules import structures_of
@@ -333,6 +334,7 @@ def test_two_classes_are_never_silently_numbers(train, molecules, tmp_path, clas
     assert "so the task is classification, which predicts the probability of " in messages
     found = pd.read_csv(tmp_path / "run" / "table.csv")
     assert found["target seen"].tolist() == molecules.long.tolist()
+    assert TableModel.load(tmp_path / "run").classes == (tuple(map(str, classes)),)
 
 
 @pytest.mark.slow

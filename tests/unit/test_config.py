@@ -180,3 +180,13 @@ def test_a_config_of_earlier_releases_has_no_weights():
     older = json.loads(config_to_json(CONFIG))
     assert older["task"].pop("weights") == []
     assert config_from_json(json.dumps(older), "here") == CONFIG
+
+
+def test_class_names_are_for_each_target_of_a_classification():
+    names = (("inactive", "active"),)
+    assert TaskConfig("classification", "rocauc", ("a",), class_names=names).classes == names
+    assert TaskConfig("classification", "rocauc", ("a", "b")).classes == (("0", "1"), ("0", "1"))
+    with pytest.raises(ValidationError, match="2 targets of a classification, but 1 class_names"):
+        TaskConfig("classification", "rocauc", ("a", "b"), class_names=names)
+    with pytest.raises(ValidationError, match="1 targets of a regression, but 1 class_names"):
+        TaskConfig("regression", "mae", ("a",), class_names=names)

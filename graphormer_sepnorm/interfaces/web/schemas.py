@@ -38,6 +38,9 @@ class ModelFacts(BaseModel):
     model: str = Field(description="name of the model; of several, joined by +")
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
+    classes: dict[str, tuple[str, str]] = Field(
+        default={}, description="by target, the names of classes 0 and 1; predictions are probabilities of the second"
+    )
     models: int = Field(description="how many models are averaged; a spread is given for more than one")
     confidence: float | None = Field(
         description="usual one of intervals, or of sets of classes; null where there are none"
@@ -57,7 +60,7 @@ class TargetPrediction(BaseModel):
     spread: float | None = Field(default=None, description="standard deviation over the models")
     low: float | None = Field(default=None, description="lower end of the interval")
     high: float | None = Field(default=None, description="upper end of the interval")
-    set: str | None = Field(default=None, description="the classes, 0 or 1 or both, at the confidence of the sets")
+    set: str | None = Field(default=None, description="the class, or both, at the confidence of the sets")
     percentile: float | None = Field(default=None, description="how many of 100 measured values are lower")
     nearest: float | None = Field(default=None, description="what was measured of the nearest training molecule")
 

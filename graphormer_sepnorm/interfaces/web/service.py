@@ -108,6 +108,7 @@ class PredictionService:
             model=self.name,
             targets=list(self.predictor.targets),
             is_probability=TASKS[self.predictor.kind].predicts_probabilities,
+            classes=self.classes(),
             models=len(self.predictor.models),
             confidence=self.known_confidence,
             knows_domain=self.trust is not None,
@@ -125,6 +126,12 @@ class PredictionService:
             target: self.endpoints.get(target, EndpointFacts()).model_copy(update={"molecules": count})
             for target, count in zip(self.predictor.targets, counts, strict=True)
         }
+
+    def classes(self) -> dict[str, tuple[str, str]]:
+        """The names of the classes 0 and 1 of each target, if it has two classes."""
+        if self.predictor.kind != "classification":
+            return {}
+        return dict(zip(self.predictor.targets, self.predictor.classes, strict=True))
 
     def conditions(self) -> list[ConditionFacts]:
         known = self.predictor.conditions.columns if isinstance(self.predictor, TableModel) else ()

@@ -15,13 +15,11 @@ from graphormer_sepnorm.table_model.reliability import low_coverage, usual_confi
 from graphormer_sepnorm.table_model.report.charts import Points, parity_chart
 from graphormer_sepnorm.table_model.report.page import Card, Chart, Grid, ReportPage, Section, render
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
-from graphormer_sepnorm.table_model.report.reported import counted
+from graphormer_sepnorm.table_model.report.reported import constant_words, counted
 from graphormer_sepnorm.table_model.scores import MEAN, STACK
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 from graphormer_sepnorm.version import __version__
-
-COLUMNS = {STACK: "prediction", "forest": "random forest", MEAN: "mean of the training labels"}
 
 
 def report_folds(
@@ -60,12 +58,13 @@ def report_folds(
 
 def scores_grid(task: TaskConfig, title: str, folds: list[dict]) -> Grid:
     """The scores of a target, a row per fold; ``folds`` as ``scores_by_target``."""
-    known = [name for name in COLUMNS if all(name in fold["scores"] for fold in folds)]
+    titles = {STACK: "prediction", "forest": "random forest", MEAN: constant_words(task)}
+    known = [name for name in titles if all(name in fold["scores"] for fold in folds)]
     columns = [[fold["scores"][name][task.metric] for fold in folds] for name in known]
     texts = [shown_together(column, columns[0][0]) for column in columns]
     labels = [f"{fold['n']:,}" for fold in folds]
     rows = zip((f"fold-{number}" for number in range(len(folds))), labels, *texts, strict=True)
-    return Grid(("fold", "test labels", *(COLUMNS[name] for name in known)), tuple(rows), title)
+    return Grid(("fold", "test labels", *(titles[name] for name in known)), tuple(rows), title)
 
 
 def score_cards(task: TaskConfig, title: str, folds: list[dict]) -> Iterator[Card]:

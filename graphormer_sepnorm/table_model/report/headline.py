@@ -12,7 +12,7 @@ from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval,
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import low_coverage
 from graphormer_sepnorm.table_model.report.page import Card
-from graphormer_sepnorm.table_model.report.reported import Reported, counted
+from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, counted, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
 from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
 from graphormer_sepnorm.tables.splits import SPLITTERS
@@ -22,7 +22,7 @@ FEW_TESTED = 50
 FEW_LEARNT = 100
 SQUEEZED = 0.6  # slope of predicted against measured values below which extremes are clearly missed
 LEAST_SALTS = 5  # test molecules of several parts
-RIVALS = {"against_forest": ("forest", "the random forest"), "against_mean": (MEAN, "the mean training label")}
+RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 OF_NETWORKS = ("networks", "tuned kernel")
 
 
@@ -66,7 +66,7 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
 def numbers_of(facts: dict, metric: str) -> Iterator[float | None]:
     """The numbers of the card of a target next to its score."""
     yield from (facts.get("interval", {}).get(STACK) or ())
-    for against, (rival, _) in RIVALS.items():
+    for against, rival in RIVALS.items():
         if against in facts:
             yield from (facts["scores"][rival][metric], facts[against]["difference"])
             yield from facts[against]["interval"] or ()
@@ -74,8 +74,9 @@ def numbers_of(facts: dict, metric: str) -> Iterator[float | None]:
 
 def against_words(page: Reported, facts: dict, against: str, decimals: int) -> str:
     """A sentence on the paired difference of the score from that of the forest or the mean."""
-    rival, name = RIVALS[against]
-    words = f"{name[:1].upper()}{name[1:]} scores {shown(facts['scores'][rival][page.task.metric], decimals)}: "
+    rival = RIVALS[against]
+    name = f"The {constant_words(page.task)}" if rival == MEAN else "The random forest"
+    words = f"{name} scores {shown(facts['scores'][rival][page.task.metric], decimals)}: "
     gain = gain_of(facts[against], page.task.metric)
     if gain is None:
         return words + "the difference is not defined."
@@ -128,11 +129,10 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     if not TASKS[page.task.kind].adds_up:
         y, prediction = np.hstack([1 - y, y]), np.hstack([1 - prediction, prediction])
     known = ~np.isnan(y).any(axis=1)
-    shares = y[known].mean(axis=0)
     correct = (y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean()
-    name = (page.options.classes or page.classes_of(page.task.targets[0]))[int(shares.argmax())]
-    share = f"{100 * shares.max():.0f} %"
-    line = f"of the test molecules; always {name}, the most frequent class in the test set, would be {share}."
+    place, name = frequent_class(page, next(iter(page.result["targets"])))
+    share = f"{100 * y[known].mean(axis=0)[place]:.0f} %"
+    line = f"of the test molecules; always {name}, the most frequent class in training, would be {share}."
     yield Card("Correct classes", f"{100 * correct:.0f} %", "", (line,))
 
 

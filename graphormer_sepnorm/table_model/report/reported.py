@@ -15,6 +15,7 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import ComparedMolecules, usual_confidence
 from graphormer_sepnorm.table_model.report.page import Picture
+from graphormer_sepnorm.table_model.scores import columns_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
@@ -91,7 +92,7 @@ class Reported:
 
     def classes_of(self, target: str) -> tuple[str, str]:
         """The names of the classes 0 and 1 of a target."""
-        return self.labelled.classes.get(target, ("0", "1"))
+        return self.task.classes[self.task.targets.index(target)]
 
     def labelled_pairs(self, place: int, predictions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The known test labels of a target and the predictions for them, of predictions [M, T] for all."""
@@ -163,3 +164,16 @@ def plain_picture(smiles: str) -> Picture | None:
         return Picture(draw_plain(smiles), f"structure of {smiles}")
     except InputError:
         return None
+
+
+def constant_words(task: TaskConfig) -> str:
+    """The name of the prediction without a model, which is the mean training label for all molecules."""
+    return "constant prediction" if TASKS[task.kind].predicts_probabilities else "mean training label"
+
+
+def frequent_class(page: Reported, target: str) -> tuple[int, str]:
+    """The number and the name of the most frequent class of a target in training."""
+    means = np.nanmean(page.labels.y[:, columns_of(page.task)[target]], axis=0)
+    if TASKS[page.task.kind].adds_up:
+        return int(means.argmax()), page.options.classes[int(means.argmax())]
+    return int(means[0] > CUT), page.classes_of(target)[int(means[0] > CUT)]

@@ -1,15 +1,11 @@
 """The section of a report on scores: a table per target, and the weights of the members."""
 
-import numpy as np
-
 from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
-from graphormer_sepnorm.table_model.report.reported import CUT, Reported, counted
-from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK, columns_of
+from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, counted, frequent_class
+from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
 from graphormer_sepnorm.tasks import METRICS, TASKS
-
-MEAN_LABEL = "mean of the training labels"
 
 
 def scores_section(page: Reported) -> Section:
@@ -38,16 +34,11 @@ def scores_section(page: Reported) -> Section:
 
 def mean_words(page: Reported, target: str) -> str:
     """The name of the prediction without a model, with the class that it predicts."""
-    if page.is_regression:
-        return MEAN_LABEL
-    columns = columns_of(page.task)[target]
-    means = np.nanmean(page.labels.y[:, columns], axis=0)
-    if TASKS[page.task.kind].adds_up:
-        return f"{MEAN_LABEL}: always {page.options.classes[int(means.argmax())]}"
-    return f"{MEAN_LABEL}: always {page.classes_of(target)[int(means[0] > CUT)]}"
+    words = constant_words(page.task)
+    return words if page.is_regression else f"{words}: always {frequent_class(page, target)[1]}"
 
 
-def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...], mean_label: str = MEAN_LABEL) -> Grid:
+def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...], mean_label: str) -> Grid:
     """The scores of one target, one row per prediction; ``mean_label`` names that of the mean label."""
     names = {STACK: "prediction", MEAN: mean_label}
     by_column = {each: [scores[each] for scores in facts["scores"].values()] for each in columns}
@@ -57,7 +48,7 @@ def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...],
         (
             names.get(name, f"only the {name}"),
             *(shown(scores[each], decimals[each]) for each in columns),
-            *([shown_interval(facts["interval"][name], decimals[metric])] if "interval" in facts else []),
+            *([interval_words(facts["interval"][name], decimals[metric])] if "interval" in facts else []),
         )
         for name, scores in facts["scores"].items()
         if name in names or len(facts["scores"]) > len(names) + 1  # a single member is the prediction
@@ -65,6 +56,11 @@ def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...],
     titles = (METRICS[each].title for each in columns)
     header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))
     return Grid(header, rows, f"{target}, {counted(facts['n'], 'label')}")
+
+
+def interval_words(ends: list[float] | None, decimals: int) -> str:
+    """An interval, or the score in every resample if it is always the same, as the ROC-AUC of a constant."""
+    return shown(ends[0], decimals) if ends and ends[0] == ends[1] else shown_interval(ends, decimals)
 
 
 def weight_words(weights: dict[str, dict[str, float]]) -> str:

@@ -81,13 +81,14 @@ def test_what_the_model_cannot_give_is_refused():
 def test_of_classes_there_are_sets_in_place_of_intervals():
     y, probability = np.tile([[1.0], [0.0]], (20, 2)), np.tile([[0.9], [0.1]], (20, 2))
     trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=fit_class_sets(y, probability, exclude_each_other=False))
-    model = EarlierModel([tiny_model(targets=("a", "b"), kind="classification")], trust=trust)
+    names_of_a = ("no", "yes"), ("0", "1")
+    model = EarlierModel([tiny_model(targets=("a", "b"), kind="classification", class_names=names_of_a)], trust=trust)
     columns = PredictionColumns(model, 0.8)
     assert names(columns) == ["a", "a_set", "b", "b_set", "error"]
     found = replace(columns.reader.compute(read_molecules("ogb", ["OCC", "C", "C[C"])), errors=["", "", "no"])
     found.values[:2] = [[0.95, 0.05], [0.05, 0.99]]
     cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
-    assert cells["a_set"] == ["1", "0", ""] and cells["b_set"] == ["0", "1", ""]
+    assert cells["a_set"] == ["yes", "no", ""] and cells["b_set"] == ["0", "1", ""]
     with pytest.raises(InputError, match="choose one between 0 and 1"):
         PredictionColumns(model, 1.0)
     with pytest.raises(InputError, match="version without prediction sets"):

@@ -1,4 +1,5 @@
 import csv
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
+from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table, text_of
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.numbers import shown
@@ -74,14 +75,18 @@ def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path
     y, probability = np.tile([[1.0], [0.0]], (20, 1)), np.tile([[0.9], [0.1]], (20, 1))
     sets = fit_class_sets(y, probability, exclude_each_other=False)
     trust = Trust(fit_domain(["CCO", "CCN"]), class_sets=sets, rows=TrainingRows.of(np.array([[1.0], [0.0]])))
-    model = EarlierModel([tiny_model(targets=("Class",), kind="classification")], trust=trust)
+    names = (("weak", "strong"),)
+    model = EarlierModel([tiny_model(targets=("Class",), kind="classification", class_names=names)], trust=trust)
     predict_table(model, ["CCO"], tmp_path / "out.csv", interval=0.9, domain=True)
     row = first_row(tmp_path / "out.csv")
     capsys.readouterr()
     predict_table(model, ["CCO"], Path("-"), interval=0.9, domain=True, as_text=True)
     line = capsys.readouterr().out.splitlines()[1]
     value = f"{float(row['Class']):.3f}"
-    assert line == f"  Class       {value} (probability of 1)  set {row['Class_set']}, nearest 1"
+    assert line == f"  Class       {value} (probability of strong)  set {row['Class_set']}, nearest strong"
+    assert set(row["Class_set"].split("; ")) <= {"weak", "strong"}
+    assert text_of(0.0, 3, ("weak", "strong")) == "weak" and text_of(0.25, 1, None) == "0.2"
+    assert text_of(math.nan, 3, None) == ""
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):

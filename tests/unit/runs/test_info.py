@@ -28,6 +28,13 @@ def test_messages_and_degree_scaling_are_described(tmp_path, messages, scaling):
     assert (facts["messages_along_bonds"], facts["degree_scaling"]) == (messages, scaling)
 
 
+def test_probabilities_are_of_the_second_class(tmp_path):
+    names = (("safe", "toxic"), ("0", "1"))
+    save_tiny(tmp_path, kind="classification", targets=("Ames", "hERG"), class_names=names)
+    assert describe_model(tmp_path)["predicts"] == ["probability that Ames is toxic", "probability that hERG is 1"]
+    assert describe_model(save_tiny(tmp_path / "other"))["predicts"] is None
+
+
 def test_every_featurizer_is_described():
     assert VOCABULARIES.keys() == FEATURIZERS.keys()
 

@@ -332,8 +332,9 @@ def test_classes_keep_their_names(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("smiles,a,b\nCCO,No,1\nCCN,yes,\n")
     options = TableOptions(str(path), ("a", "b"), "classification")
-    assert read_usable(options, "mol").classes == {"a": ("No", "yes"), "b": ("0", "1")}
-    assert read_usable(replace(options, kind="regression"), "mol").classes == {}
+    assert read_usable(options, "mol").class_names == (("No", "yes"), ("0", "1"))
+    assert read_usable(replace(options, targets=("b",)), "mol").class_names == ()
+    assert read_usable(replace(options, kind="regression"), "mol").class_names == ()
 
 
 def test_classes_of_one_molecule_stay_rows(tmp_path):

@@ -178,11 +178,15 @@ def test_atoms_are_explained_under_conditions(models, monkeypatch):
     assert asked == [(["CCO"], "logp"), ([Sample("CCO", ("25.0", "a"))], "logp")]
 
 
+NAMES = (("safe", "toxic"), ("0", "1"))
+
+
 def test_models_by_name(tmp_path, monkeypatch):
-    save_tiny(tmp_path / "run", featurizer="mol", kind="classification", targets=("toxic", "sticky"))
+    save_tiny(tmp_path / "run", featurizer="mol", kind="classification", targets=("toxic", "sticky"), class_names=NAMES)
     models = load_service([str(tmp_path / "run")], 0.9, "cpu", "auto")
     facts = models.facts()
     assert (facts.model, facts.targets, facts.is_probability, facts.models) == ("run", ["toxic", "sticky"], True, 1)
+    assert facts.classes == {"toxic": ("safe", "toxic"), "sticky": ("0", "1")}
     assert facts.confidence is None and not facts.knows_domain
     assert "1 layers, width 16" in facts.about["architecture"] and str(tmp_path) not in str(facts)
     (answer,) = models.predict(rows_of("CC"), Options())

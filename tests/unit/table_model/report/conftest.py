@@ -22,6 +22,7 @@ def reported(
     test: dict | None = None,
     options: dict | None = None,
     y: np.ndarray | None = None,
+    class_names: tuple[tuple[str, str], ...] = (),
     **parts,
 ) -> Reported:
     """A report with a result and some of its other parts.
@@ -31,11 +32,13 @@ def reported(
         test: further attributes of the test scores.
         options: further options of the table.
         y: labels of the training molecules.
+        class_names: of the task.
         **parts: attributes of the report.
     """
     classes = {"classes": targets} if kind == "multiclass" else {}
     known = TableOptions("a.csv", ("y",) if kind == "multiclass" else targets, kind, **classes, **(options or {}))
-    task = TaskConfig(kind, TASKS[kind].find_metric(metric), known.names, mean=(0.0,) * 2, std=(2.0,) * len(targets))
+    scaling = {"mean": (0.0,) * 2, "std": (2.0,) * len(targets)}
+    task = TaskConfig(kind, TASKS[kind].find_metric(metric), known.names, **scaling, class_names=class_names)
     scores = SimpleNamespace(task=task, result=result or {}, **(test or {}))
     empty = dict.fromkeys(("fitted", "folds", "plain", "looked"))
     labels = None if y is None else Labels(task, y)

@@ -91,8 +91,10 @@ def test_replicates_have_a_floor_and_stand_with_their_labels():
 
 def test_classes_of_one_molecule_may_contradict_each_other():
     rows = (("train", "C", [0]), ("train", "C", [1]), ("test", "CC", [1]))
-    labelled = table(*rows, duplicates=[Duplicate("C", (0, 1), (0,))], classes={"a": ("no", "yes")})
-    section = repeatability_section(reported(kind="classification", targets=("a",), labelled=labelled))
+    labelled = table(*rows, duplicates=[Duplicate("C", (0, 1), (0,))])
+    names = (("no", "yes"),)
+    page = reported(kind="classification", targets=("a",), labelled=labelled, class_names=names)
+    section = repeatability_section(page)
     assert section.words[1] == "The labels of 1 molecule contradict each other: no model can fit both."
     assert section.grids[0].rows == (("row 1, row 2", "C", "no, yes"),)
     agreeing = table(("train", "C", [1]), ("train", "C", [1]), duplicates=[Duplicate("C", (0, 1), ())])

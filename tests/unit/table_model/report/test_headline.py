@@ -93,6 +93,7 @@ def test_better_is_lower_or_higher(metric, kind, found, words):
         ("a",),
         metric,
         test={"y": np.array([[0.0], [1]]), "prediction": np.array([[0.1], [0.9]])},
+        y=np.array([[0.0], [1]]),
     )
     assert words in cards(page)[0].lines[1]
 
@@ -116,11 +117,11 @@ def test_a_card_has_the_coverage_of_the_intervals():
 
 def test_a_card_has_the_share_of_correct_classes():
     test = {"y": np.array([[0.0], [0], [0], [1], [NAN]]), "prediction": np.array([[0.1], [0.2], [0.7], [0.6], [0.9]])}
-    kept = table(classes={"a": ("inactive", "active")})
-    _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, labelled=kept))
+    known = {"y": np.array([[1.0], [1], [0]]), "class_names": (("inactive", "active"),)}
+    _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, **known))
     assert (card.value, card.lines) == (
         "75 %",
-        ("of the test molecules; always inactive, the most frequent class in the test set, would be 75 %.",),
+        ("of the test molecules; always active, the most frequent class in training, would be 25 %.",),
     )
 
 

@@ -53,7 +53,7 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
         {"trust": {}},
         "classification",
         ("a",),
-        labelled=table(classes={"a": ("no", "yes")}),
+        class_names=(("no", "yes"),),
         fitted=fitted([[1.0]], trust={"intervals": None}),
         test={"y": np.array([[0.0]]), "prediction": np.array([[0.75]])},
     )

@@ -99,12 +99,9 @@ def test_a_classification_has_tables_probabilities_and_curves():
     told = {"n": 2, "trust": {}}
     test = {"y": np.array([[0.0], [1]]), "prediction": np.array([[0.2], [0.7]])}
     rows = [("test", "CC", [0]), ("test", "CCC", [1])]
-    kept = table(*rows, classes={"a": ("no", "yes")})
-    section = predictions_section(
-        reported(
-            told, "classification", ("a",), test=test, labelled=kept, fitted=fitted([[1]], trust={"intervals": None})
-        )
-    )
+    known = {"labelled": table(*rows), "fitted": fitted([[1]], trust={"intervals": None})}
+    names = (("no", "yes"),)
+    section = predictions_section(reported(told, "classification", ("a",), test=test, **known, class_names=names))
     assert section.grids[0].rows == (("no", "1", "0"), ("yes", "0", "1"))
     assert texts(section.charts[0])[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.70)"
     names = [ElementTree.fromstring(chart.svg).get("aria-label") for chart in section.charts]

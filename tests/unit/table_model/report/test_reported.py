@@ -33,7 +33,7 @@ def test_values_have_the_decimals_of_the_labels():
 
 
 def test_classes_have_their_names():
-    page = reported(kind="classification", targets=("a", "b"), labelled=table(classes={"a": ("No", "Yes")}))
+    page = reported(kind="classification", targets=("a", "b"), class_names=(("No", "Yes"), ("0", "1")))
     assert (page.measured(1.0, 0), page.measured(0.0, 1)) == ("Yes", "0")
     assert page.predicted(0.75, 0) == "Yes (probability of Yes: 0.75)"
     assert page.predicted(0.25, 1) == "0 (probability of 1: 0.25)"

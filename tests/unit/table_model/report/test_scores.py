@@ -6,7 +6,7 @@ import pytest
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.report.scores import mean_words, scores_grid, scores_section, weight_words
 from graphormer_sepnorm.table_model.scores import columns_of
-from tests.unit.table_model.report.conftest import reported, table
+from tests.unit.table_model.report.conftest import reported
 
 FACTS = {
     "n": 9,
@@ -16,14 +16,14 @@ FACTS = {
 
 
 def test_the_scores_of_a_target_stand_with_their_interval():
-    grid = scores_grid("a", FACTS, "mae", ("mae", "r2"))
+    grid = scores_grid("a", FACTS, "mae", ("mae", "r2"), "mean training label")
     assert grid.rows == (
         ("prediction", "0.500", "not defined", "0.400 to 0.612"),
-        ("mean of the training labels", "1.000", "0.00", "not defined"),
+        ("mean training label", "1.000", "0.00", "not defined"),
     )
     assert grid.header[-1] == "95 % interval of the MAE" and grid.words == "a, 9 labels"
     alone = {"n": 1, "scores": {"stack": {"mae": 0.5}}}
-    assert scores_grid("a", alone, "mae", ("mae",)).header == ("", "MAE")
+    assert scores_grid("a", alone, "mae", ("mae",), "").header == ("", "MAE")
 
 
 def test_a_metric_that_is_not_usually_reported_comes_first():
@@ -37,12 +37,14 @@ def test_a_metric_that_is_not_usually_reported_comes_first():
 def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     scores = {"stack": {"mae": 0.5}, "kernel": {"mae": 0.5}, "mean": {"mae": 1.0}}
     facts = {"n": 9, "scores": scores}
-    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",)).rows] == [
+    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",), "mean training label").rows] == [
         "prediction",
-        "mean of the training labels",
+        "mean training label",
     ]
     facts["scores"] = scores | {"forest": {"mae": 0.6}}
-    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",)).rows][1] == "only the kernel"
+    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",), "mean training label").rows][
+        1
+    ] == "only the kernel"
     told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
     assert scores_section(reported(told)).words[1] == "The model has one member, the kernel."
 
@@ -56,14 +58,15 @@ def test_each_member_is_described():
 @pytest.mark.parametrize(
     ("kind", "targets", "y", "words"),
     [
-        ("regression", ("a",), [[1.0]], "mean of the training labels"),
-        ("classification", ("a",), [[1.0], [0], [1], [np.nan]], "mean of the training labels: always yes"),
-        ("classification", ("a",), [[1.0], [0]], "mean of the training labels: always no"),
-        ("multiclass", ("low", "high"), [[1.0, 0], [0, 1], [0, 1]], "mean of the training labels: always high"),
+        ("regression", ("a",), [[1.0]], "mean training label"),
+        ("classification", ("a",), [[1.0], [0], [1], [np.nan]], "constant prediction: always yes"),
+        ("classification", ("a",), [[1.0], [0]], "constant prediction: always no"),
+        ("multiclass", ("low", "high"), [[1.0, 0], [0, 1], [0, 1]], "constant prediction: always high"),
     ],
 )
 def test_the_mean_of_labels_of_classes_names_the_class_that_it_predicts(kind, targets, y, words):
-    page = reported(None, kind, targets, y=np.array(y), labelled=table(classes={"a": ("no", "yes")}))
+    names = (("no", "yes"),) if kind == "classification" else ()
+    page = reported(None, kind, targets, y=np.array(y), class_names=names)
     assert mean_words(page, next(iter(columns_of(page.task)))) == words
 
 

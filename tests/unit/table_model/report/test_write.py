@@ -32,7 +32,7 @@ def test_a_report_has_every_section_in_its_order(trained: Trained):
         assert f"only the {member}" in report and f"{facts['scores'][member]['mae']:.3f}" in report
     low, high = facts["interval"]["stack"]
     assert f"{low:.3f} to {high:.3f}" in report
-    assert "mean of the training labels" in report and f"{100 * trust['coverage']['0.5']['a']:.0f} %" in report
+    assert "mean training label" in report and f"{100 * trust['coverage']['0.5']['a']:.0f} %" in report
     assert "data:image/png" not in report
 
 
