@@ -151,7 +151,8 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         if self.binarizer_.y_type_ == "multiclass":
             options = {"kind": "multiclass", "targets": target_names(y, 1), "classes": tuple(map(str, self.classes_))}
         rows = [LabelledRow(number, "", row.tolist()) for number, row in enumerate(labels, 1)]
-        self.learn(X, rows, options, sample_weight)
+        are_words = self.binarizer_.y_type_ == "binary" and self.classes_.dtype.kind in "UO"
+        self.learn(X, rows, options, sample_weight, (tuple(map(str, self.classes_)),) if are_words else ())
         return self
 
     def binary_labels(self, y) -> np.ndarray:

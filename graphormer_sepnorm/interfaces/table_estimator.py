@@ -138,7 +138,7 @@ class TableEstimator(SmilesEstimator):
 
     __init__ = checked(Parameters.__init__)
 
-    def learn(self, X, rows: list[LabelledRow], options: dict, sample_weight) -> None:
+    def learn(self, X, rows: list[LabelledRow], options: dict, sample_weight, class_names: tuple = ()) -> None:
         """Sets ``model_``, ``out_of_fold_`` and ``left_out_``.
 
         Args:
@@ -146,6 +146,7 @@ class TableEstimator(SmilesEstimator):
             rows: M rows, numbered from 1, without SMILES.
             options: ``targets``, ``kind`` and ``classes`` of ``TableOptions``.
             sample_weight: [M], or None.
+            class_names: as in ``TaskConfig``.
         """
         smiles = self.read_input(X, reset=True)
         check_consistent_length(smiles, rows, sample_weight)
@@ -156,7 +157,7 @@ class TableEstimator(SmilesEstimator):
         if plan.networks < 2:
             raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
         chosen = TableOptions("y", seed=seed, **options, **{each.field: asked[each.field] for each in OF_TABLE})
-        config = self.make_config(table_task(chosen), chosen.featurizer, seed)
+        config = self.make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
         table = read_rows(smiles, rows, config.featurizer)
         labels = labels_of(table.rows, config.task)
         make_task(config.task).check_learnable(labels.y)

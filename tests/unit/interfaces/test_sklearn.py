@@ -194,7 +194,7 @@ def test_weights_of_molecules_count():
 
 def test_classes_are_strings():
     estimator = GraphormerClassifier(**TINY).fit(SMILES, KIND)
-    assert estimator.classes_.tolist() == ["acid", "other"]
+    assert estimator.classes_.tolist() == ["acid", "other"] and estimator.model_.classes == (("acid", "other"),)
     probability = estimator.predict_proba(SMILES)
     np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-6)
     assert (estimator.predict(SMILES) == estimator.classes_[probability.argmax(axis=1)]).all()
