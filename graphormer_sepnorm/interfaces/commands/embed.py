@@ -31,7 +31,7 @@ def embed(
 
     With minimol as the model, the embeddings of MiniMol, for pretrain --teacher; that needs the extra "teacher".
 
-    Example: graphormer-sepnorm embed zinc-subset molecules.csv -o embeddings.npz
+    Example: graphormer-sepnorm embed foundation molecules.csv -o embeddings.npz
     """
     with leaving_at_once():
         from graphormer_sepnorm.inference.embed_table import embed_table, find_embedder

@@ -100,7 +100,6 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
     """The columns of the table of targets on the page of the model, by title, without those that are empty."""
     known = [facts.endpoints.get(target, EndpointFacts()) for target in facts.targets]
     columns = {
-        "Description": [one.description for one in known],
         "Training molecules": ["" if one.molecules is None else f"{one.molecules:,}" for one in known],
         "RMSE out of fold": ["" if one.rmse_out_of_fold is None else shown(one.rmse_out_of_fold) for one in known],
         f"{facts.about.get('metric')} on test molecules": [

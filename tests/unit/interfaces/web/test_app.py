@@ -354,11 +354,15 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
         shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
         about = page.get("/about").text
         assert page.get("/api/model").json()["endpoints"]["length"]["description"] == "log10 of <length>, m"
-    assert 'title="log10 of &lt;length&gt;, m">' in shown and 'meaning">log10 of &lt;length&gt;, m<' in shown
-    titles = ["Endpoint", "Description", "Training molecules", "RMSE out of fold"]
+    assert (
+        "</a><small>log10 of &lt;length&gt;, m</small></th>" in shown
+        and 'meaning">log10 of &lt;length&gt;, m<' in shown
+    )
+    titles = ["Endpoint", "Training molecules", "RMSE out of fold"]
     first, technical = about.split("<h2>Technical</h2>")
     assert re.findall(r'<th scope="col">(.+?)</th>', first) == titles
-    assert re.findall("<td>(.+?)</td>", first) == ["log10 of &lt;length&gt;, m", "1,234", "0.400"]
+    assert re.findall("<small>(.+?)</small>", first) == ["log10 of &lt;length&gt;, m"]
+    assert re.findall("<td>(.+?)</td>", first) == ["1,234", "0.400"]
     assert "how much each part of the model counts in the prediction" in technical and "kernel 1.00" in technical
 
 
@@ -403,10 +407,11 @@ def test_the_most_probable_of_several_classes_is_shown_first(tmp_path):
 
 @pytest.mark.parametrize(
     ("targets", "words"),
-    [(["Class"], "predicts the probability that Class is 1<"), (["a", "b"], "predicts a, b (probabilities)<")],
+    [(["Class"], "predicts the probability that Class is active<"), (["a", "b"], "predicts a, b (probabilities)<")],
 )
 def test_the_header_says_of_what_the_probability_is(tmp_path, monkeypatch, targets, words):
-    facts = PretendedService().facts().model_copy(update={"targets": targets, "is_probability": True})
+    known = {"targets": targets, "is_probability": True, "classes": {"Class": ("inactive", "active")}}
+    facts = PretendedService().facts().model_copy(update=known)
     monkeypatch.setattr(PretendedService, "facts", lambda service: facts)
     with open_queue(InThisProcess(PretendedService()), tmp_path) as queue:
         page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
