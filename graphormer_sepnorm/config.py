@@ -66,6 +66,7 @@ class ModelConfig:
         encodings: structural encodings; their terms for atoms and pairs are summed.
         messages: whether every block adds messages along bonds to the attention output of atoms. Source: Rampasek et
             al., "Recipe for a General, Powerful, Scalable Graph Transformer", NeurIPS 2022 (GraphGPS).
+        message_gates: whether each channel of a message has a gate, which requires ``messages``.
         degree_scaling: whether every block scales the input that an atom receives from other atoms by its degree.
             Source: Ma et al., ICML 2023 (GRIT), the section on injecting degree information.
         attention_layers: number of last blocks with attention; None, or more than ``layers``: all. The blocks before
@@ -92,6 +93,7 @@ class ModelConfig:
     norm_position: Literal["post", "pre"] = "post"
     encodings: tuple[Annotated[Encoding, GetPydanticSchema(one_of_encodings)], ...] = ()
     messages: bool = False
+    message_gates: bool = False
     degree_scaling: bool = False
     attention_layers: Annotated[int, Field(ge=1, le=1000)] | None = None
     atom_values: bool = False
@@ -105,6 +107,8 @@ class ModelConfig:
     def __post_init__(self) -> None:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.message_gates and not self.messages:
+            raise ValueError("message_gates requires messages=True")
         if self.local_layers and not self.messages:
             raise ValueError(f"the {self.local_layers} layers without attention require messages=True")
         names = [encoding.name for encoding in self.encodings]

@@ -20,7 +20,7 @@ from graphormer_sepnorm.graphs import GraphBatch, check_features
 from graphormer_sepnorm.kernels import Attention, embedding_sum, make_attention
 from graphormer_sepnorm.layers.atom_values import AtomValues
 from graphormer_sepnorm.layers.gelu import gelu
-from graphormer_sepnorm.layers.messages import BondMessages, DegreeScaler
+from graphormer_sepnorm.layers.messages import DegreeScaler, make_messages
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 
@@ -126,7 +126,7 @@ class LocalBlock(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.messages = BondMessages(config.width, config.num_bond_types)
+        self.messages = make_messages(config.width, config.num_bond_types, config.message_gates)
         self.degree_scaler = DegreeScaler(config.width) if config.degree_scaling else None
         self.messages_norm = NORMS[config.norm](config.width).of_atoms
         self.ffn = FeedForward(config)
@@ -173,7 +173,7 @@ class Block(nn.Module):
         super().__init__()
         self.attention = SelfAttention(config)
         messages, scales = config.messages and atoms_count, config.degree_scaling and atoms_count
-        self.messages = BondMessages(config.width, config.num_bond_types) if messages else None
+        self.messages = make_messages(config.width, config.num_bond_types, config.message_gates) if messages else None
         self.degree_scaler = DegreeScaler(config.width) if scales else None
         self.attention_norm = NORMS[config.norm](config.width)
         self.ffn = FeedForward(config)

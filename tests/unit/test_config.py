@@ -190,3 +190,9 @@ def test_class_names_are_for_each_target_of_a_classification():
         TaskConfig("classification", "rocauc", ("a", "b"), class_names=names)
     with pytest.raises(ValidationError, match="1 targets of a regression, but 1 class_names"):
         TaskConfig("regression", "mae", ("a",), class_names=names)
+
+
+def test_gates_need_messages():
+    with pytest.raises(ValidationError, match="message_gates requires messages=True"):
+        replace(MODEL, message_gates=True)
+    assert replace(MODEL, messages=True, message_gates=True).message_gates

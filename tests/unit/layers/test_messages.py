@@ -1,6 +1,6 @@
 import torch
 
-from graphormer_sepnorm.layers.messages import BondMessages, DegreeScaler
+from graphormer_sepnorm.layers.messages import BondMessages, DegreeScaler, GatedMessages, make_messages
 
 
 def test_messages_by_hand():
@@ -15,6 +15,30 @@ def test_messages_by_hand():
     bond = torch.tensor([1, 1, 2, 2])
     expected = torch.tensor([[4.0, 1.0], [2.0 + 5.5, 2 * 6.5 + 1], [3.5, 2 * 4.5 + 1]])
     torch.testing.assert_close(messages(atoms, edge_index, bond), expected)
+
+
+def test_gates_by_hand():
+    """One bond; sigmoid(log 3) is 3/4, so a gate of twice that is 1.5, and sigmoid(-log 3) gives 0.5."""
+    messages = GatedMessages(width=1, num_bond_types=2)
+    log3 = 1.0986122886681098
+    with torch.no_grad():
+        messages.bond.weight.zero_()
+        messages.out.weight.fill_(1)
+        messages.out.bias.zero_()
+        messages.gate.weight.copy_(torch.tensor([[log3], [-log3]]))  # times the target, times the source
+        messages.gate.bias.zero_()
+    atoms, edge_index = torch.tensor([[2.0], [3.0]]), torch.tensor([[0, 1], [1, 0]])
+    found = messages(atoms, edge_index, torch.tensor([1, 1]))
+    torch.testing.assert_close(found, torch.tensor([[0.5 * 3], [1.5 * 2]]))
+    with torch.no_grad():
+        messages.gate_bond.weight.copy_(torch.tensor([[log3], [-log3]]))
+    found = messages(atoms, edge_index, torch.tensor([2, 1]))
+    torch.testing.assert_close(found, torch.tensor([[1.0 * 3], [1.0 * 2]]))
+
+
+def test_gates_are_for_those_who_ask():
+    assert type(make_messages(4, 2, gated=False)) is BondMessages
+    assert type(make_messages(4, 2, gated=True)) is GatedMessages
 
 
 def test_degrees_scale_by_hand_and_at_first_change_nothing():
