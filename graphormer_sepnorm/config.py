@@ -212,7 +212,8 @@ class TaskConfig:
         loss: of a regression, "l1" or "mse", on scaled targets.
         weights: per target, the weight of its labels in the loss; empty: equal weights.
         scales: per target, the scale on which it is learnt and predicted; empty: as measured.
-        class_names: per target of a classification, the names of its classes 0 and 1; empty: "0" and "1".
+        class_names: names of the classes 0 and 1 of each target of a classification, or once those of all classes of
+            "multiclass"; empty: "0" and "1", or the targets.
     """
 
     kind: Kind
@@ -225,10 +226,10 @@ class TaskConfig:
     loss: Loss = "l1"
     weights: tuple[Rate, ...] = ()
     scales: tuple[Scale, ...] = ()
-    class_names: tuple[tuple[str, str], ...] = ()
+    class_names: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.class_names and (self.kind != "classification" or len(self.class_names) != len(self.targets)):
+        if self.class_names and list(map(len, self.class_names)) != list(map(len, self.usual_classes)):
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.class_names)} class_names")
         if self.scales and ("scales" not in OPTIONS[self.kind] or len(self.scales) != len(self.targets)):
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.scales)} scales")
@@ -242,9 +243,14 @@ class TaskConfig:
             )
 
     @property
-    def classes(self) -> tuple[tuple[str, str], ...]:
-        """The names of the classes 0 and 1 of each target."""
-        return self.class_names or (("0", "1"),) * len(self.targets)
+    def usual_classes(self) -> tuple[tuple[str, ...], ...]:
+        """The names of classes that have none of their own; empty for a regression."""
+        return {"classification": (("0", "1"),) * len(self.targets), "multiclass": (self.targets,)}.get(self.kind, ())
+
+    @property
+    def classes(self) -> tuple[tuple[str, ...], ...]:
+        """The names of the classes, in the form of ``class_names``; empty for a regression."""
+        return self.class_names or self.usual_classes
 
 
 @dataclass(frozen=True, config=STRICT)

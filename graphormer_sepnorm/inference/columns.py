@@ -97,7 +97,7 @@ class PredictionColumns:
             column for number, target in enumerate(self.model.targets) for column in self.of_target(number, target)
         ]
         if self.interval is not None and TASKS[self.model.kind].adds_up:
-            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=[self.model.targets])
+            texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
             found.append(PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0]))
         if self.acquisition is not None and self.acquisition.by != "prediction":
             found.append(acquisition_column(self.acquisition, self.model.targets.index(self.acquisition.target)))
@@ -167,7 +167,11 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     if rows is not None and len(rows.text):
         found.append(name_of_nearest(rows.names))
     if rows is not None:
-        found += [label_of_nearest(target, rows.labels[:, number]) for number, target in enumerate(model.targets)]
+        words = dict(zip(model.targets, model.classes, strict=True)) if model.kind == "classification" else {}
+        found += [
+            label_of_nearest(target, rows.labels[:, number], words.get(target, ()))
+            for number, target in enumerate(model.targets)
+        ]
     found.append(PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity))
     if len(trust.domain.embeddings):
         found.append(PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance))
@@ -188,14 +192,20 @@ def name_of_nearest(names: list[str]) -> PredictedColumn:
     return PredictedColumn("nearest_id", "text", cells=cells)
 
 
-def label_of_nearest(target: str, labels: np.ndarray) -> PredictedColumn:
-    """The label of the nearest training molecule, from labels [N]."""
+def label_of_nearest(target: str, labels: np.ndarray, classes: tuple[str, ...]) -> PredictedColumn:
+    """The label of the nearest training molecule, from labels [N]; the name of its class if ``classes`` have names."""
 
-    def cells(found: Predictions) -> np.ndarray:
+    def numbers(found: Predictions) -> np.ndarray:
         rows = given(given(found.nearness).row)
         return np.where(rows < 0, np.nan, labels[rows])
 
-    return PredictedColumn(f"nearest_{target}", cells=cells, path=("predictions", target, "nearest"))
+    def words(found: Predictions) -> list[str]:
+        return ["" if number != number else classes[int(number)] for number in numbers(found).tolist()]
+
+    name, path = f"nearest_{target}", ("predictions", target, "nearest")
+    if classes in ((), ("0", "1")):
+        return PredictedColumn(name, cells=numbers, path=path)
+    return PredictedColumn(name, "text", cells=words, path=path)
 
 
 def given(found: Found | None) -> Found:

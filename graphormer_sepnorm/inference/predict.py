@@ -130,7 +130,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         targets: names of the targets.
         trust: information on the training molecules and on errors; None: there is none.
         scales: scales of the targets, as in ``TaskConfig``.
-        classes: names of the classes 0 and 1 of each target, as in ``TaskConfig``.
+        classes: names of the classes, as in ``TaskConfig``.
         gives_spread: whether predictions have a standard deviation.
         digest: digest of all state except the networks.
         embedder: network whose embeddings measure distances to the training molecules.
@@ -147,7 +147,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
     def scales(self) -> tuple[Scale, ...]: ...
 
     @property
-    def classes(self) -> tuple[tuple[str, str], ...]: ...
+    def classes(self) -> tuple[tuple[str, ...], ...]: ...
 
     @property
     def trust(self) -> Trust | None: ...

@@ -18,6 +18,7 @@ from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
 from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
+from graphormer_sepnorm.tasks import TASKS
 
 SHORT = {"spread": "std"}  # as in the names of columns
 
@@ -89,7 +90,7 @@ class TextWriter(TableWriter):
 
     def __init__(self, columns: list[str], added: list[AddedColumn], found: PredictionColumns):
         self.columns = found.all
-        self.classes = dict(zip(found.model.targets, found.model.classes, strict=True)) if found.of_classes else {}
+        self.of_classes, self.adds_up = found.of_classes, TASKS[found.model.kind].adds_up
         self.units = units(found.model)
         self.decimals = shown_decimals(found.model)
 
@@ -104,10 +105,12 @@ class TextWriter(TableWriter):
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
         """The cells of a column; probabilities and numbers in the unit of the labels have ``shown_decimals``."""
         target, part = column.place[1] if len(column.place) == 3 else "", column.place[-1]
-        decimals = 0 if part == "percentile" else self.decimals.get(target) if part != "measured" else None
-        classes = self.classes.get(target) if part == "nearest" else None
+        is_whole = part == "percentile" or (part == "nearest" and self.of_classes)
+        decimals = 0 if is_whole else self.decimals.get(target) if part != "measured" else None
         numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
-        return [cell if isinstance(cell, str) else text_of(cell, decimals, classes) for cell in numbers]
+        if column.place[0] == "properties":
+            return ["" if cell != cell else f"{cell:.4g}" for cell in numbers]
+        return [cell if isinstance(cell, str) else "" if cell != cell else shown(cell, decimals) for cell in numbers]
 
     def lines(self, texts: Sequence[str]) -> Iterator[str]:
         known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
@@ -116,17 +119,10 @@ class TextWriter(TableWriter):
         for place, head in heads.items():
             parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
-            said = {"value", "low", "high", "spread"} if ends else {"value"}
+            said = {"value", *(["low", "high", "spread"] if ends else []), *(["nearest"] if self.adds_up else [])}
             others = ", ".join(f"{SHORT.get(part, part)} {text}" for part, text in parts.items() if part not in said)
             unit = self.units.get(place[1], "") if place[2:] else ""
             yield "  ".join(filter(None, (f"  {head:{width}}", known[place] + unit, ends, others)))
-
-
-def text_of(number: float, decimals: int | None, classes: tuple[str, str] | None) -> str:
-    """A number, or the name of the class that it stands for; "" for NaN."""
-    if number != number:
-        return ""
-    return shown(number, decimals) if classes is None else classes[round(number)]
 
 
 def units(model: PredictingModel) -> dict[str, str]:

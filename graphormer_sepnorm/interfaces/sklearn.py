@@ -28,7 +28,7 @@ from graphormer_sepnorm.inference.predict import Embedder
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces.table_estimator import SmilesEstimator, TableEstimator, all_read
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
-from graphormer_sepnorm.tables.label_text import read_bound, read_number
+from graphormer_sepnorm.tables.label_text import CLASSES, read_bound, read_number, same_label
 from graphormer_sepnorm.tables.labels import LabelledRow
 
 
@@ -125,7 +125,9 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
     Parameters and attributes are those of ``TableEstimator``, and
 
     Attributes:
-        classes_: [K] classes of any type.
+        classes_: [K] classes of any type, in rising order.
+        positive_: place in ``classes_`` of the one of two classes whose probability the model predicts: that which the
+            command calls 1, such as "active" or "yes", otherwise the last.
     """
 
     def __sklearn_tags__(self) -> Tags:
@@ -147,13 +149,24 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         labels = self.binary_labels(y)
         if len(self.classes_) < 2:
             raise InputError(f"y has one class, {self.classes_.tolist()[0]!r}: a classifier needs at least 2")
+        words = tuple(map(str, self.classes_))
         options: dict = {"kind": "classification", "targets": target_names(y, labels.shape[1])}
+        names: tuple[tuple[str, ...], ...] = ()
         if self.binarizer_.y_type_ == "multiclass":
-            options = {"kind": "multiclass", "targets": target_names(y, 1), "classes": tuple(map(str, self.classes_))}
+            options = {"kind": "multiclass", "targets": target_names(y, 1), "classes": words}
+            names = (words,)
+        elif self.is_binary:
+            self.positive_ = int([CLASSES.get(same_label(word)) for word in words] != [1, 0])
+            names = ((words[1 - self.positive_], words[self.positive_]),) if self.classes_.dtype.kind in "UO" else ()
+            labels = labels if self.positive_ else 1 - labels
         rows = [LabelledRow(number, "", row.tolist()) for number, row in enumerate(labels, 1)]
-        are_words = self.binarizer_.y_type_ == "binary" and self.classes_.dtype.kind in "UO"
-        self.learn(X, rows, options, sample_weight, (tuple(map(str, self.classes_)),) if are_words else ())
+        self.learn(X, rows, options, sample_weight, names)
         return self
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether each molecule has one of two classes."""
+        return self.binarizer_.y_type_ == "binary"
 
     def binary_labels(self, y) -> np.ndarray:
         """Labels 0 and 1, NaN where missing: float64 [M, 1] for two classes, otherwise [M, K]; sets ``classes_``."""
@@ -172,13 +185,17 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
 
     def predict(self, X) -> np.ndarray:
         """The most probable class of each molecule [M], or zeros and ones [M, K]."""
-        probability, _ = self.predictions(X)
-        return self.binarizer_.inverse_transform(probability, threshold=0.5)
+        probability = self.predict_proba(X)
+        return self.binarizer_.inverse_transform(probability[:, -1:] if self.is_binary else probability, threshold=0.5)
 
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities [M, K] of the classes in the order of ``classes_``."""
         probability, _ = self.predictions(X)
-        return np.hstack([1 - probability, probability]) if self.binarizer_.y_type_ == "binary" else probability
+        return self.in_order(np.hstack([1 - probability, probability])) if self.is_binary else probability
+
+    def in_order(self, of_two: np.ndarray) -> np.ndarray:
+        """Columns [..., 2] for the classes 0 and 1 of the model in the order of ``classes_``."""
+        return of_two if self.positive_ else of_two[..., ::-1]
 
     def predict_set(self, X, confidence: float = 0.9) -> np.ndarray:
         """Conformal prediction sets, which contain the class of a molecule with probability ``confidence``.
@@ -188,7 +205,9 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         """
         probability, _ = self.predictions(X)
         held = known_sets(self.model_).holds(probability, confidence)
-        return held if self.binarizer_.y_type_.startswith("multilabel") else held[:, 0]
+        if self.binarizer_.y_type_.startswith("multilabel"):
+            return held
+        return self.in_order(held[:, 0]) if self.is_binary else held[:, 0]
 
 
 class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SmilesEstimator):

@@ -80,7 +80,7 @@ class TableModel:
         return self.task.scales
 
     @property
-    def classes(self) -> tuple[tuple[str, str], ...]:
+    def classes(self) -> tuple[tuple[str, ...], ...]:
         return self.task.classes
 
     @property

@@ -42,7 +42,7 @@ class LabelledTable:
         structures: structures of the molecules of ``rows``.
         measured: usable rows before averaging; empty if ``rows`` were not averaged.
         names: names of rows by number; empty if unknown.
-        class_names: names of the classes 0 and 1 of each target, as in ``TaskConfig``.
+        class_names: as in ``TaskConfig``.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
@@ -51,7 +51,7 @@ class LabelledTable:
     structures: Structures = field(default_factory=lambda: Structures([], [], []))
     measured: list[LabelledRow] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
-    class_names: tuple[tuple[str, str], ...] = ()
+    class_names: tuple[tuple[str, ...], ...] = ()
 
     @property
     def usable(self) -> list[LabelledRow]:
@@ -127,10 +127,10 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
     return replace(labelled, structures=structures, duplicates=duplicates)
 
 
-def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, str], ...]:
-    """The names of the classes 0 and 1 in each target column of a classification; empty if all are "0" and "1"."""
+def class_names(options: TableOptions, table: WholeTable) -> tuple[tuple[str, ...], ...]:
+    """The names of the classes in the target columns, as in ``TaskConfig``; empty if all are "0" and "1"."""
     if options.kind != "classification":
-        return ()
+        return (options.classes,) if options.classes else ()
     names = tuple(column.two_classes for column in look_at_columns(table, options.targets))
     return names if any(pair != ("0", "1") for pair in names) else ()
 

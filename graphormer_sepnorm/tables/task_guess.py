@@ -1,5 +1,6 @@
 """Detection of the task from the labels of a table's columns, with a sentence for the user."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.label_text import CLASSES, is_class, is_missing, read_bound, read_number, same_label
 
 MAX_CLASSES = 50
+LEAST_ROWS = 5  # of one of several classes: one for each fold
 SHOWN = 6
 
 
@@ -36,12 +38,14 @@ class Column:
         labels: their number.
         numbers: how many of them are numbers, or bounds of numbers.
         texts: the different labels as ``same_label`` has them, with their first spelling; ``MAX_CLASSES`` + 1 at most.
+        counts: how often each of these labels occurs.
     """
 
     name: str
     labels: int = 0
     numbers: int = 0
     texts: dict[str, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, text: str) -> None:
         if is_missing(text):
@@ -51,6 +55,7 @@ class Column:
         label = same_label(text)
         if label not in self.texts and len(self.texts) <= MAX_CLASSES:
             self.texts[label] = text.strip()
+        self.counts[label] += 1
 
     @property
     def is_binary(self) -> bool:
@@ -106,7 +111,8 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
         asked: the kind that is asked for: "classification" leaves open into how many classes; None leaves all open.
 
     Raises:
-        InputError: columns of several kinds, several columns of more than two classes, or too many classes.
+        InputError: columns of several kinds, several columns of more than two classes, too many classes, or classes of
+            too few rows.
     """
     if asked == "regression" or not columns:
         return Guess(asked or "regression")
@@ -116,10 +122,11 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
     (first, *_), names = columns, ", ".join(kinds)
     kind = kinds[first.name]
     if kind == "multiclass":
+        refuse_rare_classes(first)
         classes = first.classes
         sentence = (
-            f"{names} has {len(classes)} classes ({shown(classes)}), so each gets a probability of its own; for one "
-            "probability give a column of 0 and 1"
+            f"{names} has {len(classes)} classes ({shown(classes)}), so each gets its own probability; if two were "
+            "meant, correct the other labels"
         )
         return Guess(kind, classes, sentence)
     if asked is not None:
@@ -155,6 +162,17 @@ def kind_of(column: Column, asked: Kind | None) -> Kind:
             "too many for classes; if they are numbers, use --task regression"
         )
     return "multiclass"
+
+
+def refuse_rare_classes(column: Column) -> None:
+    """Raises InputError if one of several classes has too few rows, as a misspelt label does."""
+    rare = [label for label in column.texts if column.counts[label] < LEAST_ROWS]
+    if rare:
+        found = ", ".join(f"{column.texts[label]!a} in {column.counts[label]}" for label in rare[:SHOWN])
+        raise InputError(
+            f"column {column.name} has {len(column.texts)} classes, some in too few rows ({found}): correct these "
+            f"labels or leave out their rows, since each of several classes needs at least {LEAST_ROWS}"
+        )
 
 
 def refuse_mixtures(kinds: dict[str, Kind], columns: list[Column]) -> None:

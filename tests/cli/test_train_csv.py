@@ -356,11 +356,14 @@ def test_three_classes_get_a_probability_each(train, command, molecules, tmp_pat
     table = molecules.assign(grade=words)
     code, result, messages = train(table, "--target-columns", "grade", "--split", "random", "--blend")
     assert code == 0, messages
-    assert "grade has 3 classes ('high', 'low', 'mid'), so each gets a probability of its own" in messages
+    assert "grade has 3 classes ('high', 'low', 'mid'), so each gets its own probability" in messages
     assert set(result["scores"]) == {"rocauc", "multiclass-accuracy", "multiclass-logloss"}
     assert set(result["baseline"]["random_forest"]) == set(result["scores"])
     assert command("evaluate", tmp_path / "run")[1]["value"] == pytest.approx(result["value"], rel=1e-5)
     assert command("predict", tmp_path / "run", tmp_path / "mols.csv", "-o", tmp_path / "out.csv")[0] == 0
+    options = "-o", tmp_path / "sets.csv", "--interval", 0.8
+    assert command("predict", tmp_path / "run", tmp_path / "mols.csv", *options)[0] == 0
+    assert set("; ".join(pd.read_csv(tmp_path / "sets.csv").class_set).split("; ")) == {"high", "low", "mid"}
     predicted = pd.read_csv(tmp_path / "out.csv")[["grade_high", "grade_low", "grade_mid"]]
     np.testing.assert_allclose(predicted.sum(axis=1), 1, rtol=1e-5)
     kept = pd.read_csv(tmp_path / "run" / "predictions.csv")

@@ -188,6 +188,12 @@ def test_class_names_are_for_each_target_of_a_classification():
     assert TaskConfig("classification", "rocauc", ("a", "b")).classes == (("0", "1"), ("0", "1"))
     with pytest.raises(ValidationError, match="2 targets of a classification, but 1 class_names"):
         TaskConfig("classification", "rocauc", ("a", "b"), class_names=names)
+    three = ("low", "middle", "high")
+    assert TaskConfig("multiclass", "rocauc", ("y_a", "y_b", "y_c"), class_names=(three,)).classes == (three,)
+    assert TaskConfig("multiclass", "rocauc", ("y_a", "y_b")).classes == (("y_a", "y_b"),)
+    assert TaskConfig("regression", "mae", ("a",)).classes == ()
+    with pytest.raises(ValidationError, match="2 targets of a multiclass, but 1 class_names"):
+        TaskConfig("multiclass", "rocauc", ("y_a", "y_b"), class_names=(three,))
     with pytest.raises(ValidationError, match="1 targets of a regression, but 1 class_names"):
         TaskConfig("regression", "mae", ("a",), class_names=names)
 

@@ -38,7 +38,7 @@ class ModelFacts(BaseModel):
     model: str = Field(description="name of the model; of several, joined by +")
     targets: list[str]
     is_probability: bool = Field(description="whether predictions are probabilities")
-    classes: dict[str, tuple[str, str]] = Field(
+    classes: dict[str, tuple[str, ...]] = Field(
         default={}, description="by target, the names of classes 0 and 1; predictions are probabilities of the second"
     )
     models: int = Field(description="how many models are averaged; a spread is given for more than one")
@@ -62,7 +62,9 @@ class TargetPrediction(BaseModel):
     high: float | None = Field(default=None, description="upper end of the interval")
     set: str | None = Field(default=None, description="the class, or both, at the confidence of the sets")
     percentile: float | None = Field(default=None, description="how many of 100 measured values are lower")
-    nearest: float | None = Field(default=None, description="what was measured of the nearest training molecule")
+    nearest: float | str | None = Field(
+        default=None, description="what was measured of the nearest training molecule, or its class"
+    )
 
 
 class MoleculePrediction(BaseModel):

@@ -127,7 +127,7 @@ class PredictionService:
             for target, count in zip(self.predictor.targets, counts, strict=True)
         }
 
-    def classes(self) -> dict[str, tuple[str, str]]:
+    def classes(self) -> dict[str, tuple[str, ...]]:
         """The names of the classes 0 and 1 of each target, if it has two classes."""
         if self.predictor.kind != "classification":
             return {}

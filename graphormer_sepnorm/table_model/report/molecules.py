@@ -17,6 +17,7 @@ from graphormer_sepnorm.table_model.pairs import LEAST_PAIRS, Change, Cliff, act
 from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, plain_picture
 from graphormer_sepnorm.tables.labels import LabelledRow
+from graphormer_sepnorm.tasks import TASKS
 
 WORST = 8
 EXPLAINED = 4
@@ -38,6 +39,8 @@ def worst_molecule(page: Reported, row: int) -> Molecule:
     test, looked, labelled = page.test, page.looked, page.tested[row]
     known = np.flatnonzero(~np.isnan(test.y[row]))[:MAX_PANELS]
     facts = [fact for place in known.tolist() for fact in facts_of(page, row, place)]
+    if TASKS[page.task.kind].adds_up:
+        facts = list(class_facts(page, row))
     if looked.warnings[row]:
         facts.append(("warning", looked.warnings[row]))
     smiles = looked.smiles[row]
@@ -55,6 +58,14 @@ def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
     yield f"error of {target}", page.rounded(error, place) if page.is_regression else f"{error:.2f}"
 
 
+def class_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
+    """The class of a test molecule of several classes, the most probable one, and their probabilities."""
+    prediction, measured = page.test.prediction[row], int(page.test.y[row].argmax())
+    predicted, names = int(prediction.argmax()), page.task.classes[0]
+    yield "measured", f"{names[measured]} (probability {prediction[measured]:.2f})"
+    yield "predicted", f"{names[predicted]} (probability {prediction[predicted]:.2f})"
+
+
 def neighbour(page: Reported, smiles: str) -> Molecule | None:
     """The training molecule that is most similar to a molecule."""
     trust = page.model.trust
@@ -64,10 +75,13 @@ def neighbour(page: Reported, smiles: str) -> Molecule | None:
         return None
     name, labels, known = trust.rows.names[row], trust.rows.labels[row], trust.domain.smiles[row]
     facts = [("similarity", f"{similarity:.2f}")]
-    facts += [
-        (f"measured {target}", page.measured(labels[place], place))
-        for place, target in enumerate(page.task.targets[:MAX_PANELS])
-    ]
+    if TASKS[page.task.kind].adds_up:
+        facts.append(("measured", page.task.classes[0][int(labels.argmax())]))
+    else:
+        facts += [
+            (f"measured {target}", page.measured(labels[place], place))
+            for place, target in enumerate(page.task.targets[:MAX_PANELS])
+        ]
     named = name if page.labelled.names else f"row {name}"
     return Molecule(f"Nearest training molecule: {named}", known, plain_picture(known), tuple(facts))
 

@@ -91,8 +91,11 @@ class Reported:
         return self.labelled.names.get(number) or f"row {number}"
 
     def classes_of(self, target: str) -> tuple[str, str]:
-        """The names of the classes 0 and 1 of a target."""
-        return self.task.classes[self.task.targets.index(target)]
+        """The names of the classes 0 and 1 of a target; of one of several classes, "0" and "1"."""
+        if TASKS[self.task.kind].adds_up:
+            return "0", "1"
+        zero, one = self.task.classes[self.task.targets.index(target)]
+        return zero, one
 
     def labelled_pairs(self, place: int, predictions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The known test labels of a target and the predictions for them, of predictions [M, T] for all."""

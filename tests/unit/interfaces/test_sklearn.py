@@ -201,6 +201,20 @@ def test_classes_are_strings():
     assert estimator.score(SMILES, KIND) > 0.9
 
 
+def test_active_is_the_class_that_the_command_predicts_whatever_the_alphabet_says():
+    words = np.where(KIND == "acid", "active", "inactive")
+    alphabetical = GraphormerClassifier(**TINY).fit(SMILES, np.where(words == "active", "b", "a"))
+    estimator = GraphormerClassifier(**TINY).fit(SMILES, words)
+    assert estimator.classes_.tolist() == ["active", "inactive"]
+    assert estimator.model_.classes == (("inactive", "active"),)
+    found, expected = estimator.predict_proba(SMILES), alphabetical.predict_proba(SMILES)
+    np.testing.assert_array_equal(found, expected[:, ::-1])
+    np.testing.assert_array_equal(estimator.model_.predict(SMILES).values[:, 0], found[:, 0])
+    np.testing.assert_array_equal(estimator.predict(SMILES) == "active", alphabetical.predict(SMILES) == "b")
+    sets = (each.predict_set(SMILES, 0.8) for each in (estimator, alphabetical))
+    np.testing.assert_array_equal(next(sets), next(sets)[:, ::-1])
+
+
 def test_more_than_two_classes():
     ends = [smiles.lstrip("C")[-1] for smiles in SMILES]
     estimator = GraphormerClassifier(**TINY).fit(SMILES, ends)

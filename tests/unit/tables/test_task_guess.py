@@ -31,7 +31,7 @@ def column(*labels: str, name: str = "y") -> Column:
     ],
 )
 def test_the_task_of_labels_by_hand(labels, kind, classes):
-    guess = guess_task([column(*labels)])
+    guess = guess_task([column(*labels * 5)])
     assert (guess.kind, guess.classes) == (kind, classes) and guess.sentence.startswith("y")
 
 
@@ -44,16 +44,22 @@ def test_sentences_say_what_was_found_and_how_to_choose_otherwise():
         "y: the labels are numbers (except for 1, which is skipped), so the task is regression; --task classification "
         "overrides this"
     )
-    assert guess_task([column("b", "a", "c")]).sentence == (
-        "y has 3 classes ('a', 'b', 'c'), so each gets a probability of its own; for one probability give a column of "
-        "0 and 1"
+    assert guess_task([column(*"bac" * 5)]).sentence == (
+        "y has 3 classes ('a', 'b', 'c'), so each gets its own probability; if two were meant, correct the other labels"
     )
+
+
+def test_a_class_of_few_rows_is_refused():
+    labels = ["inactive"] * 20 + ["Active"] * 10 + ["abc", "akt", "Akt"]
+    with pytest.raises(InputError, match=r"y has 4 classes, some in too few rows \('abc' in 1, 'akt' in 2\): correct"):
+        guess_task([column(*labels)])
+    assert guess_task([column(*labels[:30], *["abc"] * 5)]).classes == ("abc", "Active", "inactive")
 
 
 def test_what_is_asked_for_is_done_or_refused():
     assert guess_task([column("0", "1")], "regression").kind == "regression"
     assert guess_task([column("0", "1")], "classification").sentence == ""
-    guess = guess_task([column("0", "2.0", "1", "2")], "classification")
+    guess = guess_task([column(*["0", "2.0", "1", "2"] * 5)], "classification")
     assert (guess.kind, guess.classes) == ("multiclass", ("0", "1", "2.0")) and "3 classes" in guess.sentence
     numbers = [f"{number}.5" for number in range(60)]
     with pytest.raises(InputError, match=r"y has more than 50 different labels .*--task regression"):

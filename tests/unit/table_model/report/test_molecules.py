@@ -6,7 +6,7 @@ import numpy as np
 
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import Intervals
-from graphormer_sepnorm.table_model.report.molecules import facts_of, pairs_section, worst_section
+from graphormer_sepnorm.table_model.report.molecules import class_facts, facts_of, pairs_section, worst_section
 from tests.unit.table_model.report.conftest import fitted, reported, table
 
 NAN = float("nan")
@@ -61,6 +61,16 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
         ("measured a", "no"),
         ("predicted a", "yes (probability of yes: 0.75)"),
         ("error of a", "0.75"),
+    ]
+
+
+def test_several_classes_are_one_fact():
+    test = {"y": np.array([[0.0, 1.0, 0.0]]), "prediction": np.array([[0.7, 0.1, 0.2]])}
+    names = (("low", "mid", "high"),)
+    page = reported(None, "multiclass", ("low", "mid", "high"), test=test, class_names=names)
+    assert list(class_facts(page, 0)) == [
+        ("measured", "mid (probability 0.10)"),
+        ("predicted", "low (probability 0.70)"),
     ]
 
 
