@@ -47,8 +47,8 @@ ASSAYS = {
     "MDR1_ER": "MDR1-MDCK efflux ratio, log10",
     "RLM": "rat liver microsomal clearance, log10 mL/min/kg",
     "Sol": "solubility at pH 6.8, log10 ug/mL",
-    "hPPB": "human plasma protein binding, log10 % unbound",
-    "rPPB": "rat plasma protein binding, log10 % unbound",
+    "hPPB": "unbound fraction in human plasma, log10 %",
+    "rPPB": "unbound fraction in rat plasma, log10 %",
 }
 
 

@@ -121,7 +121,7 @@ def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
     """Writes one picture with all panels, or a folder with a picture per row.
 
     Args:
-        out: file that ends in .svg or .png, or a folder to make, whose files are named by row, as 00000.svg.
+        out: file that ends in .svg or .png, or a folder to make, whose files are named by row from 1, as 00001.svg.
         explanations: by row; at least one.
 
     Raises:
@@ -134,7 +134,7 @@ def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
         write_atomically(out, draw(list(explanations.values()), out.suffix))
     else:
         for row, explanation in explanations.items():
-            write_atomically(out / f"{row:05d}.svg", draw([explanation], ".svg"))
+            write_atomically(out / f"{row + 1:05d}.svg", draw([explanation], ".svg"))
 
 
 def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation) -> None:

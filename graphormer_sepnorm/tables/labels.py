@@ -180,6 +180,9 @@ def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> s
     if usable < FEW_ROWS and options.split != "column":
         purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
         return f"{rows} {'is' if usable == 1 else 'are'} too few: none is left for {purpose}"
+    if options.split == "column":
+        advice = "; or give the test rows as --test-csv" if split == "val" else ""
+        return f"the column {options.split_column} has {split} in none of {rows}: name some rows {split}{advice}"
     return f"no molecule of {rows} is in the {split} split by {options.split}{acyclic_advice(options, labelled)}"
 
 

@@ -12,7 +12,9 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 @in_first_process
 def compare(
-    run: Annotated[list[Path], typer.Argument(help="Run folders; the others are compared with the first.")],
+    run: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Run folders; the others are compared with the first.")
+    ],
     plot: Annotated[Path | None, typer.Option(help="Picture of the differences to write: .png, .svg or .pdf.")] = None,
 ) -> None:
     """Compare runs that were tested on the same rows, by a paired bootstrap of their test scores.

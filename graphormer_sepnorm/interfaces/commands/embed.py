@@ -13,7 +13,9 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 @in_first_process
 def embed(
-    model: Annotated[str, typer.Argument(help="Run folder, weights file, name of shipped weights, or minimol.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Run folder, weights file, name of shipped weights, or minimol.")
+    ],
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .xlsx, .parquet, or -.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet, .csv, .tsv or .xlsx.")],
     smiles_column: Annotated[

@@ -12,7 +12,9 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 
 def evaluate(
-    run: Annotated[list[str], typer.Argument(help="Run folders, weights files, or names of shipped weights.")],
+    run: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="Run folders, weights files, or names of shipped weights.")
+    ],
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     root: Root = None,
     as_leaderboard: Annotated[

@@ -21,8 +21,10 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 @in_first_process
 def explain(
-    model: Annotated[str, typer.Argument(help="Run folder, weights file, or name of shipped weights.")],
-    molecules: Annotated[str, typer.Argument(help=f"One SMILES, or a table: {MOLECULE_TABLES}.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Run folder, weights file, or name of shipped weights.")
+    ],
+    molecules: Annotated[str, typer.Argument(metavar="INPUT", help=f"One SMILES, or a table: {MOLECULE_TABLES}.")],
     out: Annotated[
         Path, typer.Option("--output", "-o", help="Picture (.svg or .png), a folder of them, or a table (.csv).")
     ],

@@ -13,7 +13,9 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 @in_first_process
 def info(
-    model: Annotated[str | None, typer.Argument(help="Run folder, weights file, or name of shipped weights.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="Run folder, weights file, or name of shipped weights.")
+    ] = None,
     cache: Annotated[bool, typer.Option("--cache", help="List the contents of the cache and its limit.")] = False,
 ) -> None:
     """Describe a model: architecture, training data, scores, vocabulary, licence.

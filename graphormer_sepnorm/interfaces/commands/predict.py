@@ -94,7 +94,7 @@ def predict(
     """Predict the targets of a model for every row of a table.
 
     MODEL is a run folder, a weights file, the name of shipped weights, or the folder of an ensemble. INPUT is a table
-    or one or more SMILES, whose predictions are printed if -o is not given: as lines on a terminal, else as CSV.
+    or one or more SMILES. Without -o, predictions of SMILES are printed: as lines on a terminal, else as CSV.
 
     The output has the rows and columns of the input, a column per target, and "error" with the reason if a row cannot
     be read. Several models give their mean, and their standard deviation in columns that end in "_std". --interval and

@@ -16,8 +16,10 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 
 @in_first_process
 def suggest(
-    model: Annotated[str, typer.Argument(help="Run folder of a model of your table.")],
-    library: Annotated[str, typer.Argument(help="A table, a folder of tables, or a pattern of them in quotes.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder of a model of your table.")],
+    library: Annotated[
+        str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
+    ],
     out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet or .xlsx.")],
     count: Annotated[int, typer.Option("-n", help="How many molecules.")] = 50,
     target: Annotated[

@@ -217,7 +217,7 @@ def test_pictures_are_files_or_a_folder(tmp_path):
     explanations = {0: explained(-0.5, 0.2), 7: explained(0.1)}
     write_pictures(tmp_path / "grid.svg", explanations)
     write_pictures(tmp_path / "folder", explanations)
-    assert {path.name for path in (tmp_path / "folder").iterdir()} == {"00000.svg", "00007.svg"}
+    assert {path.name for path in (tmp_path / "folder").iterdir()} == {"00001.svg", "00008.svg"}
     with pytest.raises(InputError, match=r"must end in .svg, .png or .csv"):
         write_pictures(tmp_path / "grid.pdf", explanations)
     with pytest.raises(InputError, match="101 molecules are too many"):
