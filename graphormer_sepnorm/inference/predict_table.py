@@ -1,7 +1,7 @@
 """Predictions for whole tables into a file, row for row."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -35,7 +35,7 @@ def predict_table(
     domain: bool = False,
     alerts: bool = False,
     properties: bool = False,
-    as_text: bool = False,
+    meanings: Mapping[str, str] | None = None,
 ) -> dict:
     """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
 
@@ -46,7 +46,7 @@ def predict_table(
         interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
         domain: whether to compare rows with the training molecules, in the columns of ``domain_columns``.
         alerts, properties: whether to add structural alerts and the ``PROPERTIES`` of the molecules.
-        as_text: write lines for people, as ``TextWriter``, in place of CSV.
+        meanings: descriptions of targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not.
 
     Returns:
         as ``write_table``, and ``unfamiliar``, the number of rows of this call outside the training domain; None if the
@@ -57,7 +57,7 @@ def predict_table(
     """
     columns = CountedColumns(predictor, interval, domain, alerts, properties)
     options = (str(interval), predictor.digest)
-    writers = {".csv": partial(TextWriter, found=columns)} if as_text else WRITERS
+    writers = WRITERS if meanings is None else {".csv": partial(TextWriter, found=columns, meanings=meanings)}
     result = write_table(
         columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers
     )
@@ -86,12 +86,15 @@ class TextWriter(TableWriter):
     Args:
         columns, added: as of every writer.
         found: the columns of the predictions.
+        meanings: descriptions of targets, printed at the end of their lines.
     """
 
-    def __init__(self, columns: list[str], added: list[AddedColumn], found: PredictionColumns):
+    def __init__(
+        self, columns: list[str], added: list[AddedColumn], found: PredictionColumns, meanings: Mapping[str, str]
+    ):
         self.columns = found.all
         self.of_classes, self.adds_up = found.of_classes, TASKS[found.model.kind].adds_up
-        self.units = units(found.model)
+        self.units, self.meanings = units(found.model), meanings
         self.decimals = shown_decimals(found.model)
 
     def header(self) -> bytes:
@@ -121,8 +124,8 @@ class TextWriter(TableWriter):
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
             said = {"value", *(["low", "high", "spread"] if ends else []), *(["nearest"] if self.adds_up else [])}
             others = ", ".join(f"{SHORT.get(part, part)} {text}" for part, text in parts.items() if part not in said)
-            unit = self.units.get(place[1], "") if place[2:] else ""
-            yield "  ".join(filter(None, (f"  {head:{width}}", known[place] + unit, ends, others)))
+            unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if place[2:] else ("", "")
+            yield "  ".join(filter(None, (f"  {head:{width}}", known[place] + unit, ends, others, meaning)))
 
 
 def units(model: PredictingModel) -> dict[str, str]:

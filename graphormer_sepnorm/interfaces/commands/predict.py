@@ -120,7 +120,8 @@ def predict(
         if library != LibraryOptions():
             names = ", ".join(each.name for each in declared(LibraryOptions))
             raise InputError(f"{names} are for a library: a folder, a Parquet file or a pattern in quotes")
-        result = table_predictions(load, source, out, answers, device, precision)
+        meanings = meanings_of(models) if is_for_people(out) else None
+        result = table_predictions(load, source, out, answers, device, precision, meanings)
     if is_for_people(out):
         print(f"{result['rows'] - result['unreadable']} of {result['rows']} molecules predicted", file=sys.stderr)
     else:
@@ -130,6 +131,13 @@ def predict(
 def is_for_people(out: Path | None) -> bool:
     """Whether predictions go to a terminal and no output was named."""
     return out is None and sys.stdout.isatty()
+
+
+def meanings_of(models: list[str]) -> dict[str, str]:
+    """The description of each target, with its unit, for shipped table models."""
+    from graphormer_sepnorm.runs.zoo import card_endpoints
+
+    return {target: facts["description"] for model in models for target, facts in card_endpoints(model).items()}
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
@@ -177,8 +185,14 @@ def table_predictions(
     answers: AnswerOptions,
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
+    meanings: dict[str, str] | None,
 ) -> dict:
-    """Predicts a table into a file, and reports the number of rows outside the training domain."""
+    """Predicts a table into a file, and reports the number of rows outside the training domain.
+
+    Args:
+        load, source, out, answers, device, precision: as in ``predict``.
+        meanings: as ``predict_table``.
+    """
     with leaving_at_once():
         from graphormer_sepnorm.inference.predict_table import predict_table
         from graphormer_sepnorm.system.device import choose, computing
@@ -188,7 +202,7 @@ def table_predictions(
         refuse_missing(source)
         raise InputError("name the file to write: -o OUT.csv, or -o - for standard output")
     with computing(choose(device, precision)):
-        result = predict_table(load(), source, out or Path("-"), **asdict(answers), as_text=is_for_people(out))
+        result = predict_table(load(), source, out or Path("-"), **asdict(answers), meanings=meanings)
     if result["unfamiliar"]:
         where = "see the column warning" if answers.domain else "--domain adds the column warning"
         rows = "1 row is" if result["unfamiliar"] == 1 else f"{result['unfamiliar']:,} rows are"

@@ -59,15 +59,15 @@ def test_lines_for_people(tmp_path, capsys):
     predict_table(predictor, ["CCO", "C[C"], tmp_path / "out.csv", interval=0.9, domain=True)
     row = first_row(tmp_path / "out.csv")
     capsys.readouterr()
-    result = predict_table(predictor, ["CCO", "C[C"], Path("-"), interval=0.9, domain=True, as_text=True)
+    result = predict_table(predictor, ["CCO", "C[C"], Path("-"), interval=0.9, domain=True, meanings={})
     lines = capsys.readouterr().out.splitlines()
     value, low, high = (shown(float(row[name]), 1) for name in ("logp", "logp_low", "logp_high"))
     assert result["rows"] == 2 and result["unreadable"] == 1
     assert lines[0] == "CCO" and lines[1].startswith(f"  logp        {value}  ({low} to {high})  percentile ")
     assert lines[1].endswith(", nearest 1.5") and lines[2] == f"  nearest     {row['nearest']}"
     assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES."]
-    predict_table(predictor, ["CCO"], Path("-"), as_text=True)
-    assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}\n"
+    predict_table(predictor, ["CCO"], Path("-"), meanings={"logp": "log10 of P"})
+    assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P\n"
 
 
 def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path, capsys):
@@ -79,7 +79,7 @@ def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path
     predict_table(model, ["CCO"], tmp_path / "out.csv", interval=0.9, domain=True)
     row = first_row(tmp_path / "out.csv")
     capsys.readouterr()
-    predict_table(model, ["CCO"], Path("-"), interval=0.9, domain=True, as_text=True)
+    predict_table(model, ["CCO"], Path("-"), interval=0.9, domain=True, meanings={})
     line = capsys.readouterr().out.splitlines()[1]
     value = f"{float(row['Class']):.3f}"
     assert line == f"  Class       {value} (probability of strong)  set {row['Class_set']}, nearest strong"
