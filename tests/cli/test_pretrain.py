@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.pretrain import pretrain as command_pretrain
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small
 from graphormer_sepnorm.runs.checkpoint import load_model, load_tensors
@@ -86,6 +88,24 @@ def test_a_body_learns_the_embeddings_of_another(start, command, tmp_path):
     assert config.dataset == "the embeddings in e.npz of a.csv, b.smi" and config.task.targets[15] == "teacher 15"
     lines = [json.loads(line) for line in (tmp_path / "pupil" / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["train_loss"] < lines[0]["train_loss"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fingerprints", "masked-atoms"])
+def test_a_body_learns_another_objective(name, start, tmp_path):
+    code, result, errors = start("body", "--objective", name)
+    assert code == 0 and "3 rows were skipped: they have no molecule that can be read" in errors
+    assert (result["molecules"], result["validation"], result["skipped"]) == (59, 1, 3)
+    lines = [json.loads(line) for line in (tmp_path / "body" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["train_loss"] < lines[0]["train_loss"]
+    _, config, _ = load_model(tmp_path / "body")
+    assert config.dataset == f"{OBJECTIVES[name].title} of a.csv, b.smi"
+    assert len(config.task.targets) == result["targets"] > 10
+
+
+def test_the_help_names_all_objectives():
+    option = get_type_hints(command_pretrain, include_extras=True)["objective"].__metadata__[0]
+    assert all(name in option.help for name in OBJECTIVES)
 
 
 @pytest.mark.slow

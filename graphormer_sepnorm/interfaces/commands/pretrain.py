@@ -24,7 +24,9 @@ def pretrain(
     size: Annotated[
         Literal["mini", "small", "base"], typer.Option(help="About 0.2, 0.7 or 3 million parameters.")
     ] = "small",
-    objective: Annotated[str, typer.Option(help="Targets of pretraining, such as descriptors.")] = "descriptors",
+    objective: Annotated[
+        str, typer.Option(help="What to learn: descriptors, fingerprints (their counts) or masked-atoms.")
+    ] = "descriptors",
     teacher: Annotated[
         Path | None, typer.Option(help="Embeddings to learn in place of --objective: an .npz of the command embed.")
     ] = None,
@@ -36,7 +38,9 @@ def pretrain(
 ) -> None:
     """Pretrain a Graphormer on unlabelled molecules, to be fine-tuned with train --from OUT.
 
-    The targets, such as RDKit descriptors, are computed once and kept in the cache.
+    The targets are RDKit descriptors, which are computed once and kept in the cache. Others are quick to compute:
+    with --objective fingerprints the counts of Morgan fingerprints, with masked-atoms the counts of the atoms of each
+    type while a random 15 % of the atoms are masked.
 
     With --teacher, the targets are another model's embeddings of the same tables, such as those of embed minimol.
 
