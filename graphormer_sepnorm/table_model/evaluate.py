@@ -25,6 +25,7 @@ from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.reliability import measure_trust
 from graphormer_sepnorm.table_model.scores import STACK, Predicted, scores_by_target
+from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import TableOptions, read_usable
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, read_rows, samples_of_split
 from graphormer_sepnorm.tables.splits import Sizes
@@ -171,7 +172,7 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
     task, y = model.task, rows.y
     make_task(task).check_scorable(y, "test")
     found = predict_all(model, rows.samples or rows.smiles)
-    members = dict(zip(model.members, found.by_member, strict=True))
+    members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
     predicted = Predicted(task, y, {STACK: calibrated(found.values, model.trust), **members}, means)
     known, filled = predicted.of(slice(None))
     result: dict = {

@@ -79,6 +79,12 @@ def combined(task: TaskConfig, predictions: np.ndarray, weights: np.ndarray) -> 
     return values / values.sum(axis=1, keepdims=True) if TASKS[task.kind].adds_up else values
 
 
+def each_by_itself(task: TaskConfig, predictions: np.ndarray) -> np.ndarray:
+    """The predictions [K, M, T] of models that have one of the members [K, M, T] each, float64."""
+    whole = np.ones((1, predictions.shape[2]))
+    return np.stack([combined(task, each[None], whole) for each in predictions])
+
+
 def weighted_mean(predictions: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The weighted mean of members' predictions: float64 [M, T].
 

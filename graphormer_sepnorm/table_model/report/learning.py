@@ -17,6 +17,7 @@ from graphormer_sepnorm.table_model.report.charts import learning_chart
 from graphormer_sepnorm.table_model.report.page import Section
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.scores import MOST_DRAWN, columns_of, interval, known, resampled, score
+from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tasks import METRICS
 
 PARTS = (0.25, 0.5)  # of the training molecules; the scores for all of them are known
@@ -48,8 +49,9 @@ def learning_curve(
     predictions = [kernel_out_of_fold(compared, labels, folds, part, seed) for part in PARTS]
     predictions.append(fitted.out_of_fold.by_member[list(fitted.model.members).index("kernel")])
     mean = np.mean([len(learnt) for learnt, _ in folds.parts()])
+    values = each_by_itself(labels.task, np.stack(predictions))
     targets = {
-        name: curve_of_target(labels, [each[:, columns] for each in predictions], columns, folds.predicted)
+        name: curve_of_target(labels, [each[:, columns] for each in values], columns, folds.predicted)
         for name, columns in columns_of(labels.task).items()
     }
     return {"rows": [round(part * mean) for part in (*PARTS, 1)], "targets": targets}

@@ -17,6 +17,7 @@ from graphormer_sepnorm.table_model.report.page import ReportPage, render
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.report.sections import SECTIONS
 from graphormer_sepnorm.table_model.scores import STACK
+from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.version import __version__
@@ -88,7 +89,7 @@ def page_of(page: Reported) -> ReportPage:
 def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:
     """The scores of the members and of the whole, by name, on the rows that a fold predicted."""
     rows, found = folds.predicted, fitted.out_of_fold
-    predictions = [*found.by_member, found.values]
+    predictions = [*each_by_itself(labels.task, found.by_member), found.values]
     return {
         name: TASKS[labels.task.kind].scores(labels.y[rows], np.nan_to_num(each[rows]))
         for name, each in zip([*fitted.model.members, STACK], predictions, strict=True)

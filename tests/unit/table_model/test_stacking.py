@@ -7,7 +7,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model import stacking
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.stacking import make_folds, stacking_weights, weighted_mean
+from graphormer_sepnorm.table_model.stacking import each_by_itself, make_folds, stacking_weights, weighted_mean
 from tests.molecules import structures_of
 
 NAN = np.nan
@@ -80,6 +80,14 @@ def test_others_take_the_weight_of_a_member_without_a_prediction():
     found = weighted_mean(predictions, np.array([[0.75], [0.25]]))
     assert found[:2, 0].tolist() == [1.5, 3] and np.isnan(found[2, 0])
     assert np.isnan(weighted_mean(predictions, np.array([[1.0], [0.0]]))[1, 0])
+
+
+def test_a_member_by_itself_predicts_classes_that_add_up_to_1():
+    predictions = np.array([[[0.25, 0.25], [NAN, NAN]], [[0.9, 0.3], [0.5, 0.5]]])
+    task = TaskConfig("multiclass", "rocauc", ("a", "b"))
+    found = each_by_itself(task, predictions)
+    np.testing.assert_allclose(found, [[[0.5, 0.5], [NAN, NAN]], [[0.75, 0.25], [0.5, 0.5]]])
+    np.testing.assert_array_equal(each_by_itself(TaskConfig("regression", "mae", ("a", "b")), predictions), predictions)
 
 
 def folds_of(smiles: list[str], split: str, y: np.ndarray | None = None, kind: str = "regression") -> list[int]:

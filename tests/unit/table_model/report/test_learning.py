@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Setting
@@ -12,6 +13,7 @@ from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.report import learning
 from graphormer_sepnorm.table_model.report.learning import curve_words, learning_curve, learning_section
+from graphormer_sepnorm.tasks import METRICS
 from tests.unit.table_model.report.conftest import reported
 
 
@@ -64,6 +66,22 @@ def test_probabilities_are_scored_by_class(molecules, classes, folds, setting):
     whole = SimpleNamespace(model=model, out_of_fold=Stacked(fitted.out_of_fold[None], None, None))
     curve = learning_curve(whole, molecules, classes, folds, 0)
     assert all(0.4 < value <= 1 for facts in curve["targets"].values() for value in facts["values"])
+
+
+def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel(molecules, labels, folds, setting):
+    """The kernel predicts the classes one by one; those of a model add up to 1."""
+    thirds = np.searchsorted(np.nanquantile(labels.y[:, 0], [1 / 3, 2 / 3]), np.nan_to_num(labels.y[:, 0]))
+    several = Labels(TaskConfig("multiclass", "rocauc", ("low", "middle", "high")), np.eye(3)[thirds])
+    fitted = KernelMember.fit(molecules, several, folds, setting)
+    values = fitted.out_of_fold / fitted.out_of_fold.sum(axis=1, keepdims=True)
+    whole = SimpleNamespace(
+        model=SimpleNamespace(members={"kernel": fitted.member}),
+        out_of_fold=Stacked(fitted.out_of_fold[None], values, values),
+    )
+    (facts,) = learning_curve(whole, molecules, several, folds, 0)["targets"].values()
+    assert (
+        facts["values"][-1] == METRICS["rocauc"](several.y, values) != METRICS["rocauc"](several.y, fitted.out_of_fold)
+    )
 
 
 def test_the_section_says_what_the_last_half_of_the_molecules_gave():

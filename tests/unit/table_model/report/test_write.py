@@ -73,10 +73,21 @@ def test_the_learning_curve_is_kept(trained: Trained):
 
 
 def test_scores_out_of_fold_are_of_the_rows_that_were_predicted():
-
     y = np.array([[1.0], [2], [5]])
     member = np.array([[[np.nan], [3], [5]]])
     model = TableModel(TaskConfig("regression", "mae", ("a",)), "mol", {"kernel": WithoutNetworks()}, np.ones((1, 1)))
     fitted = FittedTable(model, Stacked(member, member[0], member[0]), {})
     found = scores_out_of_fold(fitted, Labels(model.task, y), Folds(np.array([-1, 0, 0])))
     assert found["kernel"]["mae"] == found["stack"]["mae"] == pytest.approx(0.5)
+
+
+def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_model():
+    """Its predictions do not add up to 1, and rank the molecules differently as long as they do not."""
+    y = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]])
+    member = np.array([[0.2, 0.1], [0.5, 0.5], [0.6, 0.1], [0.9, 0.8]])
+    task = TaskConfig("multiclass", "rocauc", ("x", "y"))
+    model = TableModel(task, "mol", {"kernel": WithoutNetworks()}, np.ones((1, 2)))
+    values = member / member.sum(axis=1, keepdims=True)
+    fitted = FittedTable(model, Stacked(member[None], values, values), {})
+    found = scores_out_of_fold(fitted, Labels(task, y), Folds(np.array([0, 1, 0, 1])))
+    assert found["kernel"] == found["stack"] and found["stack"]["rocauc"] == 1
