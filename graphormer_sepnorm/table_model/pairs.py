@@ -66,7 +66,7 @@ class Change:
 
     @property
     def weight(self) -> float:
-        """Sort key of the changes: the mean, shrunk the more, the fewer the pairs and the less they agree."""
+        """Sort key of the changes: it is large if the mean is large, the pairs are many, and they agree."""
         spread = self.deviation + abs(self.mean)
         return self.mean**2 * np.sqrt(len(self.pairs)) / spread if spread else 0.0
 
@@ -95,9 +95,10 @@ def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
 
 
 def matched_changes(parts: Sequence[list[tuple[str, str]]], y: np.ndarray) -> list[Change]:
-    """Changes of one part of a molecule that occur in ``LEAST_PAIRS`` pairs or more, largest effect first.
+    """Changes of one part of a molecule that occur in ``LEAST_PAIRS`` pairs or more, by falling ``weight``.
 
-    The molecules of a pair differ only in a part of at most ``LARGEST_CHANGE`` heavy atoms behind one acyclic bond.
+    The molecules of a pair differ only in a part of at most ``LARGEST_CHANGE`` heavy atoms behind one acyclic bond. If
+    cuts at several bonds give the same pairs, only the change with the smallest parts is listed.
     Source: Hussain and Rea, "Computationally efficient algorithm to identify matched molecular pairs", J. Chem. Inf.
     Model. 2010.
 
@@ -116,7 +117,16 @@ def matched_changes(parts: Sequence[list[tuple[str, str]]], y: np.ndarray) -> li
     found = [
         change_of(before, after, sorted(each), y) for (before, after), each in pairs.items() if len(each) >= LEAST_PAIRS
     ]
-    return sorted(found, key=lambda change: (-change.weight, change.before, change.after))
+    return sorted(with_smallest_parts(found), key=lambda change: (-change.weight, change.before, change.after))
+
+
+def with_smallest_parts(changes: list[Change]) -> list[Change]:
+    """One change for each set of pairs: the one whose parts have the fewest heavy atoms."""
+    kept: dict[frozenset[frozenset[int]], Change] = {}
+    sizes = {change: heavy_atoms(change.before) + heavy_atoms(change.after) for change in changes}
+    for change in sorted(changes, key=lambda change: (sizes[change], change.before, change.after)):
+        kept.setdefault(frozenset(map(frozenset, change.pairs)), change)
+    return list(kept.values())
 
 
 def change_of(before: str, after: str, pairs: list[tuple[int, int]], y: np.ndarray) -> Change:

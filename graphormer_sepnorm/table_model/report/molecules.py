@@ -128,8 +128,9 @@ def pairs_section(page: Reported) -> Section | None:
             grids.append(changes_grid(target, changes))
     cliffs = tuple(cliff_molecule(page, rows, cliff) for cliff in activity_cliffs(mols, y[:, 0])[:CLIFFS])
     of_changes = (
-        "The tables list the replacements of one part of a molecule that change the value most. Each mean is over all "
-        "pairs of training molecules that differ only in this part."
+        "The tables list replacements of one part of a molecule. Those with a large mean change, on which many pairs "
+        "agree, come first. Each mean is over all pairs of training molecules that differ only in this part. Pairs "
+        "that could be cut at several bonds are listed once, with the smallest part."
         if grids
         else f"No replacement of one part of a molecule occurs in {LEAST_PAIRS} or more pairs of training molecules."
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.table_model.pairs import Change, activity_cliffs, matched_changes, parts_of
+from graphormer_sepnorm.table_model.pairs import Change, activity_cliffs, change_of, matched_changes, parts_of
 
 RESTS = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}", "c1ccccc1C(=O)NCC{}"]
 
@@ -64,6 +64,25 @@ def test_a_change_that_lowers_the_label_is_told_the_other_way_round():
     ]
     assert (change.before, change.after, change.mean, change.deviation) == ("Cl[*:1]", "O[*:1]", 2, 0)
     assert change.pairs[0] == (4, 0) and change.weight == 4
+
+
+def test_the_same_pairs_are_listed_once_with_the_smallest_part():
+    """All four pairs differ in O and Cl, in CO and CCl, and three of them in CCO and CCCl."""
+    mols = read(*(rest.format(part) for part in ("O", "Cl") for rest in RESTS))
+    changes = matched_changes(list(map(parts_of, mols)), np.array([1.0, 2, 3, 4, 2, 4, 6, 8]))
+    assert {(each.before, each.after): len(each.pairs) for each in changes} == {
+        ("O[*:1]", "Cl[*:1]"): 4,
+        ("OCC[*:1]", "ClCC[*:1]"): 3,
+    }
+
+
+def test_large_changes_of_many_pairs_that_agree_come_first():
+    """Three means of 2: of four pairs that agree, of three that agree, and of three that do not."""
+    numbers = [[(0, 1), (2, 3), (4, 5), (6, 7)], [(8, 9), (10, 11), (12, 13)], [(14, 15), (16, 17), (18, 19)]]
+    values = np.array([0.0, 2] * 7 + [0, 1, 0, 2, 0, 3])
+    first, second, third = (change_of("O[*:1]", "Cl[*:1]", pairs, values) for pairs in numbers)
+    assert [each.mean for each in (first, second, third)] == [2, 2, 2]
+    assert first.weight == 2 * np.sqrt(4) > second.weight == 2 * np.sqrt(3) > third.weight == 4 * np.sqrt(3) / 3
 
 
 def test_the_part_is_small_and_behind_one_bond():
