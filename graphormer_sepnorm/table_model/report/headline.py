@@ -14,7 +14,7 @@ from graphormer_sepnorm.table_model.reliability import low_coverage
 from graphormer_sepnorm.table_model.report.page import Card
 from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, counted, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
-from graphormer_sepnorm.table_model.stacking import combined, stacking_weights
+from graphormer_sepnorm.table_model.stacking import combined, each_by_itself, stacking_weights
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
@@ -24,6 +24,7 @@ SQUEEZED = 0.6  # slope of predicted against measured values below which extreme
 LEAST_SALTS = 5  # test molecules of several parts
 RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 OF_NETWORKS = ("networks", "tuned kernel")
+QUICK = " --quick trains only the kernel, in a fraction of the time."
 
 
 def summary(page: Reported) -> str:
@@ -219,25 +220,30 @@ def of_salts(page: Reported) -> Iterator[str]:
 
 
 def of_networks(page: Reported) -> Iterator[str]:
-    """Targets for which the members that need networks do not clearly improve the out-of-fold score."""
-    without = without_networks(page)
+    """Targets for which the members that need networks do not clearly improve the out-of-fold score.
+
+    --quick is recommended only if the model is not clearly better than its kernel, either.
+    """
+    without, kernel = without_networks(page), only_kernel(page)
     if without is None:
         return
     for target, columns in list(columns_of(page.task).items())[:MAX_PANELS]:
-        gain = gain_of_networks(page, columns, without)
+        gain = gain_out_of_fold(page, columns, without)
         if gain is not None and gain.low <= 0:
             shares = page.model.weights[[name in OF_NETWORKS for name in page.model.members], columns]
             words = "show no clear gain" if shares.any() else "have the weight 0"
+            over_kernel = None if kernel is None else gain_out_of_fold(page, columns, kernel)
+            advice = "" if over_kernel is None or over_kernel.low > 0 else QUICK
             yield (
                 f"{page.title_of(target)}: the networks {words}. Out of fold, they improve the {page.metric} by "
-                f"{gain.words()}. --quick trains only the kernel, in a fraction of the time."
+                f"{gain.words()}.{advice}"
             )
 
 
-def gain_of_networks(page: Reported, columns: slice, without: np.ndarray) -> Gain | None:
-    """The out-of-fold gain of the model over its members without networks; None if it is undefined."""
+def gain_out_of_fold(page: Reported, columns: slice, others: np.ndarray) -> Gain | None:
+    """The gain of the model over other predictions [M, T], both out of fold; None if it is undefined."""
     rows, metric = page.folds.predicted, page.task.metric
-    y, ours, theirs = (each[rows, columns] for each in (page.labels.y, page.fitted.out_of_fold.values, without))
+    y, ours, theirs = (each[rows, columns] for each in (page.labels.y, page.fitted.out_of_fold.values, others))
     labelled = ~np.isnan(y).all(axis=1)
     if not 2 <= labelled.sum() <= MOST_DRAWN:
         return None
@@ -255,3 +261,11 @@ def without_networks(page: Reported) -> np.ndarray | None:
     by_member = page.fitted.out_of_fold.by_member[kept]
     shares = np.array([page.model.members[names[place]].share for place in kept])
     return combined(page.task, by_member, stacking_weights(page.labels, by_member, shares))
+
+
+def only_kernel(page: Reported) -> np.ndarray | None:
+    """The out-of-fold predictions [M, T] of a model of only the kernel, as --quick trains it; None without a kernel."""
+    names = list(page.model.members)
+    if "kernel" not in names:
+        return None
+    return each_by_itself(page.task, page.fitted.out_of_fold.by_member)[names.index("kernel")]

@@ -7,7 +7,7 @@ import pytest
 
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.model import Stacked
-from graphormer_sepnorm.table_model.report.headline import cards, notes, slope_of, summary, without_networks
+from graphormer_sepnorm.table_model.report.headline import QUICK, cards, notes, slope_of, summary, without_networks
 from tests.unit.table_model.report.conftest import reported, table
 
 NAN = float("nan")
@@ -190,7 +190,18 @@ def test_networks_that_add_nothing_are_said():
     found = warned(
         result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.5], [0.5], [0.0]]}
     )
-    assert found[0].startswith("a: the networks have the weight 0.")
+    assert found[0].startswith("a: the networks have the weight 0.") and found[0].endswith(QUICK)
+
+
+def test_the_kernel_is_recommended_only_if_it_scores_as_well_as_the_model():
+    """The forest is much better than the kernel, and the model predicts the same as without the networks."""
+    y = np.linspace(-2, 2, 50)[:, None]
+    noise, other = np.random.default_rng(0).normal(size=(2, *y.shape))
+    by_member, parts = np.stack([y + noise, y + 0.1 * other, y + noise]), {"members": MEMBERS, "weights": [[0.3]] * 3}
+    fitted = model(**parts, out_of_fold=Stacked(by_member, y, y))
+    values = without_networks(reported(targets=("a",), y=y, fitted=fitted))
+    (note,) = warned(result({"a": facts()}), y, by_member, values, model=parts)
+    assert note.startswith("a: the networks show no clear gain.") and "--quick" not in note and note[-2:] == ")."
 
 
 def test_networks_that_improve_the_score_are_not_warned_of():
