@@ -1,6 +1,6 @@
 """Reliability of intervals, probabilities and distances to the training molecules on test molecules.
 
-Axis letters: M test molecules, T targets, C confidence levels.
+Axis letters: M test molecules, T targets, G targets with the classes of one column as one, C confidence levels.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import brier_score, calibration_error
+from graphormer_sepnorm.inference.class_sets import ClassSets, by_class
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.intervals import Intervals, coverage
 from graphormer_sepnorm.inference.predict import Nearness
@@ -20,6 +21,7 @@ from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Body
+from graphormer_sepnorm.table_model.scores import columns_of
 from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.training.experiment import Scores
 
@@ -32,7 +34,7 @@ MOST_COMPARED = 2_000  # most test molecules that are compared with the training
 
 
 def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
-    """Coverage of intervals or calibration of probabilities: numbers by target, None where undefined.
+    """Coverage of intervals, or of sets of classes, and calibration of probabilities: by target, None where undefined.
 
     Args:
         plain, final: scores before and after calibration.
@@ -44,13 +46,19 @@ def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
             "coverage": {str(confidence): by_target(targets, shares) for confidence, (shares, _) in held.items()},
             "mean_width": {str(confidence): by_target(targets, widths) for confidence, (_, widths) in held.items()},
         }
+    found: dict = {}
     if trust.calibration is not None:
         stages = {"before": plain, "after": final}
-        return {
+        found = {
             name: {stage: by_target(targets, score(scores.y, scores.prediction)) for stage, scores in stages.items()}
             for name, score in (("calibration_error", calibration_error), ("brier", brier_score))
         }
-    return {}
+    if trust.class_sets is not None:
+        groups = tuple(columns_of(final.task))
+        sets = {str(confidence): measure_sets(trust.class_sets, confidence, final) for confidence in CONFIDENCES}
+        found["set_coverage"] = {level: by_target(groups, shares) for level, (shares, _) in sets.items()}
+        found["one_class"] = {level: by_target(groups, shares) for level, (_, shares) in sets.items()}
+    return found
 
 
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
@@ -60,6 +68,20 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> t
     except InputError:  # too few calibration molecules
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
     return coverage(test.y, test.prediction, half_widths), 2 * half_widths.mean(axis=0)
+
+
+def measure_sets(sets: ClassSets, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
+    """The share of labelled molecules whose class is in their set, and of sets with one class: [G]; NaN without labels.
+
+    Args:
+        test: scores of the calibrated probabilities.
+    """
+    own = by_class(test.y, sets.scores.shape[1]) == 1
+    held = sets.holds(test.prediction, confidence)
+    labelled = own.any(axis=2)
+    counts = np.where(labelled.any(axis=0), labelled.sum(axis=0), np.nan)
+    one = labelled & (held.sum(axis=2) == 1)
+    return (own & held).any(axis=2).sum(axis=0) / counts, one.sum(axis=0) / counts
 
 
 def coverage_curve(intervals: Intervals, test: Scores) -> np.ndarray:

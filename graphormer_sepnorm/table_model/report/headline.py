@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
-from graphormer_sepnorm.table_model.reliability import low_coverage
+from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, low_coverage
 from graphormer_sepnorm.table_model.report.page import Card
 from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, counted, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
@@ -42,7 +42,7 @@ def cards(page: Reported) -> tuple[Card, ...]:
     targets = list(page.result["targets"].items())
     found = [target_card(page, target, facts) for target, facts in targets[:MAX_PANELS]]
     mean = [mean_card(page, len(targets))] if len(targets) > 1 else []
-    return (*mean, *found, *interval_cards(page), *accuracy_cards(page))
+    return (*mean, *found, *interval_cards(page), *set_cards(page), *accuracy_cards(page))
 
 
 def mean_card(page: Reported, targets: int) -> Card:
@@ -120,6 +120,21 @@ def interval_cards(page: Reported) -> Iterator[Card]:
     if len(widths) == 1:
         lines.append(f"The intervals are {shown(next(iter(widths.values())))} wide on average.")
     yield Card("Intervals", f"{100 * mean:.0f} %", "", tuple(lines))
+
+
+def set_cards(page: Reported) -> Iterator[Card]:
+    """A card on the sets of classes, if there are sets."""
+    found = page.result["trust"]
+    shares, single = (
+        [share for share in found.get(name, {}).get(USUAL_CONFIDENCE, {}).values() if share is not None]
+        for name in ("set_coverage", "one_class")
+    )
+    if shares:
+        lines = (
+            f"of the test molecules have their class in their {percent(float(USUAL_CONFIDENCE))} set.",
+            f"{percent(float(np.mean(single)))} of the sets have one class.",
+        )
+        yield Card("Sets", percent(float(np.mean(shares))), "", lines)
 
 
 def accuracy_cards(page: Reported) -> Iterator[Card]:

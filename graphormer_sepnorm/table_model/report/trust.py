@@ -7,7 +7,7 @@ import numpy as np
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.numbers import UNDEFINED, percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
-from graphormer_sepnorm.table_model.reliability import CURVE, coverage_curve, error_words
+from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, coverage_curve, error_words
 from graphormer_sepnorm.table_model.report.charts import coverage_chart, error_chart, reliability_chart
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
@@ -23,7 +23,8 @@ def trust_section(page: Reported) -> Section:
     if "brier" in trust:
         return calibration_section(page)
     if TASKS[page.task.kind].calibrated_by is None:
-        return Section("Probabilities", ("Multiclass probabilities are not calibrated and have no intervals.",))
+        words = "Multiclass probabilities are not calibrated and have no intervals."
+        return Section("Probabilities", (words, *of_sets(page)))
     return Section("Intervals", (f"No intervals: a target has no labels among the {trust['calibrated_by']}.",))
 
 
@@ -72,7 +73,20 @@ def calibration_section(page: Reported) -> Section:
     )
     if columns[::2] == columns[1::2]:
         words += " To the digits shown, calibration changed nothing."
-    return Section("Calibration", (words,), (Grid(header, rows),), tuple(reliability_charts(page)))
+    return Section("Calibration", (words, *of_sets(page)), (Grid(header, rows),), tuple(reliability_charts(page)))
+
+
+def of_sets(page: Reported) -> Iterator[str]:
+    """A sentence on the sets of classes of each target, if there are sets."""
+    found = page.result["trust"]
+    shares, single = (found.get(name, {}).get(USUAL_CONFIDENCE, {}) for name in ("set_coverage", "one_class"))
+    for target, share in list(shares.items())[:MAX_PANELS]:
+        if share is not None:
+            name = f"{page.title_of(target)}: " if len(shares) > 1 else ""
+            yield (
+                f"{name}{percent(float(USUAL_CONFIDENCE))} sets contain the class of {percent(share)} of the test "
+                f"molecules; {percent(single[target])} of the sets have one class."
+            )
 
 
 def reliability_charts(page: Reported) -> Iterator[Chart]:

@@ -5,6 +5,7 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.inference.calibration import fit_calibration
+from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Nearness
@@ -84,6 +85,28 @@ def test_probabilities_are_measured_before_and_after_by_hand():
     assert found["brier"] == {"before": {"a": 0.25}, "after": {"a": 0}}
     assert found["calibration_error"]["after"] == {"a": 0}
     assert measure_trust(Trust(fit_domain(["CCO"])), plain, final) == {}
+
+
+SETS = np.tile(np.linspace(0.1, 0.9, 9)[:, None, None], (1, 2, 2))  # at 0.9, a class of probability 0.1 is in the set
+
+
+def test_sets_of_two_classes_are_measured_by_hand():
+    """The sets are 0; 0; both; 1; both; and 0 of a molecule without a label. The second target has no labels."""
+    y = np.array([[0, np.nan], [1, np.nan], [0, np.nan], [1, np.nan], [1, np.nan], [np.nan, np.nan]])
+    probability = np.array([[0.05], [0.05], [0.5], [0.95], [0.5], [0.05]]) * np.ones((1, 2))
+    test = scores(TaskConfig("classification", "rocauc", ("a", "b")), y, probability)
+    found = measure_trust(Trust(fit_domain(["CCO"]), class_sets=ClassSets(SETS)), test, test)
+    assert found["set_coverage"]["0.9"] == {"a": 0.8, "b": None} and found["one_class"]["0.9"] == {"a": 0.6, "b": None}
+
+
+def test_sets_of_several_classes_are_measured_by_hand():
+    """The sets are 0; 0 and 1; 1 and 2."""
+    task = TaskConfig("multiclass", "rocauc", ("low", "middle", "high"))
+    test = scores(task, np.eye(3)[[0, 2, 1]], [[0.9, 0.05, 0.05], [0.5, 0.45, 0.05], [0.05, 0.5, 0.45]])
+    sets = ClassSets(np.tile(SETS[:, :1, :1], (1, 1, 3)))
+    found = measure_trust(Trust(fit_domain(["CCO"]), class_sets=sets), test, test)
+    assert found["set_coverage"]["0.9"] == {"low, middle, high": pytest.approx(2 / 3)}
+    assert found["one_class"]["0.9"] == {"low, middle, high": pytest.approx(1 / 3)}
 
 
 def test_errors_by_similarity_by_hand():

@@ -115,6 +115,20 @@ def test_a_card_has_the_coverage_of_the_intervals():
     )
 
 
+def test_a_card_has_the_coverage_of_the_sets_of_classes():
+    """Of two targets with labels, the mean."""
+    shares = {
+        "set_coverage": {"0.9": {"a": 0.9, "b": 0.96, "c": None}},
+        "one_class": {"0.9": {"a": 0.3, "b": 0.5, "c": None}},
+    }
+    *_, card = cards(reported(result({"a": facts("rocauc"), "b": facts("rocauc")}, trust=shares), "classification"))
+    assert (card.title, card.value) == ("Sets", "93 %")
+    assert card.lines == (
+        "of the test molecules have their class in their 90 % set.",
+        "40 % of the sets have one class.",
+    )
+
+
 def test_a_card_has_the_share_of_correct_classes():
     test = {"y": np.array([[0.0], [0], [0], [1], [NAN]]), "prediction": np.array([[0.1], [0.2], [0.7], [0.6], [0.9]])}
     known = {"y": np.array([[1.0], [1], [0]]), "class_names": (("inactive", "active"),)}

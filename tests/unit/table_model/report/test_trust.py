@@ -10,6 +10,7 @@ from graphormer_sepnorm.table_model.report import trust
 from graphormer_sepnorm.table_model.report.charts import Axis, Drawing
 from graphormer_sepnorm.table_model.report.trust import (
     distance_charts,
+    of_sets,
     reliability_charts,
     trust_section,
     unfamiliar_words,
@@ -23,6 +24,26 @@ def test_what_is_not_calibrated_is_said_for_its_own_reason():
 
     assert words("multiclass") == "Multiclass probabilities are not calibrated and have no intervals."
     assert words("regression") == "No intervals: a target has no labels among the validation molecules."
+
+
+def told_of_sets(**shares: tuple[float | None, float | None]) -> dict:
+    both = ({"0.9": {name: each[place] for name, each in shares.items()}} for place in (0, 1))
+    return dict(zip(("set_coverage", "one_class"), both, strict=True))
+
+
+def test_sets_of_classes_are_judged_for_each_target():
+    several = reported(
+        {"trust": {"calibrated_by": "validation molecules", **told_of_sets(x=(0.934, 0.41))}}, "multiclass"
+    )
+    assert trust_section(several).words[1:] == (
+        "90 % sets contain the class of 93 % of the test molecules; 41 % of the sets have one class.",
+    )
+    pair = reported({"trust": told_of_sets(a=(0.93, 0.41), b=(0.8, 1.0), c=(None, None))}, "classification")
+    assert list(of_sets(pair)) == [
+        "a: 90 % sets contain the class of 93 % of the test molecules; 41 % of the sets have one class.",
+        "b: 90 % sets contain the class of 80 % of the test molecules; 100 % of the sets have one class.",
+    ]
+    assert list(of_sets(reported({"trust": {}}, "classification"))) == []
 
 
 @pytest.mark.parametrize("width", [None, 2.0])
