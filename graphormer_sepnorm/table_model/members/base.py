@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.inference.forward import Output
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.table_model.conditions import Conditions
@@ -23,11 +23,13 @@ class Member(Protocol):
 
     Attributes:
         share: prior weight of the member, up to a common factor.
-        words: description of the member for users.
     """
 
     share: ClassVar[float]
-    words: ClassVar[str]
+
+    @classmethod
+    def words(cls, task: TaskConfig) -> str:
+        """A description of the member for users, where it predicts this task."""
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.fast_descriptors import WIDTH
 from graphormer_sepnorm.chem.fingerprints import SIZE
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs.folder import FOREST
 from graphormer_sepnorm.table_model.conditions import condition_values
 from graphormer_sepnorm.table_model.features import MoleculeFeatures, counts, descriptors
@@ -35,9 +36,13 @@ class ForestMember(WithoutNetworks):
     """One forest per target, fitted to exact labels only."""
 
     share: ClassVar = 0.15
-    words: ClassVar = f"a random forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 
     forest: Forest
+
+    @classmethod
+    def words(cls, task: TaskConfig) -> str:
+        """As ``Member.words``."""
+        return f"a random forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import Calibration, fit_calibration
 from graphormer_sepnorm.inference.forward import Output
@@ -28,6 +28,7 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.table_model.reference import BODY, SHARES, Body, Reference, body_named, landmarks
+from graphormer_sepnorm.tasks import TASKS
 
 KERNEL = "kernel.safetensors"
 BODY_FILE = "body.safetensors"
@@ -45,14 +46,17 @@ class KernelMember:
     """
 
     share: ClassVar = 0.55
-    words: ClassVar = (
-        "a Gaussian process, averaged with a support vector machine for a regression on up to 10,000 molecules, on "
-        "similarities of fingerprints, descriptors and embeddings of the pretrained network"
-    )
 
     reference: Reference
     machines: Machines
     calibration: Calibration | None = None
+
+    @classmethod
+    def words(cls, task: TaskConfig) -> str:
+        """As ``Member.words``."""
+        vectors = ", averaged with a support vector machine if there are up to 10,000 molecules,"
+        process = "a Gaussian process" + ("" if TASKS[task.kind].predicts_probabilities else vectors)
+        return f"{process} on similarities of fingerprints, descriptors and embeddings of the pretrained network"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:

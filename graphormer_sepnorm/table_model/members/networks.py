@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from graphormer_sepnorm.chem.features import Molecules
-from graphormer_sepnorm.config import Config
+from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset, prepare
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
@@ -54,9 +54,13 @@ class NetworksMember:
     """
 
     share: ClassVar = 0.3
-    words: ClassVar = "the mean of the graph transformers that were trained on the table"
 
     networks: list[tuple[Network, Config, dict]]
+
+    @classmethod
+    def words(cls, task: TaskConfig) -> str:
+        """As ``Member.words``."""
+        return "the mean of the graph transformers that were trained on the table"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.calibration import Calibration
 from graphormer_sepnorm.runs.arrays import checked_array, load_format, save_arrays
@@ -46,13 +47,17 @@ class TunedKernelMember(WithoutNetworks):
     """
 
     share: ClassVar = 0.4
-    words: ClassVar = "the same as the kernel, on the embeddings of the fine-tuned networks"
 
     kernel: KernelMember
     networks: NetworksMember
     spaces: list[Space]
     machines: list[Machines]
     calibration: Calibration | None = None
+
+    @classmethod
+    def words(cls, task: TaskConfig) -> str:
+        """As ``Member.words``."""
+        return "the same as the kernel, on the embeddings of the fine-tuned networks"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:

@@ -82,10 +82,8 @@ def against_words(page: Reported, facts: dict, against: str, decimals: int) -> s
     if gain is None:
         return words + "the difference is not defined."
     if gain.low <= 0 <= gain.high:
-        return words + f"no clear difference, the gain is {gain.words(decimals)}."
-    if gain.value < 0:
-        return words + f"the model is worse by {Gain(-gain.value, -gain.high, -gain.low).words(decimals)}."
-    return words + f"the model is better by {gain.words(decimals)}."
+        return words + f"no clear difference ({gain.size(decimals)}, {gain.ends(decimals)})."
+    return words + f"the model is {gain.size(decimals)} ({gain.ends(decimals)})."
 
 
 class Gain(NamedTuple):
@@ -95,10 +93,16 @@ class Gain(NamedTuple):
     low: float
     high: float
 
-    def words(self, decimals: int | None = None) -> str:
-        """The gain and its interval with these decimals; None: those of the numbers themselves."""
-        decimals = decimals_for(self) if decimals is None else decimals
-        return f"{shown(self.value, decimals)} (95 % interval {shown_interval([self.low, self.high], decimals)})"
+    def size(self, decimals: int) -> str:
+        """The gain with these decimals, as "better by 0.25", "worse by 0.25" or "equal"."""
+        if not round(self.value, decimals):
+            return "equal"
+        return f"{'better' if self.value > 0 else 'worse'} by {shown(abs(self.value), decimals)}"
+
+    def ends(self, decimals: int) -> str:
+        """The interval of ``size`` with these decimals."""
+        ends = [self.low, self.high] if round(self.value, decimals) >= 0 else [-self.high, -self.low]
+        return f"95 % interval {shown_interval(ends, decimals)}"
 
 
 def gain_of(found: dict, metric: str) -> Gain | None:
@@ -248,10 +252,11 @@ def of_networks(page: Reported) -> Iterator[str]:
             shares = page.model.weights[[name in OF_NETWORKS for name in page.model.members], columns]
             words = "show no clear gain" if shares.any() else "have the weight 0"
             over_kernel = None if kernel is None else gain_out_of_fold(page, columns, kernel)
+            decimals = decimals_for(gain)
             advice = "" if over_kernel is None or over_kernel.low > 0 else QUICK
             yield (
-                f"{page.title_of(target)}: the networks {words}. Out of fold, they improve the {page.metric} by "
-                f"{gain.words()}.{advice}"
+                f"{page.title_of(target)}: the networks {words}. With them, the out-of-fold {page.metric} is "
+                f"{gain.size(decimals)} ({gain.ends(decimals)}).{advice}"
             )
 
 

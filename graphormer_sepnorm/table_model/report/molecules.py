@@ -100,9 +100,19 @@ def contributions_section(page: Reported) -> Section | None:
     )
     words = (
         "The contribution of each atom to the prediction, for the test molecules with the lowest and the highest "
-        f"predicted values of {page.task.targets[0]}.",
+        f"{explained_words(page)}.",
     )
     return Section("Atom contributions", words, pictures=pictures)
+
+
+def explained_words(page: Reported) -> str:
+    """The predictions whose lowest and highest are explained."""
+    target = page.task.targets[0]
+    if page.is_regression:
+        return f"predicted values of {target}"
+    if TASKS[page.task.kind].adds_up:
+        return f"probability of {page.task.classes[0][0]}"
+    return f"probability of {page.classes_of(target)[1]}" + (f" ({target})" if len(page.task.targets) > 1 else "")
 
 
 def contributions_picture(page: Reported, row: int, explanation: Explanation) -> Picture:

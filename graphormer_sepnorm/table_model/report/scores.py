@@ -24,7 +24,7 @@ def scores_section(page: Reported) -> Section:
         )
     else:
         words.append(f"The model has one member, the {next(iter(weights))}.")
-    words += [f"{name}: {MEMBERS[name].words}." for name in weights]
+    words += [f"{name}: {MEMBERS[name].words(page.task)}." for name in weights]
     grids = tuple(
         scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name))
         for name, facts in page.result["targets"].items()

@@ -108,11 +108,18 @@ def distance_section(page: Reported) -> Section:
         for part, error in zip(parts, shown_together(part["error"] for part in parts), strict=True)
     )
     words = (
-        "Errors on the test molecules by their similarity to the nearest training molecule. "
-        f"Test molecules with {unfamiliar_words(page)}: {trust['unfamiliar']:,}.",
+        f"Errors on the test molecules by their similarity to the nearest training molecule. {unfamiliar_count(page)}",
     )
     grid = Grid(("similarity", "test molecules", f"mean {error_words(page.task)}"), rows)
     return Section("Distance to the training molecules", words, (grid,), tuple(distance_charts(page)))
+
+
+def unfamiliar_count(page: Reported) -> str:
+    """How many test molecules have a warning, as a sentence."""
+    count = page.result["trust"]["unfamiliar"]
+    if not count:
+        return f"No test molecule has {unfamiliar_words(page)}."
+    return f"Test molecules with {unfamiliar_words(page)}: {count:,}."
 
 
 def unfamiliar_words(page: Reported) -> str:

@@ -63,7 +63,7 @@ def test_a_card_has_the_score_and_its_worth():
     assert card.lines == (
         "95 % interval 0.400 to 0.612, on 60 test labels.",
         "The random forest scores 0.750: the model is better by 0.250 (95 % interval 0.100 to 0.300).",
-        "The mean training label scores 2.000: no clear difference, the gain is 1.500 (95 % interval -0.100 to 2.000).",
+        "The mean training label scores 2.000: no clear difference (better by 1.500, 95 % interval -0.100 to 2.000).",
     )
 
 
@@ -82,6 +82,18 @@ def test_a_card_has_the_score_and_its_worth():
             "classification",
             {"difference": -0.2, "interval": [-0.3, -0.1]},
             "worse by 0.200 (95 % interval",
+        ),
+        (
+            "rocauc",
+            "classification",
+            {"difference": -0.025, "interval": [-0.3, 0.1]},
+            "no clear difference (worse by 0.025, 95 % interval -0.100 to 0.300).",
+        ),
+        (
+            "mae",
+            "regression",
+            {"difference": 0.00001, "interval": [-0.3, 0.1]},
+            "(equal, 95 % interval -0.100 to 0.300)",
         ),
         ("rocauc", "classification", {"difference": None, "interval": None}, "the difference is not defined"),
     ],
@@ -199,12 +211,20 @@ def test_networks_that_add_nothing_are_said():
         result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.3], [0.3], [0.4]]}
     )
     assert len(found) == 1 and found[0].startswith(
-        "a: the networks show no clear gain. Out of fold, they improve the MAE"
+        "a: the networks show no clear gain. With them, the out-of-fold MAE is "
     )
     found = warned(
         result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.5], [0.5], [0.0]]}
     )
     assert found[0].startswith("a: the networks have the weight 0.") and found[0].endswith(QUICK)
+
+
+def test_networks_that_make_the_score_worse_are_said():
+    """The model has twice the error of its members without networks."""
+    y = np.linspace(-2, 2, 50)[:, None]
+    parts = {"members": MEMBERS, "weights": [[0.3], [0.3], [0.4]]}
+    (note,) = warned(result({"a": facts()}), y, np.stack([y + 0.25, y + 0.25, y + 1]), y + 0.5, model=parts)
+    assert "With them, the out-of-fold MAE is worse by 0.250 (95 % interval 0.250 to 0.250)." in note
 
 
 def test_the_kernel_is_recommended_only_if_it_scores_as_well_as_the_model():

@@ -3,10 +3,17 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import Intervals
-from graphormer_sepnorm.table_model.report.molecules import class_facts, facts_of, pairs_section, worst_section
+from graphormer_sepnorm.table_model.report.molecules import (
+    class_facts,
+    explained_words,
+    facts_of,
+    pairs_section,
+    worst_section,
+)
 from tests.unit.table_model.report.conftest import fitted, reported, table
 
 NAN = float("nan")
@@ -72,6 +79,19 @@ def test_several_classes_are_one_fact():
         ("measured", "mid (probability 0.10)"),
         ("predicted", "low (probability 0.70)"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets", "names", "words"),
+    [
+        ("regression", ("a", "b"), (), "predicted values of a"),
+        ("classification", ("a",), (("inactive", "active"),), "probability of active"),
+        ("classification", ("a", "b"), (("no", "yes"), ("0", "1")), "probability of yes (a)"),
+        ("multiclass", ("y_low", "y_high"), (("low", "high"),), "probability of low"),
+    ],
+)
+def test_contributions_are_to_a_value_or_to_the_probability_of_a_class(kind, targets, names, words):
+    assert explained_words(reported(kind=kind, targets=targets, class_names=names)) == words
 
 
 def test_pairs_of_the_rows_that_were_learnt_from():

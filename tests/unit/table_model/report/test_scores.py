@@ -49,10 +49,13 @@ def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     assert scores_section(reported(told)).words[1] == "The model has one member, the kernel."
 
 
-def test_each_member_is_described():
+@pytest.mark.parametrize("kind", ["regression", "classification", "multiclass"])
+def test_each_member_is_described_for_the_task(kind):
     told = {"targets": {}, "weights": {name: {"a": 0.25} for name in MEMBERS}}
-    lines = scores_section(reported(told)).words[2:]
-    assert lines == tuple(f"{name}: {member.words}." for name, member in MEMBERS.items())
+    page = reported(told, kind)
+    lines = scores_section(page).words[2:]
+    assert lines == tuple(f"{name}: {member.words(page.task)}." for name, member in MEMBERS.items())
+    assert any("support vector machine" in line for line in lines) == (kind == "regression")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from graphormer_sepnorm.table_model.report.trust import (
     of_sets,
     reliability_charts,
     trust_section,
+    unfamiliar_count,
     unfamiliar_words,
 )
 from tests.unit.table_model.report.conftest import reported
@@ -101,3 +102,16 @@ def test_conditions_are_a_reason_for_a_warning_if_the_model_reads_them():
         return unfamiliar_words(reported(fitted=SimpleNamespace(model=model)))
 
     assert "condition" in words(("pH",)) and "condition" not in words(())
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "No test molecule has an element, a charge or a size that no training molecule has."),
+        (2, "Test molecules with an element, a charge or a size that no training molecule has: 2."),
+    ],
+)
+def test_unfamiliar_molecules_are_counted(count, words):
+    model = SimpleNamespace(conditions=SimpleNamespace(columns=()))
+    page = reported({"trust": {"unfamiliar": count}}, fitted=SimpleNamespace(model=model))
+    assert unfamiliar_count(page) == words
