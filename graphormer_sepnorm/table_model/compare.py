@@ -17,6 +17,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig, read_config
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.runs.plots import new_figure
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.scores import MOST_DRAWN, interval, resampled, score
@@ -180,21 +181,27 @@ def comparison_lines(compared: dict) -> list[str]:
     for target, found in compared["targets"].items():
         lines.append(f"{target}: {METRICS[compared['metric']].title} on {found['n']} molecules, 95 % intervals")
         width = max((len(name) for name in found["runs"]), default=0)
+        decimals = decimals_of(list(found["runs"].values()))
         for place, (name, each) in enumerate(found["runs"].items()):
-            line = f"  {name:{width}}  {number(each['value'])} {range_of(each['interval'])}"
+            line = f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}"
             if place:
-                line += f"  difference {number(each['difference'])} {range_of(each['difference_interval'])}"
+                line += f"  difference {with_range(each['difference'], each['difference_interval'], decimals)}"
                 line += "" if each["better"] is None else f", better in {100 * each['better']:.0f} % of draws"
             lines.append(line)
     return lines
 
 
-def number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4g}"
+def decimals_of(runs: list[dict]) -> int:
+    """The decimals of the numbers of one target: three significant digits of the first defined score."""
+    scores = [each["value"] for each in runs if each["value"] is not None]
+    others = [each["difference"] for each in runs]
+    ends = [end for each in runs for name in ("interval", "difference_interval") for end in each[name] or ()]
+    return decimals_for([*scores, *others, *ends], next(iter(scores), None))
 
 
-def range_of(ends: list[float] | None) -> str:
-    return "" if ends is None else f"({ends[0]:.4g} to {ends[1]:.4g})"
+def with_range(value: float | None, ends: list[float] | None, decimals: int) -> str:
+    """A number with its interval, if there is one."""
+    return shown(value, decimals) + ("" if ends is None else f" ({shown_interval(ends, decimals)})")
 
 
 def plot_comparison(compared: dict, picture: Path) -> None:

@@ -49,7 +49,21 @@ def test_a_run_that_is_always_nearer_is_better_in_every_draw(tmp_path):
     assert second["better"] == 1 and first["better"] == 0 and first["difference"] == 0
     header, above, below = comparison_lines(compared)
     assert header == "y: MAE on 40 molecules, 95 % intervals" and "difference" not in above
-    assert below.endswith("0.25 (0.25 to 0.25)  difference -0.25 (-0.25 to -0.25), better in 100 % of draws")
+    assert below.endswith("0.250 (0.250 to 0.250)  difference -0.250 (-0.250 to -0.250), better in 100 % of draws")
+
+
+def test_the_numbers_of_a_target_have_the_same_decimals():
+    """Three significant digits of the score of the first run."""
+    first = {"value": 0.6620, "interval": [0.415, 0.8696], "difference": 0.0, "difference_interval": [0, 0]}
+    second = {"value": None, "interval": None, "difference": None, "difference_interval": None, "better": None}
+    third = {"value": 0.87, "interval": [0.5, 1], "difference": 0.208, "difference_interval": [0.05, 0.5]}
+    runs = {"a": first, "long": second, "c": third | {"better": 0.974}}
+    compared = {"metric": "rocauc", "targets": {"y": {"n": 20, "runs": runs}}}
+    assert comparison_lines(compared)[1:] == [
+        "  a     0.662 (0.415 to 0.870)",
+        "  long  not defined  difference not defined",
+        "  c     0.870 (0.500 to 1.000)  difference 0.208 (0.050 to 0.500), better in 97 % of draws",
+    ]
 
 
 def test_draws_are_paired(tmp_path):
