@@ -40,7 +40,7 @@ from graphormer_sepnorm.table_model.info import describe_any
 from graphormer_sepnorm.table_model.load import load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.tables.formats import find_column, open_table
-from graphormer_sepnorm.tables.formats.table import NoColumn
+from graphormer_sepnorm.tables.formats.table import NoColumn, printable
 from graphormer_sepnorm.tables.rows import condition_text, places_of
 from graphormer_sepnorm.tables.writers import Cells
 from graphormer_sepnorm.tasks import TASKS
@@ -166,7 +166,7 @@ class PredictionService:
         if not found.rows:
             raise InputError(f"{shown} has no molecules")
         rows = under_conditions(found, self.predictor.asked_conditions.columns, options.conditions, shown)
-        problem = "" if found.smiles_column else f"choose the column of {shown} that has the SMILES"
+        problem = "" if found.smiles_column else without_column(shown, found.columns, smiles_column)
         return replace(found, rows=rows, added=added, problem=problem)
 
     def predict(self, rows: list[TableRow], options: Options) -> list[MoleculePrediction]:
@@ -230,6 +230,15 @@ def read_without_molecules(path: Path, shown: str, columns: list[str], most: int
         raise InputError(f"the first line of {shown} should name the columns, each with another name")
     found = read_rows(path, once, most)
     return replace(found, rows=[replace(row, smiles="") for row in found.rows], smiles_column="")
+
+
+def without_column(shown: str, columns: list[str], name: str) -> str:
+    """Why a table has no molecules: ``name`` is no column, or several; "": none was found by its name."""
+    if not name:
+        return f"choose the column of {shown} that has the SMILES"
+    count = columns.count(name)
+    found = f"{count} columns" if count else "no column"
+    return f"{shown} has {found} {printable(name)!r}: choose the one that has the SMILES"
 
 
 def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, str], shown: str) -> list[TableRow]:

@@ -307,6 +307,17 @@ def test_the_column_of_molecules_is_chosen_on_the_page(page):
     assert page.post(f"{address}/again", data={"smiles_column": "no"}).status_code == 422
 
 
+@pytest.mark.parametrize("table", [b"mol,name\nCC,a\n", b"mol\nCC\nC\n", b"mol\nCC\n"])
+def test_the_column_can_be_chosen_of_a_table_of_one_row_or_column(page, table):
+    progress = finished(page, upload(page, table))
+    shown = page.get(f"/tables/{progress['id']}").text
+    assert "Choose the column of molecules.csv." in shown and "<option>mol</option>" in shown
+    again = page.post(f"/tables/{progress['id']}/again", data={"smiles_column": "mol"}).headers["location"]
+    while page.get(f"/api{again}").json()["state"] in ("waiting", "computing"):
+        time.sleep(0.02)
+    assert page.get(f"/api{again}").json()["state"] == "done"
+
+
 def test_the_options_of_a_form_are_those_of_the_table(page, queue):
     form = {"text": "CC", "interval": "", "alerts": "true", "condition pH": "7", "smiles_column": ""}
     number = page.post("/tables", data=form).headers["location"].rpartition("/")[2]

@@ -135,6 +135,11 @@ def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
     assert found.problem == "choose the column of a.csv that has the SMILES"
     chosen = models.read(path, "a.csv", 3, ALL, "parent")
     assert (chosen.smiles_column, chosen.rows[0].smiles, chosen.problem) == ("parent", "C", "")
+    wrong = models.read(path, "a.csv", 3, ALL, "mole")
+    assert wrong.problem == "a.csv has no column 'mole': choose the one that has the SMILES"
+    path.write_text("mol,id,mol\nCC,a,C\n")
+    twice = models.read(path, "a.csv", 3, ALL, "mol")
+    assert twice.problem == "a.csv has 2 columns 'mol': choose the one that has the SMILES"
     path.write_text("mol,mol\nCC,C\n")
     with pytest.raises(InputError, match="each with another name"):
         models.read(path, "a.csv", 3, ALL, "")
