@@ -17,6 +17,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     answer_to,
     as_table,
     known,
+    read_nearest,
     read_row,
     row_of,
     status_of,
@@ -140,6 +141,12 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
         """The structure of a molecule."""
         read = await run_in_threadpool(read_row, queue, id, row)
         return SvgResponse(str(await answer_to(queue.ask("structure", read.smiles))), 200, PICTURE_HEADERS)
+
+    @app.get("/api/tables/{id}/rows/{row}/nearest.svg", tags=["pictures"], response_class=SvgResponse)
+    async def nearest(id: str, row: int) -> Response:
+        """The structure of the nearest training molecule, where it is known and was asked for."""
+        smiles = await run_in_threadpool(read_nearest, queue, id, row)
+        return SvgResponse(str(await answer_to(queue.ask("structure", smiles))), 200, PICTURE_HEADERS)
 
     async def explained(id: str, row: int, target: str | None) -> AtomContributions:
         target = queue.facts.targets[0] if target is None else target

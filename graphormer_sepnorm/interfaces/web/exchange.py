@@ -63,6 +63,16 @@ def read_row(queue: JobQueue, id: str, row: int) -> TableRow:
     return job.rows[row]
 
 
+def read_nearest(queue: JobQueue, id: str, row: int) -> str:
+    """The SMILES of the nearest training molecule of a row; raises HTTPException if it is not known."""
+    job = known(queue, id)
+    if not 0 <= row < len(job.answers):
+        raise HTTPException(404, "there is no such row")
+    if not job.answers[row].nearest:
+        raise HTTPException(404, "the row has no nearest training molecule")
+    return job.answers[row].nearest
+
+
 def row_of(job: Job, number: int) -> RowPrediction:
     """A row that is done."""
     record, answer = job.rows[number], job.answers[number]

@@ -172,6 +172,7 @@ def test_the_name_of_a_file_is_no_path(page, queue, tmp_path):
         "/api/tables/{}/rows",
         "/api/tables/{}/predictions.csv",
         "/api/tables/{}/rows/0/structure.svg",
+        "/api/tables/{}/rows/0/nearest.svg",
         "/tables/{}",
     ],
 )
@@ -457,6 +458,24 @@ def test_pictures(page):
     assert 'src="data:image/svg+xml;base64,PHN2Zz48L3N2Zz4="' in page.get(f"/tables/{number}/rows/0/atoms").text
     assert page.get(f"/api/tables/{number}/rows/0/atoms.svg").text == "<svg></svg>"
     assert page.get(f"/api/tables/{number}/rows/0/atoms", params={"target": "b"}).status_code == 422
+
+
+def test_the_nearest_training_molecule_is_drawn_where_it_is_known(page, tmp_path):
+    asked = {"smiles": ["CCO", "X"], "domain": True, "interval": 0.9}
+    number = finished(page, page.post("/api/tables", json=asked))["id"]
+    address = f"/api/tables/{number}/rows/0/nearest.svg"
+    shown = page.get(f"/tables/{number}/rows").text
+    assert re.findall(r'<img src="(\S+nearest.svg)" width="140" height="98" loading="lazy" alt="\w', shown) == [address]
+    picture = page.get(address)
+    assert picture.headers["content-type"].startswith("image/svg+xml") and picture.text == "<svg><!-- 1 --></svg>"
+    for row in (1, 2, -1):
+        assert page.get(f"/api/tables/{number}/rows/{row}/nearest.svg").status_code == 404
+    with open_queue(InThisProcess(OfClasses()), tmp_path) as queue:
+        forgetful = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        number = finished(forgetful, forgetful.post("/api/tables", json=asked))["id"]
+        assert "nearest.svg" not in forgetful.get(f"/tables/{number}/rows").text
+        answer = forgetful.get(f"/api/tables/{number}/rows/0/nearest.svg")
+    assert answer.status_code == 404 and "no nearest training molecule" in answer.json()["detail"]
 
 
 def test_atoms_are_explained_under_the_conditions_of_their_row(tmp_path):
