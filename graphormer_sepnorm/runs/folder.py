@@ -188,10 +188,15 @@ class RunFolder:
 
     def saved_score(self) -> float | None:
         """The test score, None if there is none; raises InputError if it cannot be read."""
+        return self.saved_test().get("value")
+
+    def saved_test(self) -> dict:
+        """The test scores as they were written, empty if there are none; raises InputError if they cannot be read."""
         if not self.test.is_file():
-            return None
+            return {}
         try:
-            return float(json.loads(self.test.read_bytes())["value"])
+            result = json.loads(self.test.read_bytes())
+            return {**result, "value": float(result["value"])}
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"{self.test} is damaged: remove it, and score the run again with evaluate.py") from None
 

@@ -1,5 +1,6 @@
 """Facts about a model: architecture, training data, performance and supported molecules."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from graphormer_sepnorm.chem.features import ZINC_ATOM_TYPES, prepared
@@ -7,7 +8,7 @@ from graphormer_sepnorm.chem.smiles import MAX_ATOMS
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.tasks import METRICS
 
 AS_WRITTEN = {
@@ -86,10 +87,31 @@ def as_text(facts: dict) -> str:
     """The known facts, one per line."""
     lines = []
     for name, value in facts.items():
-        if value is not None:
-            text = "\n".join(endpoint_lines(value)) if name == "endpoints" else words(name, value)
-            lines.append(f"{name.replace('_', ' '):20} " + text.replace("\n", f"\n{'':21}"))
+        if value is None or (name == "test_scores" and len(value) == 1):
+            continue
+        if name == "endpoints":
+            text = "\n".join(endpoint_lines(value))
+        elif name == "test_scores":
+            text = "\n".join(f"{target}  {score_words(**found)}" for target, found in value.items())
+        else:
+            text = fact_words(name, facts)
+        lines.append(f"{name.replace('_', ' '):20} " + text.replace("\n", f"\n{'':21}"))
     return "\n".join(lines)
+
+
+def fact_words(name: str, facts: dict) -> str:
+    """A fact as text; the test score of a single target with its interval and the number of molecules."""
+    scores = list((facts.get("test_scores") or {}).values())
+    return score_words(**scores[0]) if name == "test" and len(scores) == 1 else words(name, facts[name])
+
+
+def score_words(value: float, interval: Sequence[float] | None = None, molecules: int | None = None) -> str:
+    """A score with its interval and the number of molecules, where known: "0.662 (0.415 to 0.870, 30 molecules)"."""
+    decimals = decimals_for([value])
+    details = [shown_interval(list(interval), decimals)] if interval else []
+    if molecules is not None:
+        details.append(f"{molecules:,} molecule{'' if molecules == 1 else 's'}")
+    return shown(value, decimals) + (f" ({', '.join(details)})" if details else "")
 
 
 def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:

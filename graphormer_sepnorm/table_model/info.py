@@ -6,6 +6,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import describe_model, probability_words, vocabulary_words
 from graphormer_sepnorm.table_model.evaluate import kept_options
 from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
 from graphormer_sepnorm.tasks import TASKS
 
@@ -41,12 +42,29 @@ def describe_table_model(run: RunFolder) -> dict:
         "molecules": molecules_learnt(table, model) if with_table else None,
         "metric": model.task.metric,
         "test": run.saved_score(),
+        "test_scores": targets_on_test(run.saved_test()) or None,
         "intervals": None if of_classes else trust is not None and trust.intervals is not None,
         "sets_of_classes": trust is not None and trust.class_sets is not None if of_classes else None,
         "featurizer": model.featurizer,
         "vocabulary": vocabulary_words(model.featurizer),
-        "licence": "not stated in the folder: the licence of its training data applies",
+        "licence": "that of its training data",
     }
+
+
+def targets_on_test(result: dict) -> dict[str, dict]:
+    """The scores of a table model in its ``result`` on the test molecules.
+
+    Returns:
+        by target ``value``, in the metric of the task; ``interval``, of 95 %, or None; and ``molecules``, the number of
+        those with a label. Targets without a score are left out.
+    """
+    found = {}
+    for target, known in result.get("targets", {}).items():
+        value = known.get("scores", {}).get(STACK, {}).get(result["metric"])
+        if value is not None:
+            interval = known.get("interval", {}).get(STACK)
+            found[target] = {"value": value, "interval": interval, "molecules": known["n"]}
+    return found
 
 
 def molecules_learnt(table: Path, model: TableModel) -> int:

@@ -29,6 +29,7 @@ from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options
 from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows
+from graphormer_sepnorm.runs.info import score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.table_model.report.page import data_uri
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
@@ -103,7 +104,7 @@ def endpoint_columns(facts: ModelFacts) -> dict[str, list[str]]:
         "Training molecules": ["" if one.molecules is None else f"{one.molecules:,}" for one in known],
         "RMSE out of fold": ["" if one.rmse_out_of_fold is None else shown(one.rmse_out_of_fold) for one in known],
         f"{facts.about.get('metric')} on test molecules": [
-            "" if one.test is None else shown(one.test) for one in known
+            "" if one.test is None else score_words(one.test, one.test_interval, one.test_molecules) for one in known
         ],
     }
     return {title: texts for title, texts in columns.items() if any(texts)}

@@ -29,7 +29,9 @@ class EndpointFacts(BaseModel):
     description: str = Field(default="", description="what it is, with its scale and unit; empty if that is not known")
     molecules: int | None = Field(default=None, description="how many training molecules have a label, where known")
     rmse_out_of_fold: float | None = Field(default=None, description="of a shipped model, where its card has it")
-    test: float | None = Field(default=None, description="score on the test molecules, of a model of one target")
+    test: float | None = Field(default=None, description="score on the test molecules, where it is known")
+    test_interval: tuple[float, float] | None = Field(default=None, description="95 % interval of that score")
+    test_molecules: int | None = Field(default=None, description="how many test molecules have a label")
 
 
 class ModelFacts(BaseModel):

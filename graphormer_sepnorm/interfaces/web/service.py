@@ -1,5 +1,6 @@
 """Computations of the worker process: tables, predictions and pictures."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import islice
@@ -31,7 +32,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRows,
 )
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
-from graphormer_sepnorm.runs.info import words
+from graphormer_sepnorm.runs.info import fact_words
 from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing, current
 from graphormer_sepnorm.system.workers import one_thread
@@ -314,18 +315,29 @@ def load_service(
     parts = [place] if RunFolder(place).stack.exists() else member_paths(place)
     described = describe_any(parts[0]) | card_facts(names[0])
     endpoints = {target: EndpointFacts(**known) for target, known in card_endpoints(names[0]).items()}
-    if len(names) == len(parts) == len(predictor.targets) == 1 and not endpoints:
-        endpoints = {predictor.targets[0]: EndpointFacts(test=described["test"])}
+    if len(names) == len(parts) == 1 and not endpoints:
+        endpoints = scored_endpoints(predictor.targets, described)
     name = " + ".join(Path(name).name.removesuffix(".safetensors") for name in names)
     models = PredictionService(predictor, confidence, compute, name, about_model(described), endpoints)
     warm_up(models)
     return models
 
 
+def scored_endpoints(targets: Sequence[str], described: dict) -> dict[str, EndpointFacts]:
+    """The targets of a model with their test scores, as far as ``describe_any`` found them."""
+    if scores := described.get("test_scores"):
+        return {
+            target: EndpointFacts(test=one["value"], test_interval=one["interval"], test_molecules=one["molecules"])
+            for target, one in scores.items()
+            if target in targets
+        }
+    return {targets[0]: EndpointFacts(test=described["test"])} if len(targets) == 1 else {}
+
+
 def about_model(described: dict) -> dict[str, str]:
     """Facts about a model as ``info`` shows them."""
-    known = {name: described[name] for name in SHOWN_OF_MODEL if described.get(name) is not None}
-    return {name.replace("_", " "): words(name, value) for name, value in known.items()}
+    known = [name for name in SHOWN_OF_MODEL if described.get(name) is not None]
+    return {name.replace("_", " "): fact_words(name, described) for name in known}
 
 
 def warm_up(models: PredictionService) -> None:

@@ -10,7 +10,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.info import as_text, describe_model
 from graphormer_sepnorm.table_model.fit import fit_table
-from graphormer_sepnorm.table_model.info import describe_any
+from graphormer_sepnorm.table_model.info import describe_any, targets_on_test
 from graphormer_sepnorm.table_model.members import MEMBERS
 from tests.tiny import save_tiny
 from tests.unit.table_model.conftest import Trained
@@ -21,6 +21,10 @@ def test_a_table_model_names_its_members_and_what_it_learnt_from(trained: Traine
     assert json.loads(json.dumps(facts)) == facts
     assert facts["architecture"] == f"table model: {', '.join(MEMBERS)}"
     assert (facts["test"], facts["metric"]) == (trained.result["value"], "mae")
+    whole = trained.result["targets"]["a"]
+    scored = {"value": trained.result["value"], "interval": whole["interval"]["stack"], "molecules": whole["n"]}
+    assert facts["test_scores"] == {"a": scored} and facts["licence"] == "that of its training data"
+    assert re.search(rf"^test +[\d.]+ \([\d.]+ to [\d.]+, {whole['n']} molecules\)$", as_text(facts), re.MULTILINE)
     assert facts["molecules"] == len(trained.labelled.rows) - trained.result["n"] and facts["intervals"] is True
     assert facts["sets_of_classes"] is None and re.search("^intervals +yes$", as_text(facts), re.MULTILINE)
     assert facts["networks"] == [f"2 of {describe_model(trained.run.member(0).path)['architecture']}"]
@@ -41,6 +45,26 @@ def test_a_classification_has_sets_of_classes_and_no_line_on_intervals(molecules
     assert re.search("^sets of classes +yes$", as_text(facts), re.MULTILINE) and "intervals" not in as_text(facts)
     replace(model, trust=replace(model.trust, class_sets=None)).save(tmp_path)
     assert re.search("^sets of classes +no$", as_text(describe_any(tmp_path)), re.MULTILINE)
+
+
+def test_scores_of_targets_are_those_of_the_whole_model():
+    scores = {"stack": {"mae": 0.5, "rmse": 1.0}, "kernel": {"mae": 0.6}}
+    targets = {
+        "a": {"n": 9, "scores": scores, "interval": {"stack": [0.25, 0.75], "kernel": [0, 1]}},
+        "b": {"n": 1, "scores": scores},
+        "c": {"n": 0, "scores": {"stack": {"mae": None}}},
+    }
+    found = targets_on_test({"metric": "mae", "targets": targets})
+    assert found == {
+        "a": {"value": 0.5, "interval": [0.25, 0.75], "molecules": 9},
+        "b": {"value": 0.5, "interval": None, "molecules": 1},
+    }
+    assert targets_on_test({}) == {}
+    assert as_text({"test": 0.5, "test_scores": found}).splitlines() == [
+        "test                 0.500",
+        "test scores          a  0.500 (0.250 to 0.750, 9 molecules)",
+        "                     b  0.500 (1 molecule)",
+    ]
 
 
 def test_any_other_model_is_described_as_a_network(tmp_path):

@@ -376,6 +376,17 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     assert "how much each part of the model counts in the prediction" in technical and "kernel 1.00" in technical
 
 
+def test_a_score_has_its_interval_and_the_number_of_test_molecules(tmp_path):
+    models = PretendedService()
+    known = EndpointFacts(test=0.66204, test_interval=(0.41498, 0.86957), test_molecules=30)
+    facts = models.facts().model_copy(update={"endpoints": {"length": known}, "about": {"metric": "ROC-AUC"}})
+    models.facts = lambda: facts
+    with open_queue(InThisProcess(models), tmp_path) as queue:
+        shown = TestClient(make_app(queue), base_url="http://127.0.0.1:8000").get("/about").text
+    assert re.findall(r'<th scope="col">(.+?)</th>', shown) == ["Endpoint", "ROC-AUC on test molecules"]
+    assert "<td>0.662 (0.415 to 0.870, 30 molecules)</td>" in shown and "In brackets: the 95 % interval" in shown
+
+
 def test_a_model_without_a_card_says_only_what_it_knows(page):
     assert "meaning" not in page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
     about = page.get("/about").text

@@ -12,7 +12,9 @@ from graphormer_sepnorm.interfaces.web import service as module
 from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, EndpointFacts, Options, TableRow, TableRows
 from graphormer_sepnorm.interfaces.web.service import (
     PredictionService,
+    about_model,
     load_service,
+    scored_endpoints,
     under_conditions,
     warm_up,
 )
@@ -210,6 +212,12 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     run = save_tiny(tmp_path / "run", featurizer="mol")
     (run / "test.json").write_text('{"value": 0.5}')
     assert load_service([str(run)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts(test=0.5)}
+    scored = {"value": 0.5, "interval": [0.25, 0.75], "molecules": 9}
+    known = EndpointFacts(test=0.5, test_interval=(0.25, 0.75), test_molecules=9)
+    assert scored_endpoints(["a", "b"], {"test": 0.5, "test_scores": {"a": scored}}) == {"a": known}
+    assert scored_endpoints(["a", "b"], {"test": 0.5}) == {}
+    about = about_model({"test": 0.5, "test_scores": {"a": scored}})
+    assert about == {"test": "0.500 (0.250 to 0.750, 9 molecules)"}
     assert load_service([str(run)] * 2, 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
 
 
