@@ -5,7 +5,7 @@ Axis letters: n atoms of one molecule, L = n + 1 tokens, S copies of the molecul
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -28,6 +28,7 @@ from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.model import Network, Structure
+from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.tasks import make_task
 
 STEPS = (64, 256, 1024)
@@ -109,12 +110,15 @@ class ExplainedTarget:
         config: config of the task.
         device: device of the model.
         name: name of the target; None: the first one.
+        decimals: of predictions in captions, by target; otherwise two of probabilities, and three digits of values.
 
     Raises:
         InputError: there is no such target.
     """
 
-    def __init__(self, config: TaskConfig, device: torch.device, name: str | None):
+    def __init__(
+        self, config: TaskConfig, device: torch.device, name: str | None, decimals: Mapping[str, int] | None = None
+    ):
         self.task = make_task(config, device)
         names = config.targets
         self.name = names[0] if name is None else name
@@ -123,6 +127,8 @@ class ExplainedTarget:
             raise InputError(f"the model has no target {name!r}, choose one of {choices}")
         self.column = names.index(self.name)
         self.is_probability = self.task.predicts_probabilities
+        self.class_name = config.classes[self.column][1] if config.kind == "classification" else ""
+        self.decimals = (decimals or {}).get(self.name)
 
     @property
     def scale(self) -> str:
@@ -143,9 +149,14 @@ class ExplainedTarget:
         return self.task.predict(outputs)[0, self.column].item()
 
     def caption(self, prediction: float) -> str:
-        return (
-            f"{self.name}: probability {prediction:.2f}" if self.is_probability else f"{self.name} = {prediction:.3g}"
-        )
+        """The target and its prediction, for people; a probability is of class 1 if that has another name than 1."""
+        if self.is_probability:
+            of_class = f" of {self.class_name}" if self.class_name not in ("", "1") else ""
+            return (
+                f"{self.name}: probability{of_class} {shown(prediction, 2 if self.decimals is None else self.decimals)}"
+            )
+        value = f"{prediction:.3g}" if self.decimals is None else shown(prediction, self.decimals)
+        return f"{self.name} = {value}"
 
     def explanation(self, smiles: str, prediction: float, found: Attributions) -> Explanation:
         """The explanation of a prediction by contributions to its ``scale``."""

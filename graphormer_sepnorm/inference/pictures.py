@@ -27,15 +27,11 @@ MOST_PANELS = 100
 MOST_PICTURES = 10_000
 LARGE_TEXT, SMALL_TEXT = 22, 14
 LONGEST_TEXT = 52
+MOST_NUMBERED = 40  # the numbers of more atoms are too small to read
 BAR_STEPS = 64
 LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
 BLACK, GREY = (0.0, 0.0, 0.0), (0.4, 0.4, 0.4)
 CANVASES = {".svg": rdMolDraw2D.MolDraw2DSVG, ".png": rdMolDraw2D.MolDraw2DCairo}
-# Starts of the contributions that have other words in a sum; several kinds of members have both.
-STARTS = {
-    "masked atoms": "all atoms masked",
-    "average atoms or masked atoms": "average or masked atoms",
-}
 Colour = tuple[float, float, float]
 
 
@@ -160,6 +156,9 @@ def draw_molecule(
     options.useBWAtomPalette()
     for name, value in LOOK.items():
         setattr(options, name, value)
+    if mol.GetNumAtoms() <= MOST_NUMBERED:
+        for number, atom in enumerate(mol.GetAtoms(), 1):
+            atom.SetProp("atomNote", str(number))
     canvas.SetOffset(left, top)
     colours = {atom: scale.colour(value) for atom, value in enumerate(explanation.contributions.tolist())}
     canvas.DrawMolecule(mol, highlightAtoms=list(colours), highlightAtomColors=colours, highlightBonds=[])
@@ -193,23 +192,28 @@ def sum_text(explanation: Explanation, baseline: float) -> str:
     """How the contributions add up to the value in the model's units."""
     value = "log-odds" if "log-odds" in explanation.meaning else "prediction"
     total = float(explanation.contributions.sum())
-    start = STARTS.get(explanation.start, explanation.start)
-    return f"{value} = baseline {baseline:.3g} ({start}) + atoms {total:.3g}"
+    return f"{value} = baseline {baseline:.3g} (all atoms unknown) + atoms {total:.3g}"
 
 
 def fragments_text(explanation: Explanation) -> str:
-    """The fragments with the largest contributions, as many as fit on one line; "" if RDKit finds none."""
-    sign = "" if explanation.baseline is None else "+"
+    """The fragments with the largest contributions, as many as fit on one line; "" if RDKit finds none.
+
+    The SMILES of the first one is shortened where it does not fit.
+    """
+    sign, title = "" if explanation.baseline is None else "+", "Fragments: "
     try:
-        texts = [f"{fragment.smiles} {fragment.contribution:{sign}.2g}" for fragment in explanation.fragments]
+        found = [(fragment.smiles, f" {fragment.contribution:{sign}.2g}") for fragment in explanation.fragments]
     except InputError:
         return ""
-    lines = [f"Fragments: {'; '.join(texts[:count])}" for count in range(1, len(texts) + 1)]
-    return next((line for line in reversed(lines) if len(line) <= LONGEST_TEXT), shortened(lines[0]))
+    smiles, value = found[0]
+    found[0] = shortened(smiles, LONGEST_TEXT - len(title) - len(value)), value
+    texts = [smiles + value for smiles, value in found]
+    lines = [title + "; ".join(texts[:count]) for count in range(1, len(texts) + 1)]
+    return next(line for line in reversed(lines) if len(line) <= LONGEST_TEXT)
 
 
-def shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 3] + "..."
+def shortened(text: str, length: int = LONGEST_TEXT) -> str:
+    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def write(canvas: rdMolDraw2D.MolDraw2D, text: str, x: float, y: float, size: float, colour: Colour) -> None:

@@ -6,7 +6,7 @@ members' weights.
 Axis letters: K members, S masked molecules, T targets.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -51,7 +51,11 @@ LEAST_DIFFERENCE = 1e-6  # smallest sum of contributions that is rescaled to ano
 
 
 def explain_rows(
-    model: PredictingModel, smiles: Smiles, method: str = "gradients", target: str | None = None
+    model: PredictingModel,
+    smiles: Smiles,
+    method: str = "gradients",
+    target: str | None = None,
+    decimals: Mapping[str, int] | None = None,
 ) -> dict[int, Explanation | InputError]:
     """Explains the predictions of a model for many molecules.
 
@@ -61,6 +65,7 @@ def explain_rows(
             conditions of a molecule are held fixed.
         method: a name in ``METHODS``; with "gradients", members without gradients are explained by masking.
         target: name of the target; None: the first one.
+        decimals: of predictions in captions, as ``ExplainedTarget``.
 
     Returns:
         for each row, counted from 0, its explanation, or the reason why it cannot be read.
@@ -71,9 +76,10 @@ def explain_rows(
     """
     known("method", method, METHODS)
     if model.asked_conditions.columns:
-        return {row: explained_sample(model, sample, method, target) for row, sample in enumerate(smiles)}
+        explain = partial(explain_rows, method=method, target=target, decimals=decimals)
+        return {row: explained_sample(model, sample, explain) for row, sample in enumerate(smiles)}
     stack = stack_of(model)
-    view = ExplainedTarget(stack.task, model.device, target)
+    view = ExplainedTarget(stack.task, model.device, target, decimals)
     if method == "gradients":
         return explained_rows(partial(explain_stack, model, stack, view), model.featurizer, smiles)
     if list(stack.members) != ["networks"] or len(stack.models) > 1:
@@ -83,9 +89,11 @@ def explain_rows(
 
 
 def explained_sample(
-    model: PredictingModel, sample: Sample | str, method: str, target: str | None
+    model: PredictingModel,
+    sample: Sample | str,
+    explain: Callable[[PredictingModel, Smiles], dict[int, Explanation | InputError]],
 ) -> Explanation | InputError:
-    """The explanation of one molecule under its conditions; errors as ``explain_rows``."""
+    """The explanation of one molecule under its conditions by ``explain``; errors as ``explain_rows``."""
     names = model.asked_conditions.columns
     if not isinstance(sample, Sample):
         raise InputError(f"the prediction depends on the conditions {', '.join(names)}: {HOW_TO_GIVE}")
@@ -93,7 +101,7 @@ def explained_sample(
         fixed = model.under(dict(zip(names, sample.conditions, strict=True)))
     except InputError as error:
         return error
-    return explain_rows(fixed, [sample.smiles], method, target)[0]
+    return explain(fixed, [sample.smiles])[0]
 
 
 def stack_of(model: PredictingModel) -> TableModel:

@@ -13,7 +13,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals
 from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor, molecules_at_once
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
@@ -158,7 +158,7 @@ class LoadedModel:
         model = self.model.under(conditions or {})
         samples = with_conditions(smiles, table, model.asked_conditions)
         with computing(self.compute), self.compute.arithmetic():
-            found = explain_rows(model, samples, target=target)
+            found = explain_rows(model, samples, target=target, decimals=shown_decimals(model))
         for row, each in found.items():
             if isinstance(each, InputError):
                 raise InputError(f"row {row} (counted from 0): {each}")

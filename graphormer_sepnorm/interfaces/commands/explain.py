@@ -54,6 +54,7 @@ def explain(
     Example: graphormer-sepnorm explain adme "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
     """
     with leaving_at_once():
+        from graphormer_sepnorm.inference.columns import shown_decimals
         from graphormer_sepnorm.inference.explain_table import explain_table
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.explain import explain_rows
@@ -61,7 +62,8 @@ def explain(
 
     with computing(choose(device, precision)):
         predictor = load_predicting_model([model]).under(read_conditions(condition))
-        explain, asked = partial(explain_rows, predictor, method=method, target=target), predictor.asked_conditions
+        decimals, asked = shown_decimals(predictor), predictor.asked_conditions
+        explain = partial(explain_rows, predictor, method=method, target=target, decimals=decimals)
         explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter, asked)
     for row, problem in sorted(problems.items()):
         print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)

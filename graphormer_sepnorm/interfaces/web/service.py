@@ -195,7 +195,8 @@ class PredictionService:
         read_small(smiles)
         sample = Sample(smiles, conditions) if conditions else smiles
         with computing(self.compute), current().arithmetic():
-            explanation = explain_rows(self.predictor, [sample], target=target)[0]
+            decimals = shown_decimals(self.predictor)
+            explanation = explain_rows(self.predictor, [sample], target=target, decimals=decimals)[0]
         if isinstance(explanation, InputError):
             raise explanation
         mol = read_small(explanation.smiles)

@@ -21,6 +21,7 @@ from graphormer_sepnorm.inference.explain import (
     COMPLETENESS,
     METHODS,
     EmbeddedMolecule,
+    ExplainedTarget,
     Explanation,
     RecordedAttention,
     attention_rollout,
@@ -107,6 +108,19 @@ def test_contributions_to_a_probability_add_up_in_log_odds():
     assert explanation.caption == f"a: probability {probability:.2f}"
 
 
+def test_the_caption_says_of_which_class_and_has_the_decimals_of_the_labels():
+    device = torch.device("cpu")
+    names = (("inactive", "active"), ("0", "1"))
+    task = TaskConfig(kind="classification", metric="rocauc", targets=("a", "b"), class_names=names)
+    assert ExplainedTarget(task, device, "a", {"a": 3}).caption(0.55) == "a: probability of active 0.550"
+    assert ExplainedTarget(task, device, "b").caption(0.55) == "b: probability 0.55"
+    task = TaskConfig(kind="multiclass", metric="multiclass-accuracy", targets=("low", "mid", "high"))
+    assert ExplainedTarget(task, device, "high").caption(0.55) == "high: probability 0.55"
+    task = TaskConfig(kind="regression", metric="mae", targets=("a", "b"), mean=(0.0, 0.0), std=(1.0, 1.0))
+    assert ExplainedTarget(task, device, "a", {"a": 2}).caption(0.8444) == "a = 0.84"
+    assert ExplainedTarget(task, device, "b", {"a": 2}).caption(0.8444) == "b = 0.844"
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_contributions_follow_their_atoms(method):
     model = make_model(**FURTHER)
@@ -183,7 +197,7 @@ def test_fragments_are_the_sums_of_their_atoms():
 
 def test_fragments_that_have_no_room_are_left_out():
     found = replace(explained(*[1.0] * 60), smiles="C" * 60)
-    assert fragments_text(found).endswith("...")
+    assert fragments_text(found).endswith("CCC... +60")
     rings = replace(explained(*[1.0] * 30), smiles="C1CCCC1" + "C1CCCC1" * 5)
     assert fragments_text(rings).count("C1CCCC1") == 3
 

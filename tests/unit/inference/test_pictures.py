@@ -11,6 +11,7 @@ from graphormer_sepnorm.inference.pictures import (
     MOST_PICTURES,
     ColourScale,
     check_output,
+    draw,
     draw_plain,
     fragments_text,
     plot_cls_geometry,
@@ -31,20 +32,28 @@ def test_long_texts_are_shortened_to_what_fits():
 
 
 @pytest.mark.parametrize(
-    ("meaning", "start", "text"),
+    ("meaning", "text"),
     [
-        ("contribution to a", "masked atoms", "prediction = baseline -2.4 (all atoms masked) + atoms -5.57"),
-        ("contribution to a", "average atoms", "prediction = baseline -2.4 (average atoms) + atoms -5.57"),
-        (
-            "contribution to log-odds of a",
-            "average atoms or masked atoms",
-            "log-odds = baseline -2.4 (average or masked atoms) + atoms -5.57",
-        ),
+        ("contribution to a", "prediction = baseline -2.4 (all atoms unknown) + atoms -5.57"),
+        ("contribution to log-odds of a", "log-odds = baseline -2.4 (all atoms unknown) + atoms -5.57"),
     ],
 )
-def test_the_sum_of_a_prediction_in_words(meaning, start, text):
-    explanation = Explanation("CC", "a = -7.97", -7.97, meaning, np.array([-5.0, -0.57]), -2.4, start)
+def test_the_sum_of_a_prediction_in_words(meaning, text):
+    explanation = Explanation("CC", "a = -7.97", -7.97, meaning, np.array([-5.0, -0.57]), -2.4)
     assert sum_text(explanation, -2.4) == text
+
+
+def test_a_long_fragment_keeps_its_number():
+    chain = "C" * 60
+    explanation = Explanation(chain, "a = 1", 1.0, "contribution to a", np.full(60, 0.01), 0.0)
+    text = fragments_text(explanation)
+    assert text.startswith("Fragments: CCC") and text.endswith("CCC... +0.6") and len(text) == LONGEST_TEXT
+
+
+@pytest.mark.parametrize(("num_atoms", "digits"), [(3, 3), (12, 9 + 2 * 3), (40, 9 + 2 * 31), (41, 0)])
+def test_atoms_have_numbers_unless_there_are_many(num_atoms, digits):
+    explanation = Explanation("C" * num_atoms, "a = 1", 1.0, "contribution to a", np.zeros(num_atoms), 0.0)
+    assert draw([explanation], ".svg").count(b"<path class='note'") == digits
 
 
 def test_the_fragments_have_a_label_and_fit_on_a_line():

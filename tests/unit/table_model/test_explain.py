@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.columns import shown_decimals
 from graphormer_sepnorm.inference.explain import (
     COMPLETENESS,
     Attributions,
@@ -23,10 +24,11 @@ from graphormer_sepnorm.inference.explain_table import explain_table
 from graphormer_sepnorm.inference.predict import load_predictor
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.table_model.explain import explain_rows, explain_stack, rescaled, shares, stack_of
 from graphormer_sepnorm.table_model.fit import fit_table
 from graphormer_sepnorm.table_model.labels import Labels
-from graphormer_sepnorm.table_model.load import load_model
+from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.model import TableModel
 from tests.tiny import save_tiny
@@ -87,6 +89,10 @@ def test_the_command_explains_what_predict_says(trained: Trained, tmp_path):
 
     said = run("predict", trained.run.path, ASPIRIN, "-o", "-").splitlines()
     (found,) = json.loads(run("explain", trained.run.path, ASPIRIN, "-o", tmp_path / "a.svg").splitlines()[-1])
+    decimals = shown_decimals(load_predicting_model([str(trained.run.path)]))["a"]
+    assert found["caption"] == f"a = {shown(found['prediction'], decimals)}"
+    (same,) = load_model(trained.run.path).explain([ASPIRIN])
+    assert same.caption == found["caption"]
     assert said[0].startswith("smiles,a,") and float(said[1].split(",")[1]) == pytest.approx(
         found["prediction"], rel=1e-6
     )

@@ -9,6 +9,7 @@ from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.interfaces.web import service as module
+from graphormer_sepnorm.interfaces.web.pages import as_shown
 from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, EndpointFacts, Options, TableRow, TableRows
 from graphormer_sepnorm.interfaces.web.service import (
     PredictionService,
@@ -174,7 +175,7 @@ def test_a_model_that_was_trained_under_conditions_asks_for_them(models, tmp_pat
 def test_atoms_are_explained_under_conditions(models, monkeypatch):
     asked = []
 
-    def explain(model, samples, target):
+    def explain(model, samples, target, decimals):
         asked.append((samples, target))
         return {0: InputError("enough")}
 
@@ -219,6 +220,15 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     about = about_model({"test": 0.5, "test_scores": {"a": scored}})
     assert about == {"test": "0.500 (0.250 to 0.750, 9 molecules)"}
     assert load_service([str(run)] * 2, 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts()}
+
+
+def test_the_caption_of_a_picture_has_the_decimals_of_the_page(models):
+    trust = replace(models.trust, rows=TrainingRows.of(np.full((200, 1), 1.25)))
+    predictor = EarlierModel(models.predictor.models, trust=trust)
+    found = replace(models, predictor=predictor)
+    (answer,) = found.predict(rows_of("CCO"), Options())
+    assert found.facts().decimals == {"logp": 2}
+    assert found.atoms("CCO", "logp").caption == f"logp = {as_shown(answer.predictions['logp'].value, 2)}"
 
 
 def test_large_molecules_are_not_explained(models, monkeypatch):
