@@ -276,6 +276,20 @@ def test_rows_are_sorted_and_filtered(page):
     assert page.get(f"/tables/{number}/rows?only=none").status_code == 422
 
 
+@pytest.mark.parametrize(
+    ("options", "words", "label"),
+    [
+        ({"alerts": True, "properties": True}, "Alerts, properties", ' data-label="Alerts, properties"'),
+        ({"alerts": True}, "Alerts", ' data-label="Alerts"'),
+        ({"properties": True}, "Properties", ""),  # which have a title of their own
+    ],
+)
+def test_alerts_have_a_label_on_cards_as_in_the_header(page, options, words, label):
+    number = finished(page, page.post("/api/tables", json={"smiles": ["C"], **options}))["id"]
+    shown = page.get(f"/tables/{number}/rows").text
+    assert f'<th scope="col">{words}</th>' in shown and f'<td class="described"{label}>' in shown
+
+
 def test_a_long_warning_can_be_opened(page):
     number = predict(page, "CXe", "XeXe")["id"]
     shown = page.get(f"/tables/{number}/rows").text
