@@ -18,6 +18,7 @@ from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.intervals import Intervals, coverage
 from graphormer_sepnorm.inference.predict import Nearness
 from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.runs.numbers import percent
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import Body
@@ -102,29 +103,46 @@ def usual_confidence(trust: dict) -> str | None:
 
 
 def low_coverage(result: dict) -> list[str]:
-    """A sentence on each target whose test labels are inside their intervals less often than the intervals promise.
-
-    A one-sided binomial test decides, at the usual confidence level; its significance is divided by the number of
-    targets.
+    """A sentence on each target whose intervals, or sets of classes, contain fewer test labels than they promise.
 
     Args:
         result: ``trust``, as ``measure_trust``, and ``targets`` with ``n``, as ``scores_by_target``.
     """
-    trust = result.get("trust", {})
+    trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result["targets"].items()}
     level = usual_confidence(trust)
-    if level is None:
-        return []
+    intervals = {} if level is None else too_low(trust["coverage"][level], counts, level)
+    sets = too_low(trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE)
+    return [
+        f"only {words} test labels of {name} are inside their {percent(float(level or 0))} intervals: expect larger "
+        "errors than the intervals say for molecules that are unlike the training molecules"
+        for name, words in intervals.items()
+    ] + [
+        f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set: "
+        "expect sets to be wrong more often than they say for molecules that are unlike the training molecules"
+        for name, words in sets.items()
+    ]
+
+
+def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:
+    """The shares that are clearly below a confidence level, in words: "67 % of the 30".
+
+    A one-sided binomial test decides; its significance is divided by the number of targets.
+
+    Args:
+        shares: by target, None where undefined.
+        counts: number of test labels by target.
+        level: the confidence level.
+    """
+    known = {name: share for name, share in shares.items() if share is not None}
+    if not known:
+        return {}
     from scipy.stats import binom  # its import takes a while
 
-    found, shares, asked = [], trust["coverage"][level], f"{100 * float(level):.0f} %"
-    for name, share in shares.items():
-        n = result["targets"][name]["n"]
-        if binom.cdf(round(share * n), n, float(level)) < SIGNIFICANCE / len(shares):
-            found.append(
-                f"only {100 * share:.0f} % of the {n:,} test labels of {name} are inside their {asked} intervals: "
-                "expect larger errors than the intervals say for molecules that are unlike the training molecules"
-            )
-    return found
+    return {
+        name: f"{percent(share)} of the {counts[name]:,}"
+        for name, share in known.items()
+        if binom.cdf(round(share * counts[name]), counts[name], float(level)) < SIGNIFICANCE / len(known)
+    }
 
 
 def by_target(targets: tuple[str, ...], values: np.ndarray) -> dict[str, float | None]:

@@ -22,7 +22,7 @@ def remarks_on_rows(options: TableOptions, labelled: LabelledTable) -> list[str]
     """The sentences of ``remarks`` that do not concern the measurements of one molecule."""
     return [
         *of_skipped(labelled),
-        *of_duplicates(labelled),
+        *of_duplicates(options, labelled),
         *of_parts(labelled),
         *of_scales(options, labelled),
     ]
@@ -34,15 +34,17 @@ def of_skipped(labelled: LabelledTable) -> Iterator[str]:
         yield f"{rows} skipped: skipped.csv in the run folder gives the reasons"
 
 
-def of_duplicates(labelled: LabelledTable) -> Iterator[str]:
+def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     if not labelled.duplicates:
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
     molecules = counted(len(labelled.duplicates), "molecule appears", "molecules appear")
     contradictions = f"{conflicting} of them with" if conflicting else "without"
+    tolerance = TASKS[options.kind].tolerance
+    apart = f" (more than {tolerance:g} times the spread of all labels apart)" if tolerance else ""
     yield (
-        f"{molecules} in more than one row, {contradictions} contradictory labels: duplicates.csv in the run folder "
-        "lists them"
+        f"{molecules} in more than one row, {contradictions} contradictory labels{apart}: duplicates.csv in the run "
+        "folder lists them"
     )
 
 

@@ -12,6 +12,7 @@ from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.tables.labels import TableOptions
 from graphormer_sepnorm.tables.remarks import remarks_on_rows, repeatability
 from graphormer_sepnorm.tables.splits import Duplicate
+from graphormer_sepnorm.tasks import TASKS
 
 MOST_REPLICATES = 10  # molecules that are listed
 
@@ -22,8 +23,15 @@ def data_section(page: Reported) -> Section:
     rows = []
     for split in SPLITS:
         y = np.array([row.labels for row in page.labelled.of_split(split)])
-        rows.append((split, f"{len(y):,}", *(f"{(~np.isnan(column)).sum():,}" for column in y.T[: len(targets)])))
-    header = ("split", "molecules" if page.labelled.measured else "rows", *(f"labels of {name}" for name in targets))
+        rows.append(
+            (
+                split,
+                f"{len(y):,}",
+                *(label_counts(page, name, column) for name, column in zip(targets, y.T, strict=False)),
+            )
+        )
+    titles = page.task.classes[0] if TASKS[page.task.kind].adds_up else [f"labels of {name}" for name in targets]
+    header = ("split", "molecules" if page.labelled.measured else "rows", *titles[: len(targets)])
     words = (
         f"{page.options.path} was split by {split_words(page.options)}. The model is fitted to both the training and "
         "the validation molecules.",
@@ -31,6 +39,14 @@ def data_section(page: Reported) -> Section:
         *of_censored(page),
     )
     return Section("Data and split", words, (Grid(header, tuple(rows)),))
+
+
+def label_counts(page: Reported, target: str, y: np.ndarray) -> str:
+    """The number of labels [M] of a target, of two classes with that of class 1; of one of several, its molecules."""
+    labels, positive = f"{(~np.isnan(y)).sum():,}", f"{(y == 1).sum():,}"
+    if page.is_regression:
+        return labels
+    return positive if TASKS[page.task.kind].adds_up else f"{labels}, {positive} of them {page.classes_of(target)[1]}"
 
 
 def usable_words(page: Reported) -> str:

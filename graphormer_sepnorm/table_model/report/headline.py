@@ -152,7 +152,7 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
     correct = (y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean()
     place, name = frequent_class(page, next(iter(page.result["targets"])))
     share = f"{100 * y[known].mean(axis=0)[place]:.0f} %"
-    line = f"of the test molecules; always {name}, the most frequent class in training, would be {share}."
+    line = f"of the test molecules; the constant prediction, always {name}, would have {share}."
     yield Card("Correct classes", f"{100 * correct:.0f} %", "", (line,))
 
 
@@ -162,6 +162,7 @@ def notes(page: Reported) -> tuple[str, ...]:
         *of_members(page),
         *of_few(page),
         *of_intervals(page),
+        *of_probabilities(page),
         *of_squeezed(page),
         *of_salts(page),
         *of_networks(page),
@@ -194,9 +195,23 @@ def of_few(page: Reported) -> Iterator[str]:
 
 
 def of_intervals(page: Reported) -> Iterator[str]:
-    """Targets whose intervals contain fewer test labels than they promise."""
+    """Targets whose intervals or sets contain fewer test labels than they promise."""
     for sentence in low_coverage(page.result):
         yield f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def of_probabilities(page: Reported) -> Iterator[str]:
+    """Targets of two classes whose probabilities are worse than the same probability for all molecules."""
+    brier = page.result.get("trust", {}).get("brier", {}).get("after", {})
+    for place, (target, score) in enumerate(brier.items()):
+        y, share = page.test.y[:, place], float(np.nanmean(page.labels.y[:, place]))
+        constant = float(np.nanmean((y - share) ** 2))
+        if score is not None and score > constant:
+            found, instead = shown_together([score, constant])
+            yield (
+                f"{page.title_of(target)}: on the test molecules, the probabilities are worse than the constant "
+                f"prediction (Brier score {found} instead of {instead}): use them only to rank molecules."
+            )
 
 
 def of_squeezed(page: Reported) -> Iterator[str]:

@@ -23,7 +23,7 @@ def trust_section(page: Reported) -> Section:
     if "brier" in trust:
         return calibration_section(page)
     if TASKS[page.task.kind].calibrated_by is None:
-        words = "Multiclass probabilities are not calibrated and have no intervals."
+        words = "Multiclass probabilities are not calibrated. Instead of intervals there are sets of classes."
         return Section("Probabilities", (words, *of_sets(page)))
     return Section("Intervals", (f"No intervals: a target has no labels among the {trust['calibrated_by']}.",))
 

@@ -66,6 +66,15 @@ def test_a_coverage_that_chance_does_not_explain_is_said(share, n, is_low):
         )
 
 
+def test_sets_that_contain_the_class_too_rarely_are_said():
+    """Of 30 molecules with 0.9, at most 20 by chance of 0.0005, at most 25 by chance of 0.18."""
+    told = {"trust": {"set_coverage": {"0.9": {"a": 20 / 30, "b": None}}}, "targets": {"a": {"n": 30}, "b": {"n": 0}}}
+    (sentence,) = low_coverage(told)
+    assert sentence.startswith("only 67 % of the 30 test molecules of a have their class in their 90 % set: expect ")
+    told["trust"]["set_coverage"]["0.9"]["a"] = 25 / 30
+    assert low_coverage(told) == []
+
+
 def test_several_targets_are_not_suspected_by_chance():
     """At most 85 of 100 labels with 0.9 have a probability of 0.073, at most 84 of 0.040."""
     one = {"trust": {"coverage": {"0.9": {"a": 0.84}}}, "targets": {"a": {"n": 100}}}

@@ -46,10 +46,22 @@ def test_counts_are_those_of_the_command():
     assert section.words[1:4] == (
         "5 usable rows of 3 molecules; rows of the same molecule are averaged.",
         "1 row was skipped: skipped.csv in the run folder gives the reasons.",
-        "2 molecules appear in more than one row, 1 of them with contradictory labels: duplicates.csv in the run "
-        "folder lists them.",
+        "2 molecules appear in more than one row, 1 of them with contradictory labels (more than 0.5 times the spread "
+        "of all labels apart): duplicates.csv in the run folder lists them.",
     )
     assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
+
+
+def test_molecules_of_a_class_are_counted():
+    nan = float("nan")
+    rows = [("train", "C", [1.0]), ("train", "CC", [0.0]), ("train", "CCC", [nan]), ("val", "CO", [0.0])]
+    page = reported(kind="classification", targets=("a",), labelled=table(*rows), class_names=(("no", "yes"),))
+    grid = data_section(page).grids[0]
+    assert grid.rows[:2] == (("train", "3", "2, 1 of them yes"), ("val", "1", "1, 0 of them yes"))
+    rows = [("train", "C", [1.0, 0.0]), ("train", "CC", [1.0, 0.0]), ("test", "CCC", [0.0, 1.0])]
+    grid = data_section(reported(kind="multiclass", targets=("low", "high"), labelled=table(*rows))).grids[0]
+    assert grid.rows[0] == ("train", "2", "2", "0") and grid.rows[2] == ("test", "1", "0", "1")
+    assert grid.header[2:] == ("y_low", "y_high")
 
 
 def test_data_leaves_repeatability_to_its_section_and_counts_have_separators():

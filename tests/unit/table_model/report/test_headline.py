@@ -7,7 +7,15 @@ import pytest
 
 from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.model import Stacked
-from graphormer_sepnorm.table_model.report.headline import QUICK, cards, notes, slope_of, summary, without_networks
+from graphormer_sepnorm.table_model.report.headline import (
+    QUICK,
+    cards,
+    notes,
+    of_probabilities,
+    slope_of,
+    summary,
+    without_networks,
+)
 from tests.unit.table_model.report.conftest import reported, table
 
 NAN = float("nan")
@@ -147,8 +155,24 @@ def test_a_card_has_the_share_of_correct_classes():
     _, card = cards(reported(result({"a": facts("rocauc")}), "classification", ("a",), test=test, **known))
     assert (card.value, card.lines) == (
         "75 %",
-        ("of the test molecules; always active, the most frequent class in training, would be 25 %.",),
+        ("of the test molecules; the constant prediction, always active, would have 25 %.",),
     )
+
+
+def test_probabilities_that_are_worse_than_a_constant_are_said():
+    """Half of the training labels are 1, so the constant 0.5 has a Brier score of 0.25 on any labels."""
+    test = {"y": np.array([[0.0], [1]]), "prediction": np.array([[0.9], [0.1]])}
+
+    def said(brier: float) -> list[str]:
+        told = result({"a": facts("rocauc")}, trust={"brier": {"after": {"a": brier}}})
+        page = reported(told, "classification", ("a",), test=test, y=np.array([[0.0], [1]]))
+        return list(of_probabilities(page))
+
+    assert said(0.81) == [
+        "a: on the test molecules, the probabilities are worse than the constant prediction (Brier score 0.810 instead "
+        "of 0.250): use them only to rank molecules."
+    ]
+    assert said(0.25) == []
 
 
 def test_few_molecules_are_said():

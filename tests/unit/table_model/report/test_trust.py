@@ -23,7 +23,7 @@ def test_what_is_not_calibrated_is_said_for_its_own_reason():
     def words(kind: str) -> str:
         return trust_section(reported({"trust": {"calibrated_by": "validation molecules"}}, kind)).words[0]
 
-    assert words("multiclass") == "Multiclass probabilities are not calibrated and have no intervals."
+    assert words("multiclass") == "Multiclass probabilities are not calibrated. Instead of intervals there are sets of classes."
     assert words("regression") == "No intervals: a target has no labels among the validation molecules."
 
 
