@@ -23,7 +23,8 @@ def test_what_is_not_calibrated_is_said_for_its_own_reason():
     def words(kind: str) -> str:
         return trust_section(reported({"trust": {"calibrated_by": "validation molecules"}}, kind)).words[0]
 
-    assert words("multiclass") == "Multiclass probabilities are not calibrated. Instead of intervals there are sets of classes."
+    sets = "Instead of intervals there are sets of classes."
+    assert words("multiclass") == f"Multiclass probabilities are not calibrated. {sets}"
     assert words("regression") == "No intervals: a target has no labels among the validation molecules."
 
 
