@@ -106,9 +106,10 @@ def low_coverage(result: dict) -> list[str]:
     """A sentence on each target whose intervals, or sets of classes, contain fewer test labels than they promise.
 
     Args:
-        result: ``trust``, as ``measure_trust``, and ``targets`` with ``n``, as ``scores_by_target``.
+        result: ``trust``, as ``measure_trust``, and ``targets`` with ``n``, as ``scores_by_target``; neither if the run
+            is not of a table.
     """
-    trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result["targets"].items()}
+    trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result.get("targets", {}).items()}
     level = usual_confidence(trust)
     intervals = {} if level is None else too_low(trust["coverage"][level], counts, level)
     sets = too_low(trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE)

@@ -79,7 +79,7 @@ def test_several_targets_are_not_suspected_by_chance():
     """At most 85 of 100 labels with 0.9 have a probability of 0.073, at most 84 of 0.040."""
     one = {"trust": {"coverage": {"0.9": {"a": 0.84}}}, "targets": {"a": {"n": 100}}}
     two = {"trust": {"coverage": {"0.9": {"a": 0.84, "b": 0.9}}}, "targets": {"a": {"n": 100}, "b": {"n": 100}}}
-    assert low_coverage(one) and not low_coverage(two) and low_coverage({"targets": {}}) == []
+    assert low_coverage(one) and not low_coverage(two) and low_coverage({"targets": {}}) == low_coverage({}) == []
 
 
 def test_the_usual_confidence_is_one_that_the_model_supports():
