@@ -167,7 +167,7 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     if rows is not None and len(rows.text):
         found.append(name_of_nearest(rows.names))
     if rows is not None:
-        words = dict(zip(model.targets, model.classes, strict=True)) if model.kind == "classification" else {}
+        words = two_classes(model)
         found += [
             label_of_nearest(target, rows.labels[:, number], words.get(target, ()))
             for number, target in enumerate(model.targets)
@@ -212,6 +212,11 @@ def given(found: Found | None) -> Found:
     """A result that the ``reader`` of the columns was asked to compute."""
     assert found is not None
     return found
+
+
+def two_classes(model: PredictingModel) -> dict[str, tuple[str, ...]]:
+    """The names of the classes 0 and 1 by target; empty if the targets do not have two classes each."""
+    return dict(zip(model.targets, model.classes, strict=True)) if model.kind == "classification" else {}
 
 
 def shown_decimals(model: PredictingModel) -> dict[str, int]:

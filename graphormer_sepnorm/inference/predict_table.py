@@ -11,7 +11,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, shown_decimals
+from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, shown_decimals, two_classes
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import write_table
 from graphormer_sepnorm.runs.numbers import shown
@@ -94,7 +94,8 @@ class TextWriter(TableWriter):
     ):
         self.columns = found.all
         self.of_classes, self.adds_up = found.of_classes, TASKS[found.model.kind].adds_up
-        self.units, self.meanings = units(found.model), meanings
+        self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
+        self.meanings = meanings
         self.decimals = shown_decimals(found.model)
 
     def header(self) -> bytes:
@@ -126,13 +127,6 @@ class TextWriter(TableWriter):
             others = ", ".join(f"{SHORT.get(part, part)} {text}" for part, text in parts.items() if part not in said)
             unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if place[2:] else ("", "")
             yield "  ".join(filter(None, (f"  {head:{width}}", known[place] + unit, ends, others, meaning)))
-
-
-def units(model: PredictingModel) -> dict[str, str]:
-    """For each target of a classification, the words that follow its probability."""
-    if model.kind != "classification":
-        return {}
-    return {target: f" (probability of {one})" for target, (_, one) in zip(model.targets, model.classes, strict=True)}
 
 
 def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[str]]:

@@ -110,18 +110,20 @@ def low_coverage(result: dict) -> list[str]:
             is not of a table.
     """
     trust, counts = result.get("trust", {}), {name: facts["n"] for name, facts in result.get("targets", {}).items()}
-    level = usual_confidence(trust)
-    intervals = {} if level is None else too_low(trust["coverage"][level], counts, level)
-    sets = too_low(trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {}), counts, USUAL_CONFIDENCE)
-    return [
-        f"only {words} test labels of {name} are inside their {percent(float(level or 0))} intervals: expect larger "
-        "errors than the intervals say for molecules that are unlike the training molecules"
-        for name, words in intervals.items()
-    ] + [
+    level, found = usual_confidence(trust), []
+    if level is not None:
+        found += [
+            f"only {words} test labels of {name} are inside their {percent(float(level))} intervals: expect larger "
+            "errors than the intervals say for molecules that are unlike the training molecules"
+            for name, words in too_low(trust["coverage"][level], counts, level).items()
+        ]
+    sets = trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {})
+    found += [
         f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set: "
         "expect sets to be wrong more often than they say for molecules that are unlike the training molecules"
-        for name, words in sets.items()
+        for name, words in too_low(sets, counts, USUAL_CONFIDENCE).items()
     ]
+    return found
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:

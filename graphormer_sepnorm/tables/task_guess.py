@@ -55,7 +55,8 @@ class Column:
         label = same_label(text)
         if label not in self.texts and len(self.texts) <= MAX_CLASSES:
             self.texts[label] = text.strip()
-        self.counts[label] += 1
+        if label in self.texts:
+            self.counts[label] += 1
 
     @property
     def is_binary(self) -> bool:

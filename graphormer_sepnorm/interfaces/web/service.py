@@ -14,7 +14,7 @@ from rdkit.Chem.Draw import rdMolDraw2D
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals
+from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals, two_classes
 from graphormer_sepnorm.inference.pictures import draw
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.trust import Trust
@@ -109,7 +109,7 @@ class PredictionService:
             model=self.name,
             targets=list(self.predictor.targets),
             is_probability=TASKS[self.predictor.kind].predicts_probabilities,
-            classes=self.classes(),
+            classes=two_classes(self.predictor),
             models=len(self.predictor.models),
             confidence=self.known_confidence,
             knows_domain=self.trust is not None,
@@ -127,12 +127,6 @@ class PredictionService:
             target: self.endpoints.get(target, EndpointFacts()).model_copy(update={"molecules": count})
             for target, count in zip(self.predictor.targets, counts, strict=True)
         }
-
-    def classes(self) -> dict[str, tuple[str, ...]]:
-        """The names of the classes 0 and 1 of each target, if it has two classes."""
-        if self.predictor.kind != "classification":
-            return {}
-        return dict(zip(self.predictor.targets, self.predictor.classes, strict=True))
 
     def conditions(self) -> list[ConditionFacts]:
         known = self.predictor.conditions.columns if isinstance(self.predictor, TableModel) else ()

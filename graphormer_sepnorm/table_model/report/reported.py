@@ -178,5 +178,7 @@ def frequent_class(page: Reported, target: str) -> tuple[int, str]:
     """The number and the name of the most frequent class of a target in training."""
     means = np.nanmean(page.labels.y[:, columns_of(page.task)[target]], axis=0)
     if TASKS[page.task.kind].adds_up:
-        return int(means.argmax()), page.options.classes[int(means.argmax())]
-    return int(means[0] > CUT), page.classes_of(target)[int(means[0] > CUT)]
+        place, names = int(means.argmax()), page.options.classes
+    else:
+        place, names = int(means[0] > CUT), page.classes_of(target)
+    return place, names[place]

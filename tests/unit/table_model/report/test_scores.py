@@ -22,8 +22,8 @@ def test_the_scores_of_a_target_stand_with_their_interval():
         ("mean training label", "1.000", "0.00", "not defined"),
     )
     assert grid.header[-1] == "95 % interval of the MAE" and grid.words == "a, 9 labels"
-    alone = {"n": 1, "scores": {"stack": {"mae": 0.5}}}
-    assert scores_grid("a", alone, "mae", ("mae",), "").header == ("", "MAE")
+    single = {"n": 1, "scores": {"stack": {"mae": 0.5}}}
+    assert scores_grid("a", single, "mae", ("mae",), "").header == ("", "MAE")
 
 
 def test_a_metric_that_is_not_usually_reported_comes_first():
