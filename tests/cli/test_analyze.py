@@ -30,6 +30,7 @@ def models(tmp_path_factory):
     return folders
 
 
+@pytest.mark.slow
 def test_two_models_side_by_side(models, command, tmp_path):
     code, results, _ = command("analyze", *models, "-o", tmp_path / "cls.png")
     assert code == 0 and (tmp_path / "cls.png").read_bytes().startswith(b"\x89PNG")

@@ -33,6 +33,7 @@ def read(path: Path, delimiter: str = ",") -> list[dict]:
         return list(csv.DictReader(file, delimiter=delimiter))
 
 
+@pytest.mark.slow
 def test_the_drugs_table_comes_back_with_predictions(command, model, tmp_path):
     code, result, messages = command("predict", model, DRUGS, "-o", tmp_path / "out.csv")
     assert code == 0 and "209 of 209 rows, 0 unreadable" in messages
@@ -76,6 +77,7 @@ def test_a_table_with_one_per_cent_broken_rows_is_complete_and_aligned(command, 
     assert [i for i, row in enumerate(rows) if not row["logp"]] == broken
 
 
+@pytest.mark.slow
 def test_kinds_of_files_give_the_same_predictions(command, model, tmp_path, monkeypatch):
     smiles = ["CCO", "c1ccccc1O", "CC(=O)[O-].[Na+]"]
     molecules = "".join(f"{Chem.MolToMolBlock(Chem.MolFromSmiles(text))}$$$$\n" for text in smiles)

@@ -63,6 +63,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_regression_of_several_targets_with_missing_labels(train, command, molecules, tmp_path):
     table = molecules.copy()
     table.loc[3, "smiles"] = "C[C"
@@ -433,6 +434,7 @@ def test_a_target_of_one_class_in_test_is_named_and_does_not_end_the_run(train, 
     assert list(command("evaluate", tmp_path / "run")[1]["left_out"]) == ["steady"]
 
 
+@pytest.mark.slow
 def test_the_test_predictions_are_a_table_with_the_rows_of_the_input(train, command, molecules, tmp_path):
     table = molecules.copy()
     table.loc[3, "smiles"] = "C[C"

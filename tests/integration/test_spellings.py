@@ -72,6 +72,7 @@ def test_graphs_are_the_same_in_every_spelling(featurizer, molecules, data):
     check_graphs(featurizer, data.draw(st.sampled_from(molecules)))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(smiles=st.sampled_from(MOLECULES))
 def test_forests_scaffolds_and_keys_are_the_same_in_every_spelling(smiles):

@@ -91,6 +91,7 @@ def test_contributions_add_up_to_the_difference_of_predictions(norm, norm_positi
         assert explanation.contributions.sum() == pytest.approx(prediction - baseline, abs=tolerance)
 
 
+@pytest.mark.slow
 def test_the_baseline_is_an_average_of_atoms():
     model = make_model()
     atoms = torch.cat([EmbeddedMolecule(model, "ogb", smiles).atoms[0] for smiles in sample_table().smiles[:256]])

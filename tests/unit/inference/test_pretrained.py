@@ -195,6 +195,7 @@ def prepared(table: pd.DataFrame, config: Config):
     return in_memory(graphs.with_targets(table[["penalized_logp"]].to_numpy(np.float32)), config.model.encodings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_frozen_run_trains_the_rest_and_resumes(saved, tmp_path, optimizer):
     unscaled = TaskConfig(kind="regression", metric="mae", targets=("penalized_logp",))

@@ -62,6 +62,7 @@ WEIGHTS = dict.fromkeys(
 FLOAT32 = {"check_regressor_multioutput": "predictions are float32, as the model computes them"}
 
 
+@pytest.mark.slow
 @parametrize_with_checks([NumericRegressor(**TINY)], expected_failed_checks=lambda estimator: WEIGHTS | FLOAT32)
 def test_scikit_learns_checks_of_the_regressor(estimator, check):
     check(estimator)
@@ -272,6 +273,7 @@ def test_embeddings_have_names_and_rows(pretrained):
     assert embeddings.index.tolist() == [5, 6, 7, 8]
 
 
+@pytest.mark.slow
 def test_a_network_that_an_estimator_trained_embeds(tiny_recipe):
     estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, blend=False)
     embedder = GraphormerEmbedder(estimator=estimator).fit(SMILES, LENGTH)

@@ -30,7 +30,7 @@ def run(*arguments: object) -> None:
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("kind", ["regression", "classification"])
+@pytest.mark.parametrize("kind", ["regression", pytest.param("classification", marks=pytest.mark.slow)])
 def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, tiny_recipe):
     """Of all members; a label is a bound."""
     y = logp[:60, 0] if kind == "regression" else (logp[:60, 0] > np.median(logp[:60, 0])).astype(int)
@@ -58,6 +58,7 @@ def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, t
     np.testing.assert_allclose(values, shell.y, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, logp):
     def members(**parameters) -> list[str]:
         estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, **parameters).fit(smiles[:40], logp[:40, 0])
@@ -145,6 +146,7 @@ def test_fitting_is_quiet_and_leaves_the_random_state_alone(capfd, tiny_recipe):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_random_state_repeats_a_fit(tiny_recipe):
     estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, blend=False, random_state=np.random.RandomState(0))
     first = clone(estimator).fit(SMILES, LENGTH).predict(SMILES)

@@ -38,6 +38,7 @@ def test_a_folder_stores_the_definition_of_its_search(tmp_path):
         folder.check_free(resume=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "best"), [("mae", 1.0), ("rocauc", 2.0)])
 def test_a_reopened_study_keeps_its_direction_and_drops_orphaned_trials(tmp_path, metric, best):
     study = open_study(tmp_path / "study.db", config_for(metric))

@@ -156,6 +156,7 @@ def test_the_same_seed_draws_the_same_and_another_does_not(search):
     assert drawn[0] == drawn[1] and drawn[0][1:] != drawn[2][1:]
 
 
+@pytest.mark.slow
 def test_several_trials_at_a_time_draw_different_values(search):
     result = search(trials=7, processes=3)
     assert result["trials"] == len(search.configs) == 7
@@ -185,12 +186,14 @@ def test_an_interrupted_search_continues_as_if_uninterrupted(search, tmp_path, s
     assert read_config(tmp_path / "study" / "best.json") == read_config(tmp_path / "whole" / "best.json")
 
 
+@pytest.mark.slow
 def test_trials_below_the_median_are_pruned_by_their_epochs(search, tmp_path):
     result = search(lambda number, config: [float(number)] * EPOCHS, trials=8)
     assert (result["complete"], result["pruned"], result["validation"]) == (5, 3, 0.0)
     assert [line["epochs"] for line in lines(tmp_path / "study")] == ["5"] * 5 + ["1"] * 3
 
 
+@pytest.mark.slow
 def test_metrics_to_maximize_are_maximized(search):
     result = search(lambda number, config: [number / 10] * EPOCHS, trials=7, target="big")
     assert (result["metric"], result["complete"], result["validation"]) == ("rocauc", 7, 0.6)
@@ -209,6 +212,7 @@ def test_a_diverging_or_killed_trial_does_not_affect_others(search, tmp_path):
     assert [line["problem"] for line in lines(tmp_path / "study")] == ["", "loss nan", "killed by SIGKILL", ""]
 
 
+@pytest.mark.slow
 def test_trials_that_are_killed_one_after_the_other_end_the_search(search, tmp_path):
     def script(number, config):
         return by_rate(number, config) if number < 2 else [KILLED]
@@ -233,6 +237,7 @@ def test_a_trial_that_cannot_begin_ends_the_search(search):
         search(script)
 
 
+@pytest.mark.slow
 def test_the_time_limit_stops_running_trials_and_they_start_again(search, tmp_path, monkeypatch):
     """The limit is reached during the third trial, which never reports anything."""
     late = []
@@ -249,6 +254,7 @@ def test_the_time_limit_stops_running_trials_and_they_start_again(search, tmp_pa
     assert [line["state"] for line in lines(tmp_path / "study")] == ["complete"] * 2 + ["fail"] + ["complete"] * 2
 
 
+@pytest.mark.slow
 def test_a_search_killed_before_it_wrote_about_its_last_trial_writes_on_resuming(search, tmp_path):
     search(by_rate, trials=2)
     written = [tmp_path / "study" / name for name in ("trials.csv", "best.json")]
@@ -286,6 +292,7 @@ def test_a_folder_that_is_not_free_is_refused(search, tmp_path, path):
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["config.json"]
 
 
+@pytest.mark.slow
 def test_a_study_that_is_damaged_or_of_another_version_is_refused(search, tmp_path):
     search(trials=2)
     study = tmp_path / "study" / "study.db"
@@ -301,6 +308,7 @@ def test_a_study_that_is_damaged_or_of_another_version_is_refused(search, tmp_pa
             search(trials=3, resume=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_gives_a_sentence_and_the_search_can_continue(search, monkeypatch):
     """SQLite reports a full disk for a file that may not grow."""
     search(trials=2)
@@ -346,6 +354,7 @@ def trained(monkeypatch):
     return train_run
 
 
+@pytest.mark.slow
 def test_the_test_split_is_touched_once_at_the_end(search, trained, tmp_path):
     result = search(trials=3, compare=True)
     best = read_config(tmp_path / "study" / "best.json")
@@ -357,6 +366,7 @@ def test_the_test_split_is_touched_once_at_the_end(search, trained, tmp_path):
         search(trials=4, compare=True, resume=True)
 
 
+@pytest.mark.slow
 def test_a_search_without_comparison_can_continue(search, trained):
     assert "test" not in search(trials=2)
     assert trained.runs == []

@@ -78,6 +78,7 @@ def parent(smiles: list[str]) -> int:
     return os.getppid()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere processes are never copied")
 def test_processes_are_not_copied_where_a_gpu_is_in_use(monkeypatch):
     chunks = [(number, [f"C{number}"]) for number in range(3)]
@@ -119,6 +120,7 @@ print(*in_processes(new_pages, 2))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 def test_workers_reuse_the_memory_of_the_batch_before():
     """Four arrays of 16 MiB are 16,384 pages; glibc needs a few rounds, and returns one array if it keeps three."""

@@ -107,6 +107,7 @@ def log_odds(probability: np.ndarray) -> np.ndarray:
     return np.log(probability / (1 - probability))
 
 
+@pytest.mark.slow
 def test_of_a_probability_contributions_add_up_to_log_odds(molecules, classes, folds, setting):
     model = fit_table(molecules, classes, folds, setting).model
     for column, target in enumerate(model.targets):
@@ -116,6 +117,7 @@ def test_of_a_probability_contributions_add_up_to_log_odds(molecules, classes, f
         assert found[0].meaning == f"contribution to log-odds of {target}"
 
 
+@pytest.mark.slow
 def test_of_several_classes_too(molecules, logp, folds, setting):
     thirds = np.searchsorted(np.quantile(logp[:60, 0], [1 / 3, 2 / 3]), logp[:60, 0])
     labels = Labels(TaskConfig("multiclass", "multiclass-accuracy", ("low", "mid", "high")), np.eye(3)[thirds])

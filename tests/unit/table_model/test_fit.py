@@ -17,6 +17,7 @@ from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reference import BODY
 
 
+@pytest.mark.slow
 def test_a_member_that_cannot_learn_is_left_out_and_named(molecules, labels, folds, monkeypatch, setting):
     def refuse(*arguments):
         raise CannotLearn("not this table")

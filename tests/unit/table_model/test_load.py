@@ -60,6 +60,7 @@ def test_python_and_the_command_give_the_same_table(trained: Trained, tmp_path):
         assert found[name].tolist() == written[name].tolist(), name
 
 
+@pytest.mark.slow
 def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned, tmp_path):
     """In a table, in a partition of a library as CSV and as Parquet, and in Python."""
     table = pd.DataFrame({"smiles": ["CCO", "C[C", "c1ccccc1O"], "T": [60, 25, 25], "assay": ["b", "a", "a"]})

@@ -134,6 +134,7 @@ def test_a_table_that_cannot_be_used_leaves_nothing(trained: Trained, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
+@pytest.mark.slow
 def test_training_that_fails_is_no_member_that_is_left_out(trained: Trained, tmp_path):
     """A table model would be without its networks, and nobody would know that they could have been there."""
     run = RunFolder(tmp_path / "run")
@@ -145,6 +146,7 @@ def test_training_that_fails_is_no_member_that_is_left_out(trained: Trained, tmp
     assert run.stack.read_bytes() == before, "the whole model stays until another one is whole"
 
 
+@pytest.mark.slow
 def test_one_network_learns_from_the_training_rows_and_is_judged_by_the_validation_rows(trained: Trained, tmp_path):
     run = RunFolder(tmp_path / "run")
     result = fit_run(trained.labelled, trained.options, trained.config, run, Plan(1))
@@ -158,6 +160,7 @@ def test_one_network_learns_from_the_training_rows_and_is_judged_by_the_validati
     assert load_predicting_model([str(run)]).trust.intervals.scores.shape == (len(val), 1)
 
 
+@pytest.mark.slow
 def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(trained: Trained, tmp_path):
     run = RunFolder(tmp_path / "run")
     first = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True))
@@ -168,6 +171,7 @@ def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(train
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_kernel_on_landmarks_is_said(trained: Trained, tmp_path, monkeypatch):
     monkeypatch.setattr(reference, "MOST_ROWS", 40)
     monkeypatch.setattr(reference, "LANDMARKS", 30)
@@ -179,6 +183,7 @@ def test_a_kernel_on_landmarks_is_said(trained: Trained, tmp_path, monkeypatch):
     assert evaluate_table(run)["value"] == pytest.approx(result["value"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_kernel_predicts_while_the_networks_are_trained(trained: Trained, tmp_path, monkeypatch):
     seen = []
     fit = train.fit_members

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[3] / "data" / "make_corpus.py"
 
 
+@pytest.mark.slow
 def test_each_molecule_occurs_once_and_held_out_ones_do_not(tmp_path):
     (tmp_path / "a.csv").write_text("smiles,split\nCCO,train\nOCC,train\nCCN,val\nCCC,train\nC(,train\nC,train\n")
     (tmp_path / "b.csv").write_text("smiles\nCC[NH3+]\nCCS\nC[C@H](O)Cl\nc1ccccc1\n")

@@ -75,6 +75,7 @@ def test_in_bfloat16_norms_residuals_softmax_and_the_optimizer_stay_in_float32(m
     assert kept and {value.dtype for value in kept} == {torch.float32}
 
 
+@pytest.mark.slow
 def test_a_run_in_bfloat16_is_scored_and_resumed(tmp_path):
     config = config_of("bf16-mixed")
     result = train_run(config, tmp_path / "run")

@@ -11,6 +11,8 @@ from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer, Worker
 from tests.page import PretendedService
 
+pytestmark = pytest.mark.slow  # each test starts a process
+
 
 def rows(smiles: str) -> list[TableRow]:
     return [TableRow([smiles], smiles, "")]

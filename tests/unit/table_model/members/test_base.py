@@ -17,6 +17,9 @@ from tests.unit.table_model.conftest import LEARNT
 
 READ_BY = {"tuned kernel": ("kernel", "networks")}
 NAMES = {kind: name for name, kind in MEMBERS.items()}
+EACH = [
+    pytest.param(name, marks=pytest.mark.slow if name in ("networks", "tuned kernel") else ()) for name in MEMBERS
+]  # the slow ones train networks
 
 
 def fit(name: str, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:
@@ -31,12 +34,12 @@ def load(member: Member, folder: Path) -> Member:
     return type(member).load(folder, read)
 
 
-@pytest.fixture(scope="session", params=MEMBERS)
+@pytest.fixture(scope="session", params=EACH)
 def fitted(request, molecules, labels, folds, setting) -> Fitted:
     return fit(request.param, molecules, labels, folds, setting)
 
 
-@pytest.fixture(scope="session", params=MEMBERS)
+@pytest.fixture(scope="session", params=EACH)
 def classifier(request, molecules, classes, folds, setting) -> Fitted:
     return fit(request.param, molecules, classes, folds, setting)
 

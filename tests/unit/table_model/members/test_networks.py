@@ -11,6 +11,7 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.members.networks import NetworksMember
 
 
+@pytest.mark.slow
 def test_each_is_a_run_of_its_last_epoch_and_all_are_averaged(molecules, labels, folds, others, setting, tmp_path):
     found = NetworksMember.fit(molecules, labels, folds, replace(setting, folder=tmp_path))
     runs = RunFolder(tmp_path).members()
@@ -25,6 +26,7 @@ def test_each_is_a_run_of_its_last_epoch_and_all_are_averaged(molecules, labels,
     np.testing.assert_allclose(found.out_of_fold[held_back], unseen, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_training_goes_on_where_it_was_stopped(molecules, labels, folds, setting, tmp_path):
     whole = NetworksMember.fit(molecules, labels, folds, replace(setting, folder=tmp_path / "whole"))
     part = RunFolder(tmp_path / "part")
@@ -37,6 +39,7 @@ def test_training_goes_on_where_it_was_stopped(molecules, labels, folds, setting
     assert part.member(1).weights.stat().st_mtime_ns == kept
 
 
+@pytest.mark.slow
 def test_a_folder_that_holds_networks_is_not_written_over(molecules, labels, folds, setting, tmp_path):
     setting = replace(setting, folder=tmp_path)
     NetworksMember.fit(molecules, labels, folds, setting)
