@@ -433,6 +433,7 @@ def in_format_1(path, places: dict[str, str]) -> None:
         checkpoint.save_tensors(path, moved, config, facts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_runs_of_the_first_format_go_on_and_predict_as_before(run_config, tmp_path, optimizer):
     encodings = (Centrality(), EdgePath(), Spatial())

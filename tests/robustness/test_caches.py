@@ -81,6 +81,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_outdated_and_foreign_stores_are_rebuilt(cache, damage):
     before = content()

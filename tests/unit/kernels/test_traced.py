@@ -87,6 +87,7 @@ def test_compiled_in_one_graph_the_model_learns_the_same_with_the_same_dropout(m
             torch.testing.assert_close(eager, traced_gradient, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_graph_holds_the_operators(model):
     seen = []
 

@@ -36,6 +36,7 @@ def tiny():
     return tiny_model()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "interval"), [("ensemble", 0.8), ("classes", None)])
 def test_what_was_kept_predicts_and_scores_as_it_did(tmp_path, name, interval):
     """By command and from Python: intervals and domain of an ensemble, and calibrated probabilities."""

@@ -76,7 +76,7 @@ def config_of(optimizer: str, epochs: int = 3) -> Config:
     return tiny_config(epochs=epochs, optimizer=optimizer)
 
 
-@pytest.mark.parametrize("averaging", [0.0, 0.9])
+@pytest.mark.parametrize("averaging", [pytest.param(0.0, marks=pytest.mark.slow), 0.9])
 @pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "odd"])
 def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, averaging):
     config = config_of(optimizer)

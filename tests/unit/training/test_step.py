@@ -187,6 +187,7 @@ def test_a_compiled_model_learns_the_same(monkeypatch):
     torch.testing.assert_close(found[1], found[0], rtol=2e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_updates_do_not_synchronize_and_leave_no_tensor_on_the_host(on_meta, recipe):
     """Nor do batches that recompute statistics, or predictions until all of them are read."""
