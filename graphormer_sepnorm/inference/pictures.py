@@ -3,12 +3,13 @@
 Every picture is a grid of panels; a panel has the prediction as caption, the molecule, and a colour bar with its signs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+from rdkit import Chem
 from rdkit.Chem import rdDepictor
 from rdkit.Chem.Draw import rdMolDraw2D
 from rdkit.Geometry import Point2D
@@ -21,6 +22,7 @@ from graphormer_sepnorm.system.files import write_atomically
 
 PANEL_WIDTH, PANEL_HEIGHT = 460, 462
 PLAIN_WIDTH, PLAIN_HEIGHT = 280, 200
+PART_WIDTH, PART_HEIGHT = 120, 80
 CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 118, 50
 COLUMNS = 4
 MOST_PANELS = 100
@@ -30,6 +32,8 @@ LONGEST_TEXT = 52
 MOST_NUMBERED = 40  # the numbers of more atoms are too small to read
 BAR_STEPS = 64
 LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
+PLAIN_LOOK = {"fixedBondLength": 34}
+PART_LOOK = {"dummiesAreAttachments": True, "explicitMethyl": True, "fixedBondLength": 28}
 BLACK, GREY = (0.0, 0.0, 0.0), (0.4, 0.4, 0.4)
 CANVASES = {".svg": rdMolDraw2D.MolDraw2DSVG, ".png": rdMolDraw2D.MolDraw2DCairo}
 Colour = tuple[float, float, float]
@@ -93,11 +97,42 @@ def draw_plain(smiles: str) -> bytes:
     """A molecule without colours, as SVG; raises InputError if it cannot be read or drawn."""
     mol = read_smiles(smiles)
     canvas = rdMolDraw2D.MolDraw2DSVG(PLAIN_WIDTH, PLAIN_HEIGHT)
+    set_look(canvas, PLAIN_LOOK)
     with one_molecule(smiles):
         rdDepictor.Compute2DCoords(mol)
         rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
         canvas.FinishDrawing()
     return canvas.GetDrawingText().encode()
+
+
+def draw_part(smiles: str) -> bytes:
+    """A part of a molecule as SVG, with a wavy line across the bond to the rest.
+
+    Args:
+        smiles: SMILES of the part; ``[*:1]`` marks the bond.
+
+    Raises:
+        InputError: the part cannot be read or drawn.
+    """
+    canvas = rdMolDraw2D.MolDraw2DSVG(PART_WIDTH, PART_HEIGHT)
+    set_look(canvas, PART_LOOK)
+    with one_molecule(smiles):
+        mol = Chem.MolFromSmiles(smiles)
+        if mol is None:
+            raise InputError(f"{smiles} is not a part of a molecule")
+        for atom in mol.GetAtoms():
+            atom.SetAtomMapNum(0)  # a number would be drawn
+        rdDepictor.Compute2DCoords(mol)
+        rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
+        canvas.FinishDrawing()
+    return canvas.GetDrawingText().encode()
+
+
+def set_look(canvas: rdMolDraw2D.MolDraw2D, look: Mapping[str, bool | float]) -> None:
+    """Sets options of RDKit's drawing by their names."""
+    options = canvas.drawOptions()
+    for name, value in look.items():
+        setattr(options, name, value)
 
 
 def check_output(out: Path, panels: int) -> None:
@@ -152,10 +187,8 @@ def draw_molecule(
 ) -> None:
     mol = read_smiles(explanation.smiles)
     rdDepictor.Compute2DCoords(mol)
-    options = canvas.drawOptions()
-    options.useBWAtomPalette()
-    for name, value in LOOK.items():
-        setattr(options, name, value)
+    canvas.drawOptions().useBWAtomPalette()
+    set_look(canvas, LOOK)
     if mol.GetNumAtoms() <= MOST_NUMBERED:
         for number, atom in enumerate(mol.GetAtoms(), 1):
             atom.SetProp("atomNote", str(number))

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from graphormer_sepnorm.inference.columns import PROBABILITY_DECIMALS
 from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.report.page import Chart
 
@@ -209,7 +210,9 @@ def reliability_chart(
     drawing.line("mean", *(each.tolist() for each in before))
     drawing.line("trend", *(each.tolist() for each in after))
     for probability, share in zip(*after, strict=True):
-        text = f"mean predicted probability {probability:.2f}\n{100 * share:.0f} % are positive"
+        text = (
+            f"mean predicted probability {shown(probability, PROBABILITY_DECIMALS)}\n{100 * share:.0f} % are positive"
+        )
         drawing.dot(probability, share, text)
     return drawing.chart(words)
 

@@ -84,7 +84,7 @@ def learning_section(page: Reported) -> Section | None:
     if curve is None:
         return None
     charts = tuple(
-        learning_chart(page.title_of(name), page.metric, curve["rows"], facts, curve_words(page, facts))
+        learning_chart(page.title_of(name), page.metric, curve["rows"], facts, curve_words(page, curve["rows"], facts))
         for name, facts in list(curve["targets"].items())[:MAX_PANELS]
     )
     words = fitted_words(len(page.folds), has_others=len(page.model.members) > 1)
@@ -103,12 +103,13 @@ def fitted_words(folds: int, has_others: bool) -> str:
     )
 
 
-def curve_words(page: Reported, facts: dict) -> str:
+def curve_words(page: Reported, rows: list[int], facts: dict) -> str:
     """How much the last doubling of the training molecules improved the score."""
+    *_, fewer, all_rows = rows
     *_, half, whole = facts["values"]
     if half is None or whole is None:
         return "The score is not defined."
     sign = 1 if METRICS[page.task.metric].higher_is_better else -1
     gain = sign * (whole - half)
-    change, size = "better" if gain >= 0 else "worse", shown(abs(gain), decimals_for([gain], whole))
-    return f"With all instead of half of the molecules, the {page.metric} is {change} by {size}."
+    change, size = "improves" if gain >= 0 else "becomes worse", shown(abs(gain), decimals_for([gain], whole))
+    return f"From {fewer:,} to {all_rows:,} training molecules, the {page.metric} {change} by {size}."

@@ -9,7 +9,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.explain import Explanation
-from graphormer_sepnorm.inference.pictures import draw
+from graphormer_sepnorm.inference.pictures import draw, draw_part
 from graphormer_sepnorm.runs.numbers import decimals_for, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
@@ -49,21 +49,25 @@ def worst_molecule(page: Reported, row: int) -> Molecule:
 
 def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
     """The label of a test molecule, its prediction with the interval, and its error."""
-    target, y, predicted = page.task.targets[place], page.test.y[row, place], page.test.prediction[row, place]
-    yield f"measured {target}", page.measured(y, place)
-    yield f"predicted {target}", page.predicted(predicted, place)
+    y, predicted = page.test.y[row, place], page.test.prediction[row, place]
+    yield of_target(page, "measured", place), page.measured(y, place)
+    yield of_target(page, "predicted", place), page.predicted(predicted, place)
     if (interval := page.interval(row, place)) is not None:
-        yield f"{page.interval_name} of {target}", interval
-    error = abs(float(predicted) - float(y))
-    yield f"error of {target}", page.rounded(error, place) if page.is_regression else f"{error:.2f}"
+        yield of_target(page, f"{page.interval_name} of", place), interval
+    yield of_target(page, "error of", place), page.rounded(abs(float(predicted) - float(y)), place)
+
+
+def of_target(page: Reported, fact: str, place: int) -> str:
+    """The name of a fact, such as "error of", with that of its target if there are several."""
+    return fact.removesuffix(" of") if len(page.task.targets) == 1 else f"{fact} {page.task.targets[place]}"
 
 
 def class_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
     """The class of a test molecule of several classes, the most probable one, and their probabilities."""
     prediction, measured = page.test.prediction[row], int(page.test.y[row].argmax())
     predicted, names = int(prediction.argmax()), page.task.classes[0]
-    yield "measured", f"{names[measured]} (probability {prediction[measured]:.2f})"
-    yield "predicted", f"{names[predicted]} (probability {prediction[predicted]:.2f})"
+    yield "measured", f"{names[measured]} (probability {page.rounded(prediction[measured], measured)})"
+    yield "predicted", f"{names[predicted]} (probability {page.rounded(prediction[predicted], predicted)})"
 
 
 def neighbour(page: Reported, smiles: str) -> Molecule | None:
@@ -79,8 +83,8 @@ def neighbour(page: Reported, smiles: str) -> Molecule | None:
         facts.append(("measured", page.task.classes[0][int(labels.argmax())]))
     else:
         facts += [
-            (f"measured {target}", page.measured(labels[place], place))
-            for place, target in enumerate(page.task.targets[:MAX_PANELS])
+            (of_target(page, "measured", place), page.measured(labels[place], place))
+            for place in range(len(page.task.targets[:MAX_PANELS]))
         ]
     named = name if page.labelled.names else f"row {name}"
     return Molecule(f"Nearest training molecule: {named}", known, plain_picture(known), tuple(facts))
@@ -92,7 +96,8 @@ def contributions_section(page: Reported) -> Section | None:
         return None
     order = np.argsort(page.test.prediction[:, 0], kind="stable")
     rows = dict.fromkeys([*order[: EXPLAINED // 2].tolist(), *order[-EXPLAINED // 2 :].tolist()])
-    found = explain_rows(page.model, [page.looked.smiles[row] for row in rows])
+    decimals = dict(zip(page.task.targets, page.decimals, strict=True))
+    found = explain_rows(page.model, [page.looked.smiles[row] for row in rows], decimals=decimals)
     pictures = tuple(
         contributions_picture(page, row, each)
         for row, each in zip(rows, found.values(), strict=True)
@@ -140,7 +145,8 @@ def pairs_section(page: Reported) -> Section | None:
     of_changes = (
         "The tables list replacements of one part of a molecule. Those with a large mean change, on which many pairs "
         "agree, come first. Each mean is over all pairs of training molecules that differ only in this part. Pairs "
-        "that could be cut at several bonds are listed once, with the smallest part."
+        "that could be cut at several bonds are listed once, with the smallest part. The wavy line crosses the bond "
+        "to the rest of the molecule."
         if grids
         else f"No replacement of one part of a molecule occurs in {LEAST_PAIRS} or more pairs of training molecules."
     )
@@ -158,8 +164,8 @@ def changes_grid(target: str, changes: list[Change]) -> Grid:
     decimals = decimals_for(number for change in changes for number in (change.mean, change.deviation))
     rows = tuple(
         (
-            change.before,
-            change.after,
+            part_cell(change.before),
+            part_cell(change.after),
             f"{change.mean:+.{decimals}f}",
             shown(change.deviation, decimals),
             f"{len(change.pairs):,}",
@@ -167,6 +173,14 @@ def changes_grid(target: str, changes: list[Change]) -> Grid:
         for change in changes
     )
     return Grid(("from", "to", "mean change", "standard deviation", "pairs"), rows, target)
+
+
+def part_cell(smiles: str) -> Picture | str:
+    """The drawing of a part of a molecule, or its SMILES if it cannot be drawn."""
+    try:
+        return Picture(draw_part(smiles), smiles)
+    except InputError:
+        return smiles
 
 
 def cliff_molecule(page: Reported, rows: list[LabelledRow], cliff: Cliff) -> Molecule:
@@ -180,5 +194,5 @@ def labelled_molecule(
     page: Reported, row: LabelledRow, facts: tuple[tuple[str, str], ...] = (), partner: Molecule | None = None
 ) -> Molecule:
     """A molecule with its label of the first target."""
-    measured = (f"measured {page.task.targets[0]}", page.measured(row.labels[0], 0))
+    measured = (of_target(page, "measured", 0), page.measured(row.labels[0], 0))
     return Molecule(page.name_of(row.number), row.smiles, plain_picture(row.smiles), (measured, *facts), partner)

@@ -12,6 +12,8 @@ from importlib import resources
 
 TEMPLATE = "report.html"
 SCRIPT = "report.js"
+LONG = 24  # characters of a cell that may break
+MOST_COLUMNS = 4  # of a table of short texts that fits on a phone
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,23 @@ class Picture:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts.
+    """A table of texts and small pictures.
 
     Attributes:
         header: names of the columns.
-        rows: rows of texts, each as long as the header.
+        rows: rows of cells, each as long as the header.
         words: description.
     """
 
     header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[str | Picture, ...], ...]
     words: str = ""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a phone shows each row as a block, in which every cell has the name of its column."""
+        cells = (cell for row in self.rows for cell in row)
+        return len(self.header) > MOST_COLUMNS or any(isinstance(cell, str) and len(cell) > LONG for cell in cells)
 
 
 @dataclass(frozen=True)
@@ -148,5 +156,5 @@ def render(report: ReportPage) -> bytes:
     text, script = ((files / name).read_text(encoding="utf-8") for name in (TEMPLATE, SCRIPT))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(text).render(report=report, script=script, digest=digest)
+    page = environment.from_string(text).render(report=report, script=script, digest=digest, long=LONG)
     return page.encode(errors="replace")

@@ -7,6 +7,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.columns import PROBABILITY_DECIMALS
 from graphormer_sepnorm.inference.pictures import draw_plain
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.evaluate import StackScores
@@ -116,9 +117,9 @@ class Reported:
         if self.is_regression:
             return self.rounded(value, place)
         if TASKS[self.task.kind].adds_up:
-            return f"probability {value:.2f}"
+            return f"probability {self.rounded(value, place)}"
         names = self.classes_of(self.task.targets[place])
-        return f"{names[int(value > CUT)]} (probability of {names[1]}: {value:.2f})"
+        return f"{names[int(value > CUT)]} (probability of {names[1]}: {self.rounded(value, place)})"
 
     def interval(self, row: int, place: int) -> str | None:
         """The interval of a test molecule at ``confidence`` as text; None without intervals."""
@@ -133,12 +134,14 @@ class Reported:
         return f"{100 * float(self.confidence or 0):.0f} % interval"
 
     def rounded(self, value: float, place: int) -> str:
-        """A value of a target with as many decimals as its labels have."""
+        """A value of a target with the ``decimals`` of the target."""
         return f"{value:.{self.decimals[place]}f}"
 
     @cached_property
     def decimals(self) -> list[int]:
-        """The decimals of the labels of each target."""
+        """The decimals of the predictions of each target: those of its labels, or of probabilities."""
+        if not self.is_regression:
+            return [PROBABILITY_DECIMALS] * len(self.task.targets)
         assert self.model.trust is not None and self.model.trust.rows is not None
         return self.model.trust.rows.decimals
 

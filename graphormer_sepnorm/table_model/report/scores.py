@@ -19,17 +19,19 @@ def scores_section(page: Reported) -> Section:
     ]
     if len(weights) > 1:
         words.append(
-            "The prediction is a weighted mean of its members. The weights were fitted on out-of-fold predictions: "
-            f"{weight_words(weights)}."
+            "The prediction is a weighted mean of its members. The weights were fitted on out-of-fold predictions: a "
+            "member with the weight 0 adds nothing that the others do not have."
         )
-    else:
-        words.append(f"The model has one member, the {next(iter(weights))}.")
-    words += [f"{name}: {MEMBERS[name].words(page.task)}." for name in weights]
-    grids = tuple(
+    grids = [
         scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name))
         for name, facts in page.result["targets"].items()
-    )
-    return Section("Scores", tuple(words), grids)
+    ]
+    if len(weights) > 1:
+        rows = ((name, weight_words(weights[name]), MEMBERS[name].words(page.task)) for name in weights)
+        grids.append(Grid(("member", "weight", "description"), tuple(rows), "members"))
+    else:
+        words += [f"The model has one member, the {name}: {MEMBERS[name].words(page.task)}." for name in weights]
+    return Section("Scores", tuple(words), tuple(grids))
 
 
 def mean_words(page: Reported, target: str) -> str:
@@ -63,10 +65,7 @@ def interval_words(ends: list[float] | None, decimals: int) -> str:
     return shown(ends[0], decimals) if ends and ends[0] == ends[1] else shown_interval(ends, decimals)
 
 
-def weight_words(weights: dict[str, dict[str, float]]) -> str:
-    """The weight of each member, as a range if there are several targets."""
-    words = []
-    for name, by_target in weights.items():
-        lowest, highest = (f"{choose(by_target.values()):.2f}" for choose in (min, max))
-        words.append(f"{name} {lowest}" + (f" to {highest}" if highest != lowest else ""))
-    return ", ".join(words)
+def weight_words(weights: dict[str, float]) -> str:
+    """The weight of a member by target, as a range if there are several."""
+    lowest, highest = (f"{choose(weights.values()):.2f}" for choose in (min, max))
+    return lowest if highest == lowest else f"{lowest} to {highest}"

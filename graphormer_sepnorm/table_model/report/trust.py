@@ -14,6 +14,13 @@ from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.tasks import TASKS
 
+APART = {  # splits after which the test molecules differ from the training molecules, and how
+    "scaffold": "puts the common scaffolds into the training set and rare ones into the test set",
+    "scaffold-deepchem": "puts the common scaffolds into the training set and rare ones into the test set",
+    "butina": "puts the large clusters of similar molecules into the training set and small ones into the test set",
+    "time": "tests on the latest molecules",
+}
+
 
 def trust_section(page: Reported) -> Section:
     """The coverage of the intervals, or the calibration of the probabilities."""
@@ -43,7 +50,23 @@ def intervals_section(page: Reported) -> Section:
     )
     if any(UNDEFINED in row for row in rows):
         words += f" {UNDEFINED.capitalize()}: this level needs more calibration molecules."
-    return Section("Intervals", (words,), (Grid(header, rows),), tuple(coverage_charts(page)))
+    paragraphs = (words, *unlike_words(page, "Coverage can be below the confidence"))
+    return Section("Intervals", paragraphs, (Grid(header, rows),), tuple(coverage_charts(page)))
+
+
+def unlike_words(page: Reported, consequence: str) -> Iterator[str]:
+    """Why fewer test labels than promised can be inside, and what to do, if the split makes test molecules different.
+
+    Args:
+        consequence: what can happen.
+    """
+    if page.options.split in APART:
+        yield (
+            f"{consequence}: a {page.options.split} split {APART[page.options.split]}, so errors on the test molecules "
+            "can be larger than those of the training molecules, on which the calibration rests. For new molecules "
+            "that are as unlike the training molecules (a low similarity in predict --domain), ask for a higher "
+            "confidence, such as --interval 0.95."
+        )
 
 
 def coverage_charts(page: Reported) -> Iterator[Chart]:
@@ -87,6 +110,8 @@ def of_sets(page: Reported) -> Iterator[str]:
                 f"{name}{percent(float(USUAL_CONFIDENCE))} sets contain the class of {percent(share)} of the test "
                 f"molecules; {percent(single[target])} of the sets have one class."
             )
+    if any(share is not None for share in shares.values()):
+        yield from unlike_words(page, "Sets can contain the class less often than promised")
 
 
 def reliability_charts(page: Reported) -> Iterator[Chart]:

@@ -12,6 +12,7 @@ from graphormer_sepnorm.inference.pictures import (
     ColourScale,
     check_output,
     draw,
+    draw_part,
     draw_plain,
     fragments_text,
     plot_cls_geometry,
@@ -91,3 +92,11 @@ def test_a_molecule_without_colours_is_an_svg_of_its_own():
     assert picture.startswith(b"<?xml") and picture.rstrip().endswith(b"</svg>")
     with pytest.raises(InputError, match="not a valid SMILES"):
         draw_plain("C[C")
+
+
+def test_a_part_is_drawn_with_its_bond_and_without_the_number_of_the_atom():
+    picture = draw_part("CC(=O)N[*:1]").decode()
+    assert picture.startswith("<?xml") and "class='atom-0'" in picture and len(picture) < 10_000
+    assert draw_part("CC(=O)N[*:7]").decode() == picture
+    with pytest.raises(InputError, match="not a part"):
+        draw_part("C[*")

@@ -135,8 +135,8 @@ def test_reliability_has_a_point_for_each_bin_after_calibration():
     before, after = (np.array([0.1, 0.6]), np.array([0.2, 0.4])), (np.array([0.2, 0.5]), np.array([0.25, 0.5]))
     chart = reliability_chart("a", before, after, "words")
     assert titles(chart) == [
-        "mean predicted probability 0.20\n25 % are positive",
-        "mean predicted probability 0.50\n50 % are positive",
+        "mean predicted probability 0.200\n25 % are positive",
+        "mean predicted probability 0.500\n50 % are positive",
     ]
     drawing = Drawing("", Axis("", (0, 1)), Axis("", (0, 1)))
     (line,) = parsed(chart).findall("polyline[@class='mean']")

@@ -91,7 +91,7 @@ def test_the_section_says_what_the_last_half_of_the_molecules_gave():
     pair, kernel = (SimpleNamespace(model=SimpleNamespace(members=dict.fromkeys(names))) for names in ("ab", "a"))
     page = reported(told, targets=("a",), folds=Folds(np.arange(15) % 5), fitted=pair)
     section = learning_section(page)
-    assert section.charts[0].words == "With all instead of half of the molecules, the MAE is better by 0.250."
+    assert section.charts[0].words == "From 20 to 40 training molecules, the MAE improves by 0.250."
     assert section.words[0].startswith("The out-of-fold score of the kernel by number of training molecules. The other")
     assert (
         "Each fit leaves out one of 5 folds, so the last point has 4/5 of the training molecules." in section.words[0]
@@ -103,7 +103,7 @@ def test_the_section_says_what_the_last_half_of_the_molecules_gave():
         and "other" not in single
     )
     assert learning_section(reported()) is None
-    classes = reported(kind="classification", targets=("a",))
-    assert curve_words(classes, facts).endswith("the ROC-AUC is worse by 0.250.")
-    assert curve_words(page, {"values": [None, 0.65, 0.59]}).endswith("the MAE is better by 0.060.")
-    assert curve_words(classes, {"values": [None, None, 0.5]}) == "The score is not defined."
+    classes, rows = reported(kind="classification", targets=("a",)), [250, 500, 1_000]
+    assert curve_words(classes, rows, facts).endswith("1,000 training molecules, the ROC-AUC becomes worse by 0.250.")
+    assert curve_words(page, rows, {"values": [None, 0.65, 0.59]}).endswith("the MAE improves by 0.060.")
+    assert curve_words(classes, rows, {"values": [None, None, 0.5]}) == "The score is not defined."

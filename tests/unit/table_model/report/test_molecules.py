@@ -12,8 +12,10 @@ from graphormer_sepnorm.table_model.report.molecules import (
     explained_words,
     facts_of,
     pairs_section,
+    part_cell,
     worst_section,
 )
+from graphormer_sepnorm.table_model.report.page import Picture
 from tests.unit.table_model.report.conftest import fitted, reported, table
 
 NAN = float("nan")
@@ -65,9 +67,9 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
         test={"y": np.array([[0.0]]), "prediction": np.array([[0.75]])},
     )
     assert list(facts_of(page, 0, 0)) == [
-        ("measured a", "no"),
-        ("predicted a", "yes (probability of yes: 0.75)"),
-        ("error of a", "0.75"),
+        ("measured", "no"),
+        ("predicted", "yes (probability of yes: 0.750)"),
+        ("error", "0.750"),
     ]
 
 
@@ -76,8 +78,8 @@ def test_several_classes_are_one_fact():
     names = (("low", "mid", "high"),)
     page = reported(None, "multiclass", ("low", "mid", "high"), test=test, class_names=names)
     assert list(class_facts(page, 0)) == [
-        ("measured", "mid (probability 0.10)"),
-        ("predicted", "low (probability 0.70)"),
+        ("measured", "mid (probability 0.100)"),
+        ("predicted", "low (probability 0.700)"),
     ]
 
 
@@ -106,7 +108,10 @@ def test_pairs_of_the_rows_that_were_learnt_from():
     page = reported(labelled=table(*rows, ("test", "C", [99, 0])), fitted=fitted([[1, 0]]))
     found = pairs_section(page)
     (grid,) = (grid for grid in found.grids if grid.words == "a")
-    assert ("O[*:1]", "Cl[*:1]", "+1.00", "0.00", "3") in grid.rows
+    rows = [tuple(cell.words if isinstance(cell, Picture) else cell for cell in row) for row in grid.rows]
+    assert ("O[*:1]", "Cl[*:1]", "+1.00", "0.00", "3") in rows
+    assert all(isinstance(cell, Picture) for row in grid.rows for cell in row[:2])
+    assert part_cell("not a part") == "not a part"
     steepest = found.molecules[0]
     assert (steepest.name, steepest.smiles, steepest.partner.smiles) == ("row 7", "CCO", "OCC")
     assert steepest.facts == (("measured a", "7"), ("similarity of the pair", "1.00"))

@@ -32,7 +32,7 @@ def test_whatever_comes_from_the_user_is_escaped_wherever_it_stands():
     card = Card(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,))
     text = render(ReportPage(HOSTILE, HOSTILE, (card,), (HOSTILE,), (section,), HOSTILE)).decode()
     assert text.count("<script") == 1 and "onerror=alert(1)>" not in text and "49" not in text
-    assert text.count(ESCAPED) == 24
+    assert text.count(ESCAPED) == 25
     assert text.count("<img") == 2
 
 
@@ -69,7 +69,19 @@ def test_cards_and_notes_come_before_the_sections():
 
 def test_long_cells_may_break_and_short_ones_may_not():
     text = page(grids=(Grid(("a", "b"), (("0.1234", 25 * "C"),)),))
-    assert f'<td>0.1234</td><td class="long">{25 * "C"}</td>' in text
+    assert f'<td data-label="a">0.1234</td><td data-label="b" class="long">{25 * "C"}</td>' in text
+
+
+def test_a_table_that_is_too_wide_for_a_phone_is_stacked_there():
+    names = ("a", "b", "c", "d", "e")
+    wide, narrow = page(grids=(Grid(names, (names,)),)), page(grids=(Grid(names[:4], (names[:4],)),))
+    assert '<div class="table stacked">' in wide and '<td data-label="e">e</td>' in wide
+    assert '<div class="table">' in narrow and "data-label=" not in narrow.partition("<body>")[2]
+
+
+def test_a_cell_can_be_a_picture():
+    text = page(grids=(Grid(("part",), ((Picture(b"<svg/>", "C[*:1]"),),)),))
+    assert '<td><img src="data:image/svg+xml;base64,PHN2Zy8+" alt="C[*:1]" title="C[*:1]"></td>' in text
 
 
 def test_bytes_that_are_no_text_do_not_stop_the_page():

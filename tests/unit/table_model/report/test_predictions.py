@@ -103,7 +103,7 @@ def test_a_classification_has_tables_probabilities_and_curves():
     names = (("no", "yes"),)
     section = predictions_section(reported(told, "classification", ("a",), test=test, **known, class_names=names))
     assert section.grids[0].rows == (("no", "1", "0"), ("yes", "0", "1"))
-    assert texts(section.charts[0])[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.70)"
+    assert texts(section.charts[0])[1] == "row 2\nCCC\nmeasured yes\npredicted yes (probability of yes: 0.700)"
     names = [ElementTree.fromstring(chart.svg).get("aria-label") for chart in section.charts]
     assert names == ["a", "a: ROC curve", "a: precision and recall"]
 

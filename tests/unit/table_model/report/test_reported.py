@@ -35,14 +35,14 @@ def test_values_have_the_decimals_of_the_labels():
 def test_classes_have_their_names():
     page = reported(kind="classification", targets=("a", "b"), class_names=(("No", "Yes"), ("0", "1")))
     assert (page.measured(1.0, 0), page.measured(0.0, 1)) == ("Yes", "0")
-    assert page.predicted(0.75, 0) == "Yes (probability of Yes: 0.75)"
-    assert page.predicted(0.25, 1) == "0 (probability of 1: 0.25)"
+    assert page.predicted(0.75, 0) == "Yes (probability of Yes: 0.750)"
+    assert page.predicted(0.25, 1) == "0 (probability of 1: 0.250)"
 
 
 def test_several_classes_have_the_title_of_their_column():
     page = reported(kind="multiclass", targets=("low", "high"))
     assert page.title_of("y_low, y_high") == "y" and reported().title_of("a") == "a"
-    assert page.predicted(0.25, 1) == "probability 0.25"
+    assert page.predicted(0.25, 1) == "probability 0.250"
 
 
 @pytest.mark.parametrize(

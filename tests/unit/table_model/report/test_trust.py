@@ -15,6 +15,7 @@ from graphormer_sepnorm.table_model.report.trust import (
     trust_section,
     unfamiliar_count,
     unfamiliar_words,
+    unlike_words,
 )
 from tests.unit.table_model.report.conftest import reported
 
@@ -37,15 +38,39 @@ def test_sets_of_classes_are_judged_for_each_target():
     several = reported(
         {"trust": {"calibrated_by": "validation molecules", **told_of_sets(x=(0.934, 0.41))}}, "multiclass"
     )
-    assert trust_section(several).words[1:] == (
-        "90 % sets contain the class of 93 % of the test molecules; 41 % of the sets have one class.",
+    _, found, reason = trust_section(several).words
+    assert found == "90 % sets contain the class of 93 % of the test molecules; 41 % of the sets have one class."
+    assert reason.startswith("Sets can contain the class less often than promised: a scaffold split puts the common")
+    pair = reported(
+        {"trust": told_of_sets(a=(0.93, 0.41), b=(0.8, 1.0), c=(None, None))},
+        "classification",
+        options={"split": "random"},
     )
-    pair = reported({"trust": told_of_sets(a=(0.93, 0.41), b=(0.8, 1.0), c=(None, None))}, "classification")
     assert list(of_sets(pair)) == [
         "a: 90 % sets contain the class of 93 % of the test molecules; 41 % of the sets have one class.",
         "b: 90 % sets contain the class of 80 % of the test molecules; 100 % of the sets have one class.",
     ]
     assert list(of_sets(reported({"trust": {}}, "classification"))) == []
+
+
+@pytest.mark.parametrize(
+    ("split", "words"),
+    [
+        (
+            "scaffold",
+            "a scaffold split puts the common scaffolds into the training set and rare ones into the test set, so",
+        ),
+        ("butina", "a butina split puts the large clusters of similar molecules into the training set"),
+        ("time", "a time split tests on the latest molecules, so errors on the test molecules can be larger"),
+        ("random", None),
+        ("column", None),
+    ],
+)
+def test_a_split_whose_test_molecules_differ_is_a_reason_for_a_low_coverage(split, words):
+    options = {"split": split, "split_column": "when" if split in ("time", "column") else None}
+    found = list(unlike_words(reported(options=options), "Coverage can be below the confidence"))
+    assert [text.startswith(f"Coverage can be below the confidence: {words}") for text in found] == [True] * bool(words)
+    assert all(text.endswith("ask for a higher confidence, such as --interval 0.95.") for text in found)
 
 
 @pytest.mark.parametrize("width", [None, 2.0])
@@ -86,7 +111,7 @@ def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
     page = reported(kind="classification", test={"y": y, "prediction": after}, plain=after / 2)
     (chart,) = reliability_charts(page)
     assert "a: calibration" in chart.svg and chart.svg.count("<circle") == 2
-    assert "mean predicted probability 0.10\n0 % are positive" in chart.svg
+    assert "mean predicted probability 0.100\n0 % are positive" in chart.svg
     before, calibrated = (
         [float(pair.split(",")[0]) for pair in line.get("points").split()]
         for kind in ("mean", "trend")
