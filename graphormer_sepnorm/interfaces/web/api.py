@@ -16,6 +16,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     SmilesColumn,
     answer_to,
     as_table,
+    explained_target,
     known,
     read_nearest,
     read_row,
@@ -149,7 +150,7 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
         return SvgResponse(str(await answer_to(queue.ask("structure", smiles))), 200, PICTURE_HEADERS)
 
     async def explained(id: str, row: int, target: str | None) -> AtomContributions:
-        target = queue.facts.targets[0] if target is None else target
+        target = explained_target(queue, id, row) if target is None else target
         read = await run_in_threadpool(read_row, queue, id, row)
         found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
         assert isinstance(found, AtomContributions)
@@ -157,7 +158,7 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
 
     @app.get("/api/tables/{id}/rows/{row}/atoms", tags=["pictures"])
     async def atoms(id: str, row: int, target: str | None = None) -> AtomContributions:
-        """The atoms that a prediction depends on; by default that of the first target."""
+        """The atoms that a prediction depends on; by default of the first target or the most probable class."""
         return await explained(id, row, target)
 
     @app.get("/api/tables/{id}/rows/{row}/atoms.svg", tags=["pictures"], response_class=SvgResponse)

@@ -63,6 +63,19 @@ def read_row(queue: JobQueue, id: str, row: int) -> TableRow:
     return job.rows[row]
 
 
+def explained_target(queue: JobQueue, id: str, row: int) -> str:
+    """The target of an atom picture unless another is asked for: of several classes the most probable, else the first.
+
+    Raises:
+        HTTPException: there is no such table.
+    """
+    answers, facts = known(queue, id).answers, queue.facts
+    found = answers[row].predictions if 0 <= row < len(answers) else {}
+    if not facts.class_names or not found:
+        return facts.targets[0]
+    return max(found, key=lambda name: found[name].value)
+
+
 def read_nearest(queue: JobQueue, id: str, row: int) -> str:
     """The SMILES of the nearest training molecule of a row; raises HTTPException if it is not known."""
     job = known(queue, id)

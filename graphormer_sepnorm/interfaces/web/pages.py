@@ -17,6 +17,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     SmilesColumn,
     answer_to,
     as_text,
+    explained_target,
     kind_of_text,
     known,
     read_row,
@@ -204,7 +205,7 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:
-        target = queue.facts.targets[0] if target is None else target
+        target = explained_target(queue, id, row) if target is None else target
         read = await run_in_threadpool(read_row, queue, id, row)
         found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"

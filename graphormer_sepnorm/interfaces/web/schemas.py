@@ -43,6 +43,9 @@ class ModelFacts(BaseModel):
     classes: dict[str, tuple[str, ...]] = Field(
         default={}, description="by target, the names of classes 0 and 1; predictions are probabilities of the second"
     )
+    class_names: dict[str, str] = Field(
+        default={}, description="if the targets are the classes of one column, their names in the table, by target"
+    )
     models: int = Field(description="how many models are averaged; a spread is given for more than one")
     confidence: float | None = Field(
         description="usual one of intervals, or of sets of classes; null where there are none"

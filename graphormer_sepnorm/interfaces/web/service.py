@@ -110,6 +110,7 @@ class PredictionService:
             targets=list(self.predictor.targets),
             is_probability=TASKS[self.predictor.kind].predicts_probabilities,
             classes=two_classes(self.predictor),
+            class_names=self.class_names(),
             models=len(self.predictor.models),
             confidence=self.known_confidence,
             knows_domain=self.trust is not None,
@@ -118,6 +119,13 @@ class PredictionService:
             endpoints=self.known_endpoints(),
             about=self.about,
         )
+
+    def class_names(self) -> dict[str, str]:
+        """The names of the classes of one column by target; empty for other tasks."""
+        if not TASKS[self.predictor.kind].adds_up:
+            return {}
+        (names,) = self.predictor.classes
+        return dict(zip(self.predictor.targets, names, strict=True))
 
     def known_endpoints(self) -> dict[str, EndpointFacts]:
         """The facts about each target, with the number of its training molecules."""

@@ -421,13 +421,15 @@ class OfClasses(PretendedService):
     """Two classes that exclude each other."""
 
     def facts(self) -> ModelFacts:
-        return super().facts().model_copy(update={"targets": ["bad", "good"], "is_probability": True, "decimals": {}})
+        names = {"y_bad": "bad", "y_good": "good"}
+        known = {"targets": list(names), "is_probability": True, "decimals": {}, "class_names": names}
+        return super().facts().model_copy(update=known)
 
     def read(self, *arguments):
         return replace(super().read(*arguments), added=[ColumnFacts(name="class_set", place=["class_set"])])
 
     def predict_one(self, text: str) -> MoleculePrediction:
-        found = {"bad": TargetPrediction(value=0.25, nearest=1), "good": TargetPrediction(value=0.75, nearest=0)}
+        found = {"y_bad": TargetPrediction(value=0.25, nearest=1), "y_good": TargetPrediction(value=0.75, nearest=0)}
         return MoleculePrediction(predictions=found, class_set="bad; good", similarity=0.5)
 
 
@@ -438,6 +440,39 @@ def test_the_most_probable_of_several_classes_is_shown_first(tmp_path):
         shown = page.get(f"/tables/{finished(page, answer)['id']}/rows").text
     assert re.findall(r"<b>(.+?)</b>", shown) == ["good", "0.25", "0.75"]
     assert "90 % set: bad; good" in shown and re.findall(r"nearest: (\w+)", shown) == ["bad"]
+
+
+def test_the_atoms_of_the_most_probable_class_are_shown_first(tmp_path, monkeypatch):
+    picture = PretendedService().atoms("C", "length")
+    monkeypatch.setattr(
+        OfClasses,
+        "atoms",
+        lambda service, smiles, target, conditions: picture.model_copy(update={"caption": target}),
+        raising=False,
+    )
+    with open_queue(InThisProcess(OfClasses()), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        number = finished(page, page.post("/api/tables", json={"smiles": ["C"]}))["id"]
+        shown = page.get(f"/tables/{number}/rows/0/atoms").text
+        answers = [
+            page.get(f"/api/tables/{number}/rows/0/atoms", params=asked).json()["caption"]
+            for asked in ({}, {"target": "y_bad"})
+        ]
+        assert page.get(f"/api/tables/{number}/rows/7/atoms").status_code == 404
+    assert answers == ["y_good", "y_bad"]
+    assert ">Class</label>" in shown and '<option value="y_good" selected>good</option>' in shown
+    assert "predicts the probabilities of the classes bad, good<" in shown
+    assert "Red atoms make the class good more probable, blue atoms less probable." in shown
+
+
+def test_the_picture_of_two_classes_says_what_its_colours_mean(tmp_path, monkeypatch):
+    known = {"is_probability": True, "classes": {"length": ("inactive", "active")}}
+    facts = PretendedService().facts().model_copy(update=known)
+    monkeypatch.setattr(PretendedService, "facts", lambda service: facts)
+    with open_queue(InThisProcess(PretendedService()), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        shown = page.get(f"/tables/{predict(page, 'C')['id']}/rows/0/atoms").text
+    assert "Red atoms make the class active more probable" in shown
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What the worker computes, with two tiny models."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -41,6 +42,12 @@ def models(tmp_path_factory) -> PredictionService:
 def test_facts(models):
     facts = models.facts()
     assert (facts.targets, facts.models, facts.confidence, facts.knows_domain) == (["logp"], 2, 0.9, True)
+
+
+def test_several_classes_have_the_names_of_the_table(models):
+    several = SimpleNamespace(kind="multiclass", targets=("y_low", "y_high"), classes=(("low", "high"),))
+    assert replace(models, predictor=several).class_names() == {"y_low": "low", "y_high": "high"}
+    assert models.class_names() == {}
 
 
 def test_answers_are_the_predictors(models):
