@@ -90,7 +90,8 @@ def repeatability_section(page: Reported) -> Section | None:
     if not duplicates:
         return None
     rows = sum(len(duplicate.rows) for duplicate in duplicates)
-    words = [f"{counted(len(duplicates), 'molecule')} appear in {rows:,} rows."]
+    verb = "appears" if len(duplicates) == 1 else "appear"
+    words = [f"{counted(len(duplicates), 'molecule')} {verb} in {rows:,} rows."]
     if page.is_regression:
         words += [floor_words(page, place, deviation) for place, deviation in deviations(page)]
     else:

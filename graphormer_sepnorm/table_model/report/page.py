@@ -12,7 +12,7 @@ from importlib import resources
 
 TEMPLATE = "report.html"
 SCRIPT = "report.js"
-LONG = 24  # characters of a cell that may break
+MEDIUM, LONG = 10, 24  # characters above which a cell has the room of two on a phone, and above which it may break
 MOST_COLUMNS = 4  # of a table of short texts that fits on a phone
 
 
@@ -156,5 +156,5 @@ def render(report: ReportPage) -> bytes:
     text, script = ((files / name).read_text(encoding="utf-8") for name in (TEMPLATE, SCRIPT))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(text).render(report=report, script=script, digest=digest, long=LONG)
+    page = environment.from_string(text).render(report=report, script=script, digest=digest, long=LONG, medium=MEDIUM)
     return page.encode(errors="replace")

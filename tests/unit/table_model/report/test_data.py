@@ -75,15 +75,15 @@ def test_replicates_that_agree_are_not_listed(monkeypatch):
     rows = [("train", smiles, [y]) for smiles, y in zip("CCNNOO", (1, 1, 2, 4, 3, 8), strict=True)]
     duplicates = [Duplicate(smiles, (place, place + 1), ()) for smiles, place in zip("CNO", (0, 2, 4), strict=True)]
 
-    def grids(duplicates: list[Duplicate]):
+    def section(duplicates: list[Duplicate]):
         kept = table(*rows, duplicates=duplicates)
-        return repeatability_section(reported(targets=("a",), labelled=kept, fitted=fitted([[1.0]]))).grids
+        return repeatability_section(reported(targets=("a",), labelled=kept, fitted=fitted([[1.0]])))
 
-    (grid,) = grids(duplicates)
+    (grid,) = section(duplicates).grids
     assert [row[1] for row in grid.rows] == ["O", "N"] and grid.words == "Those whose labels differ."
-    assert grids(duplicates[:1]) == ()
+    assert section(duplicates[:1]).grids == () and section(duplicates[:1]).words[0] == "1 molecule appears in 2 rows."
     monkeypatch.setattr(data, "MOST_REPLICATES", 1)
-    assert grids(duplicates)[0].words == "The 1 whose labels differ most."
+    assert section(duplicates).grids[0].words == "The 1 whose labels differ most."
 
 
 def test_replicates_have_a_floor_and_stand_with_their_labels():

@@ -68,8 +68,9 @@ def test_cards_and_notes_come_before_the_sections():
 
 
 def test_long_cells_may_break_and_short_ones_may_not():
-    text = page(grids=(Grid(("a", "b"), (("0.1234", 25 * "C"),)),))
+    text = page(grids=(Grid(("a", "b"), (("0.1234", 25 * "C"), ("0.4 to 0.61", "C"))),))
     assert f'<td data-label="a">0.1234</td><td data-label="b" class="long">{25 * "C"}</td>' in text
+    assert '<td data-label="a" class="medium">0.4 to 0.61</td>' in text
 
 
 def test_a_table_that_is_too_wide_for_a_phone_is_stacked_there():
