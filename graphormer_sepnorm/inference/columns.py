@@ -1,6 +1,6 @@
 """The columns of predictions, declared once: for files, libraries, the page and Python.
 
-The order is: for each target its value, interval and spread; the comparison with the training molecules; the error. A
+The order is: for each target its value, class, interval and spread; the comparison with the training molecules; the error. A
 new column is a ``PredictedColumn`` in one of the functions below.
 
 Axis letters: M molecules.
@@ -27,6 +27,7 @@ from graphormer_sepnorm.tasks.scales import measured, measured_name
 
 ERROR = "error"
 PROBABILITY_DECIMALS = 3
+LEAST_OF_CLASS_1 = 0.5  # probability
 Found = TypeVar("Found")
 
 
@@ -96,6 +97,8 @@ class PredictionColumns:
         found = [
             column for number, target in enumerate(self.model.targets) for column in self.of_target(number, target)
         ]
+        if TASKS[self.model.kind].adds_up:
+            found.append(most_probable_class(self.model.classes[0]))
         if self.interval is not None and TASKS[self.model.kind].adds_up:
             texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
             found.append(PredictedColumn("class_set", "text", cells=lambda found: texts(found.values)[0]))
@@ -119,6 +122,8 @@ class PredictionColumns:
         if scale := self.model.scales[number] if self.model.scales else "":
             name = measured_name(target, scale)
             yield of(name, "measured", lambda found: measured(found.values, self.model.scales)[:, number])
+        if self.model.kind == "classification":
+            yield probable_class(number, target, self.model.classes[number])
         if self.interval is not None and not self.of_classes:
             widths = partial(known_intervals(self.model).half_widths, self.interval)
             yield of(f"{target}_low", "low", lambda found: (found.values - widths(found.spread))[:, number])
@@ -192,6 +197,26 @@ def name_of_nearest(names: list[str]) -> PredictedColumn:
     return PredictedColumn("nearest_id", "text", cells=cells)
 
 
+def probable_class(number: int, target: str, classes: tuple[str, ...]) -> PredictedColumn:
+    """The class of the ``number``-th target: that of 1 from a probability of ``LEAST_OF_CLASS_1`` on."""
+
+    def numbers(found: Predictions) -> np.ndarray:
+        values = found.values[:, number].astype(np.float64)
+        return np.where(np.isnan(values), np.nan, values >= LEAST_OF_CLASS_1)
+
+    return class_column(f"{target}_class", ("predictions", target, "class_name"), numbers, classes)
+
+
+def most_probable_class(names: tuple[str, ...]) -> PredictedColumn:
+    """The most probable one of several classes; of equally probable ones the first."""
+
+    def words(found: Predictions) -> list[str]:
+        unread = np.isnan(found.values).any(axis=1)
+        return ["" if none else names[place] for none, place in zip(unread, found.values.argmax(axis=1), strict=True)]
+
+    return PredictedColumn("class", "text", cells=words, path=("class_name",))
+
+
 def label_of_nearest(target: str, labels: np.ndarray, classes: tuple[str, ...]) -> PredictedColumn:
     """The label of the nearest training molecule, from labels [N]; the name of its class if ``classes`` have names."""
 
@@ -199,10 +224,17 @@ def label_of_nearest(target: str, labels: np.ndarray, classes: tuple[str, ...]) 
         rows = given(given(found.nearness).row)
         return np.where(rows < 0, np.nan, labels[rows])
 
+    return class_column(f"nearest_{target}", ("predictions", target, "nearest"), numbers, classes)
+
+
+def class_column(
+    name: str, path: tuple[str, ...], numbers: Callable[[Predictions], np.ndarray], classes: tuple[str, ...]
+) -> PredictedColumn:
+    """A column of numbers, or of the names of these classes unless they are called 0 and 1, as ``numbers`` are."""
+
     def words(found: Predictions) -> list[str]:
         return ["" if number != number else classes[int(number)] for number in numbers(found).tolist()]
 
-    name, path = f"nearest_{target}", ("predictions", target, "nearest")
     if classes in ((), ("0", "1")):
         return PredictedColumn(name, cells=numbers, path=path)
     return PredictedColumn(name, "text", cells=words, path=path)

@@ -20,7 +20,7 @@ from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
 from graphormer_sepnorm.tasks import TASKS
 
-SHORT = {"spread": "std"}  # as in the names of columns
+SHORT = {"spread": "std", "class_name": "class"}  # as in the names of columns
 
 
 def predict_table(
@@ -109,7 +109,7 @@ class TextWriter(TableWriter):
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
         """The cells of a column; probabilities and numbers in the unit of the labels have ``shown_decimals``."""
         target, part = column.place[1] if len(column.place) == 3 else "", column.place[-1]
-        is_whole = part == "percentile" or (part == "nearest" and self.of_classes)
+        is_whole = part in ("percentile", "class_name") or (part == "nearest" and self.of_classes)
         decimals = 0 if is_whole else self.decimals.get(target) if part != "measured" else None
         numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
         if column.place[0] == "properties":

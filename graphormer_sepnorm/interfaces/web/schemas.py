@@ -65,6 +65,9 @@ class TargetPrediction(BaseModel):
     spread: float | None = Field(default=None, description="standard deviation over the models")
     low: float | None = Field(default=None, description="lower end of the interval")
     high: float | None = Field(default=None, description="upper end of the interval")
+    class_name: float | str | None = Field(
+        default=None, description="of two classes, the one whose probability is 0.5 or more"
+    )
     set: str | None = Field(default=None, description="the class, or both, at the confidence of the sets")
     percentile: float | None = Field(default=None, description="how many of 100 measured values are lower")
     nearest: float | str | None = Field(
@@ -77,6 +80,7 @@ class MoleculePrediction(BaseModel):
 
     error: str = Field(default="", description="why there is no prediction; empty where there is one")
     predictions: dict[str, TargetPrediction] = Field(default={}, description="by target")
+    class_name: str = Field(default="", description="of several classes, the most probable one")
     class_set: str = Field(default="", description="of several classes, those that it may be of at the confidence")
     nearest: str = Field(default="", description="SMILES of the nearest training molecule; empty if it was not kept")
     nearest_id: str = Field(default="", description="what that molecule is called; empty if that is not known")

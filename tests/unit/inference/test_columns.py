@@ -84,7 +84,7 @@ def test_of_classes_there_are_sets_in_place_of_intervals():
     names_of_a = ("no", "yes"), ("0", "1")
     model = EarlierModel([tiny_model(targets=("a", "b"), kind="classification", class_names=names_of_a)], trust=trust)
     columns = PredictionColumns(model, 0.8)
-    assert names(columns) == ["a", "a_set", "b", "b_set", "error"]
+    assert names(columns) == ["a", "a_class", "a_set", "b", "b_class", "b_set", "error"]
     found = replace(columns.reader.compute(read_molecules("ogb", ["OCC", "C", "C[C"])), errors=["", "", "no"])
     found.values[:2] = [[0.95, 0.05], [0.05, 0.99]]
     cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
@@ -93,3 +93,25 @@ def test_of_classes_there_are_sets_in_place_of_intervals():
         PredictionColumns(model, 1.0)
     with pytest.raises(InputError, match="version without prediction sets"):
         PredictionColumns(EarlierModel(model.models, trust=replace(trust, class_sets=None)), 0.9)
+
+
+def test_the_class_of_a_probability_has_the_name_that_the_table_has_for_it():
+    names_of_a = ("no", "yes"), ("0", "1")
+    model = Predictor([tiny_model(targets=("a", "b"), kind="classification", class_names=names_of_a)])
+    columns = PredictionColumns(model)
+    assert names(columns) == ["a", "a_class", "b", "b_class", "error"]
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "C", "CC", "C[C"]))
+    found.values[:3] = [[0.5, 0.4999], [0.4999, 0.5], [1, 0]]
+    cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
+    assert cells["a_class"] == ["yes", "no", "yes", ""]
+    np.testing.assert_array_equal(cells["b_class"], [0, 1, 0, np.nan])
+
+
+def test_of_several_classes_the_most_probable_one_is_named():
+    model, config = tiny_model(targets=("y_low", "y_mid", "y_high"), kind="multiclass")
+    task = replace(config.task, class_names=(("low", "mid", "high"),))
+    columns = PredictionColumns(Predictor([(model, replace(config, task=task))]))
+    assert names(columns) == ["y_low", "y_mid", "y_high", "class", "error"]
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "C", "CC", "C[C"]))
+    found.values[:3] = [[0.2, 0.2, 0.6], [0.4, 0.4, 0.2], [0.3, 0.4, 0.3]]
+    assert columns.cells(found, found.errors)[3] == ["high", "low", "mid", ""]

@@ -82,7 +82,9 @@ def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path
     predict_table(model, ["CCO"], Path("-"), interval=0.9, domain=True, meanings={})
     line = capsys.readouterr().out.splitlines()[1]
     value = f"{float(row['Class']):.3f}"
-    assert line == f"  Class       {value} (probability of strong)  set {row['Class_set']}, nearest strong"
+    ends = f"class {row['Class_class']}, set {row['Class_set']}, nearest strong"
+    assert line == f"  Class       {value} (probability of strong)  {ends}"
+    assert row["Class_class"] == ("strong" if float(row["Class"]) >= 0.5 else "weak")
     assert set(row["Class_set"].split("; ")) <= {"weak", "strong"}
     assert row["nearest_Class"] == "strong"
 

@@ -426,11 +426,11 @@ class OfClasses(PretendedService):
         return super().facts().model_copy(update=known)
 
     def read(self, *arguments):
-        return replace(super().read(*arguments), added=[ColumnFacts(name="class_set", place=["class_set"])])
+        return replace(super().read(*arguments), added=[ColumnFacts(name="class", place=["class_name"])])
 
     def predict_one(self, text: str) -> MoleculePrediction:
         found = {"y_bad": TargetPrediction(value=0.25, nearest=1), "y_good": TargetPrediction(value=0.75, nearest=0)}
-        return MoleculePrediction(predictions=found, class_set="bad; good", similarity=0.5)
+        return MoleculePrediction(predictions=found, class_name="good", class_set="bad; good", similarity=0.5)
 
 
 def test_the_most_probable_of_several_classes_is_shown_first(tmp_path):
