@@ -18,6 +18,8 @@ END_OF_STRUCTURE = "M  END"  # of a molfile
 SPACE = "[ \t]+"  # ends a SMILES; a text with other white space is not a SMILES
 ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
 Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
+# A word such as aspirin or 2-propanol; its small letters are not only those of aromatic atoms.
+NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3,}[A-Za-z\d,'-]*")
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
 _KEEPING_HYDROGENS.removeHs = False  # type: ignore[assignment]  # RDKit's stubs take properties for classes
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
@@ -238,7 +240,8 @@ def _read_leniently(text: str, shown: str) -> Chem.Mol:
     """Reads a SMILES that the strict parser rejected, if it only objected to valences of metals or metalloids."""
     mol = Chem.MolFromSmiles(text, sanitize=False)
     if mol is None:
-        raise InputError(f"{shown} is not a valid SMILES.")
+        advice = ": names are not looked up, write the SMILES of the molecule" if NAME.fullmatch(text) else ""
+        raise InputError(f"{shown} is not a valid SMILES{advice}.")
     for problem in Chem.DetectChemistryProblems(mol):
         is_valence = problem.GetType() == "AtomValenceException"
         if not is_valence or mol.GetAtomWithIdx(problem.GetAtomIdx()).GetSymbol() in _FIXED_VALENCE:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from pydantic import ValidationError
+from rdkit import Chem
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
@@ -34,6 +35,7 @@ from graphormer_sepnorm.table_model.load import as_smiles
 from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.table_model.train import Plan, labels_of
+from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
@@ -62,6 +64,7 @@ class SmilesEstimator(BaseEstimator):
         Raises:
             InputError: X is not one column.
         """
+        refuse_one_or_many(X)
         column = np.asarray(X, dtype=object)
         if column.ndim == 2 and column.shape[1] == 1:
             column = column[:, 0]
@@ -70,6 +73,23 @@ class SmilesEstimator(BaseEstimator):
         if reset:
             self.n_features_in_ = 1
         return np.array([as_smiles(molecule) or molecule for molecule in column], dtype=object)
+
+
+def refuse_one_or_many(X) -> None:
+    """Raises InputError for one molecule that is in no list, and for a table of several columns."""
+    if isinstance(X, str | Chem.Mol):
+        raise InputError("X is one molecule: put it in a list, as in ['CCO']")
+    names = list(getattr(X, "columns", ()))
+    if len(names) > 1:
+        known = [str(name) for name in names]
+        try:
+            example = names[find_column(known, None, "X")]
+        except InputError:
+            example = "NAME"
+        raise InputError(
+            f"X is a table of {len(names)} columns ({names_shown(known)}): pass only the one with the SMILES, as in "
+            f"table[{example!r}]"
+        )
 
 
 OF_TABLE = declared(TableOptions, only=("split", "metric", "loss", "weights", "balance", "strip_salts"))

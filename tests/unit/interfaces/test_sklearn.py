@@ -124,8 +124,15 @@ def test_molecules_come_in_any_container(fitted, kind):
         (["CCO", "C(C"], "row 1 .*not a valid SMILES"),
         (["CCO", None], "row 1 .*string"),
         ([1.5, 2.5], "row 0 .*string, not float"),
-        (TABLE[["smiles", "kind"]][:2], r"one column of SMILES, it has the shape \(2, 2\)"),
-        ("CCO", "one column"),
+        (
+            TABLE[["smiles", "kind"]][:2],
+            r"table of 2 columns \(smiles, kind\): pass only the .* as in table\['smiles'\]$",
+        ),
+        (TABLE[["length", "kind"]][:2], r"as in table\['NAME'\]$"),
+        (np.array([["CCO", "a"], ["CCN", "b"]]), r"one column of SMILES, it has the shape \(2, 2\)"),
+        ("CCO", r"X is one molecule: put it in a list, as in \['CCO'\]"),
+        (Chem.MolFromSmiles("CCO"), "X is one molecule: put it in a list"),
+        (["aspirin", "CCO"], "row 0 .*: 'aspirin' is not a valid SMILES: names are not looked up"),
     ],
 )
 def test_input_that_is_not_molecules(fitted, smiles, message):
