@@ -1,6 +1,8 @@
 """Conversion of a command's options to those of a table."""
 
+import shlex
 import sys
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from graphormer_sepnorm.errors import InputError
@@ -8,7 +10,7 @@ from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.rows import id_column_among
+from graphormer_sepnorm.tables.rows import SPLIT_NAMES, id_column_among
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 
 
@@ -36,10 +38,34 @@ def options_of_table(
     targets = given.get("targets", ()) or found
     guess = guess_task([] if task == "regression" else look_at_columns(content, targets), task)
     sentences = [f"predicting {targets[0]}, the only column that is {no_other_purpose(given)}"] if found else []
-    for sentence in [*sentences, guess.sentence]:
+    for sentence in [*sentences, guess.sentence, *words_on_split(content, given)]:
         if sentence and rank() == 0:
             print(sentence, file=sys.stderr)
     return TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
+
+
+def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:
+    """Whether a column says which rows are train, val and test, and how to change that; nothing without such a column.
+
+    Args:
+        content: of the table.
+        given: fields of ``TableOptions`` that were given.
+    """
+    used, split = given.get("split_column"), given.get("split", TableOptions.split)
+    if split == "column" and used is not None:
+        yield (
+            f"the column {used} says which rows are train, val and test: leave --split column and --split-column out "
+            f"for a split by {TableOptions.split}"
+        )
+    roles = {used, *given.get("targets", ()), *given.get("feature_columns", ())}
+    for place, name in enumerate(content.columns):
+        if name.strip().lower() != "split" or name in roles:
+            continue
+        texts = {row.fields[place].strip().lower() for row in content.rows if not row.error}
+        unsuitable = "" if texts <= set(SPLIT_NAMES) else " if its cells are train, val or test"
+        how = f"to use it{unsuitable}, add --split column --split-column {shlex.quote(name)}"
+        made = "--test-csv" if given.get("test_csv") is not None else split
+        yield f"the column {name} is not used, because the split is by {made}: {how}"
 
 
 def no_other_purpose(given: dict[str, Any]) -> str:

@@ -40,3 +40,28 @@ def test_the_column_is_named_once_it_is_detected_and_not_if_it_was_given(capsys)
     content = WholeTable(["logD", "smiles", "set"], [Row([*row.fields, "train"], row.smiles) for row in rows])
     options_of_table("a.csv", content, {"split": "column", "split_column": "set"}, None, 0)
     assert "neither SMILES, nor an id, nor named by another option\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "given", "said"),
+    [
+        ("split", "train", {}, "the column split is not used, because the split is by scaffold: to use it, add"),
+        ("Split", "Valid", {"split": "random"}, "the column Split is not used, because the split is by random"),
+        ("split", "train", {"test_csv": "b.csv"}, "the column split is not used, because the split is by --test-csv"),
+        ("split", "fold 1", {}, "to use it if its cells are train, val or test, add --split column --split-column"),
+        (
+            "set",
+            "train",
+            {"split": "column", "split_column": "set"},
+            "the column set says which rows are train, val and test: leave --split column and --split-column out for a "
+            "split by scaffold",
+        ),
+        ("set", "train", {}, None),
+        ("split", "train", {"feature_columns": ("split",)}, None),
+    ],
+)
+def test_it_is_said_whether_a_column_splits_the_table(capsys, name, cells, given, said):
+    rows = [Row([str(number / 10), "C" * number, cells], "C" * number) for number in range(1, 9)]
+    options_of_table("a.csv", WholeTable(["y", "smiles", name], rows), {"targets": ("y",), **given}, None, 0)
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("the column")]
+    assert len(lines) == (said is not None) and all(said in line for line in lines)
