@@ -1,7 +1,7 @@
 """The columns of predictions, declared once: for files, libraries, the page and Python.
 
-The order is: for each target its value, class, interval and spread; the comparison with the training molecules; the error. A
-new column is a ``PredictedColumn`` in one of the functions below.
+The order is: for each target its value, class, interval and spread; the comparison with the training molecules; the
+error. A new column is a ``PredictedColumn`` in one of the functions below.
 
 Axis letters: M molecules.
 """

@@ -143,7 +143,7 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
     smiles = [] if is_table else list(takewhile(lambda name: not is_model(name), reversed(arguments[1:])))[::-1]
     if not models or not (is_table or smiles):
         raise InputError(
-            "name a model and an input: graphormer-sepnorm predict MODEL INPUT -o OUT.csv, or predict MODEL SMILES"
+            "name a model and then an input: graphormer-sepnorm predict MODEL INPUT -o OUT.csv, or predict MODEL SMILES"
         )
     if is_table:
         return models, last

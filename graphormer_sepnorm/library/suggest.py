@@ -21,7 +21,7 @@ from rdkit.DataStructs import BulkTanimotoSimilarity
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
@@ -88,7 +88,8 @@ def acquisition_of(predictor: PredictingModel, wish: Wish) -> Acquisition:
             raise InputError(f"the model predicts {targets}: choose one of them with --target")
         target = predictor.targets[0]
     if target not in predictor.targets:
-        raise InputError(f"--target {target} is not a target of the model, which predicts {targets}")
+        known = targets + did_you_mean(target, predictor.targets)
+        raise InputError(f"--target {target} is not a target of the model, which predicts {known}")
     if wish.by == "prediction":
         return Acquisition("prediction", target, wish.minimize)
     if TASKS[predictor.kind].predicts_probabilities:

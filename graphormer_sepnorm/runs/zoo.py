@@ -15,6 +15,7 @@ from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.cache import mark_used
 from graphormer_sepnorm.system.files import cache_root
+from graphormer_sepnorm.tables.formats import is_table_name
 
 RESOURCES = "graphormer_sepnorm.resources"
 ARCHIVE = ".tar.xz"
@@ -24,9 +25,11 @@ def resolve_model(name: str | os.PathLike) -> Path:
     """The run folder or weights file for a path or the name of a shipped model.
 
     Raises:
-        InputError: there is no such path and no such name.
+        InputError: there is no such path and no such name, or it is a table.
     """
     path = Path(name)
+    if path.is_file() and is_table_name(path):
+        raise InputError(f"{name} is a table, not a model: name a run folder, a weights file or a shipped model")
     if path.exists():
         return path
     shipped, tables = shipped_models(), shipped_tables()

@@ -43,13 +43,13 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
             with other models.
     """
     places = [resolve_model(name) for name in names]
-    tables = [place for place in places if RunFolder(place).stack.exists()]
+    tables = [name for name, place in zip(names, places, strict=True) if RunFolder(place).stack.exists()]
     if tables and len(places) > 1:
         raise InputError(f"{tables[0]} is a table model, which cannot be averaged: name it without other models")
     if tables:
         from graphormer_sepnorm.table_model.model import TableModel  # slow to import, not needed by networks
 
-        return TableModel.load(tables[0])
+        return TableModel.load(places[0])
     return load_earlier(places[0]) if len(places) == 1 else load_predictor(list(names))
 
 

@@ -156,6 +156,13 @@ def test_unknown_split_is_refused(command, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--split", "val"], ["--csv", "new.csv"]])
+def test_a_shipped_table_model_has_no_molecules_to_be_scored_on(command, options):
+    code, _, messages = command("evaluate", "adme", *options)
+    assert code == 2 and messages.startswith("error: adme comes without test molecules and without the options of its")
+    assert "graphormer-sepnorm info adme" in messages and messages.count("\n") == 1
+
+
 @pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
 def test_help_names_every_option(script):
     done = run(script, "--help")

@@ -180,13 +180,13 @@ def test_places_that_cannot_be_are_named_before_anything_is_computed(command, mo
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["in.csv", "--keep-top", "5"], "--keep-top, --threshold, --by, --lowest are for a library"),
-        (["in.csv", "--lowest"], "are for a library: a folder, a Parquet file or a pattern in quotes"),
+        (["in.csv", "--keep-top", "5"], "error: --keep-top is for a library"),
+        (["in.csv", "--lowest"], "--lowest is for a library: a folder, a Parquet file or a pattern in quotes"),
         (["library/a.parquet", "library/b.parquet"], "library/a.parquet is not a model: put a pattern of files"),
         (["library/*.parquet"], "there are no files library/*.parquet"),
         (["."], "out.csv sounds like a file"),
         (["library/*.csv", "--by", "mass"], "--by mass is no target of the models, which predict logp"),
-        (["in.csv", "--workers", "2", "--scheduler", "tcp://x:1"], "are for a library"),
+        (["in.csv", "--workers", "2", "--scheduler", "tcp://x:1"], "--scheduler, --workers are for a library"),
     ],
 )
 def test_what_is_for_libraries_and_what_is_not(command, model, tmp_path, monkeypatch, arguments, message):
@@ -296,7 +296,7 @@ def test_a_reader_that_has_enough_is_a_sentence(model, tmp_path):
         (["CC>>CO"], "'CC>>CO' is a reaction: give the SMILES of one molecule"),
         (["CCO", "--resume"], "what goes to standard output cannot be resumed"),
         (["CCO", "--resume", "-o", "out.csv"], "can be read only once"),
-        ([], "name a model and an input"),
+        ([], "name a model and then an input"),
         ([DRUGS], "name the file to write: -o OUT.csv, or -o - for standard output"),
         (["missing.csv"], "cannot read missing.csv: No such file or directory"),
         (["missing.parquet"], "cannot read missing.parquet: No such file or directory"),
@@ -308,6 +308,15 @@ def test_inputs_that_cannot_be_are_named(command, model, tmp_path, monkeypatch, 
     code, _, messages = command("predict", model, *arguments)
     assert code == 2 and message in messages and messages.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["molecules.csv"], ["molecules.csv", "-o", "out.txt"], ["CCO", "--workers", 2]])
+def test_a_model_that_does_not_exist_is_named_before_anything_else(command, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    save_tiny(tmp_path / "model")
+    code, _, messages = command("predict", "modle", *arguments)
+    assert code == 2 and messages.startswith("error: modle is neither a run folder, nor a weights file")
+    assert messages.endswith("; did you mean 'model'?\n") and messages.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["predict", "embed"])

@@ -1,5 +1,7 @@
 """The command ``suggest``."""
 
+import sys
+
 import pandas as pd
 import pytest
 
@@ -40,6 +42,7 @@ def test_molecules_are_suggested_from_the_shell(command, tmp_path):
     [
         (["library.csv", "-n", "0"], "-n 0: ask for one molecule or more"),
         (["library.csv", "--target", "mass"], "--target mass is not a target of the model, which predicts logp"),
+        (["library.csv", "--target", "log_p"], "predicts logp; did you mean 'logp'?"),
         (["library.csv"], "needs a model that estimates its errors"),
         (["none.csv", "--by", "prediction"], "there are no files none.csv"),
         (["library.csv", "-o", "next.txt"], "a table is written as .csv, .tsv, .parquet, .xlsx, not as '.txt'"),
@@ -52,3 +55,21 @@ def test_bad_input_is_one_sentence(command, tmp_path, monkeypatch, arguments, me
     code, _, messages = command("suggest", "model", *arguments, *([] if "-o" in arguments else ["-o", "next.csv"]))
     assert code == 2 and message in messages and messages.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "model"]
+
+
+def test_without_pyarrow_the_command_says_how_to_install_it(command, tmp_path, monkeypatch):
+    save_tiny(tmp_path / "model")
+    (tmp_path / "library.csv").write_text("smiles\nC\n")
+    hidden = [name for name in sys.modules if name.startswith("graphormer_sepnorm.library")]
+    for name in [*hidden, "pyarrow"]:
+        monkeypatch.setitem(sys.modules, name, None) if name == "pyarrow" else monkeypatch.delitem(sys.modules, name)
+    code, _, messages = command("suggest", tmp_path / "model", tmp_path / "library.csv", "-o", tmp_path / "next.csv")
+    assert code == 2 and not (tmp_path / "next.csv").exists()
+    assert messages.endswith(
+        "suggest needs pyarrow, which is not installed: run pip install '.[scale]' in the folder of the repository\n"
+    )
+
+
+def test_a_model_that_does_not_exist_is_named_first(command, tmp_path):
+    code, _, messages = command("suggest", tmp_path / "modle", tmp_path / "none.csv", "-o", tmp_path / "next.txt")
+    assert code == 2 and "modle is neither a run folder" in messages

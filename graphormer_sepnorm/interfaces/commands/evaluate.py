@@ -49,6 +49,8 @@ def evaluate(
     if csv is not None and (as_leaderboard or len(run) > 1 or split != "test"):
         raise InputError("--csv scores one model on a whole table: leave --leaderboard, --split and other models out")
     models = [resolve_model(name) for name in run]
+    for name in run:
+        refuse_shipped_table(name)
     with computing(choose(device, precision)):
         if as_leaderboard:
             result = leaderboard(models, root)
@@ -62,6 +64,17 @@ def evaluate(
     if is_told:
         print(f"{', '.join(run)}: {csv or split} {score_words(result)}", file=sys.stderr)
     print_result(result, is_told)
+
+
+def refuse_shipped_table(name: str) -> None:
+    """Raises InputError for a table model that comes with the package, without its table and test molecules."""
+    from graphormer_sepnorm.runs.zoo import shipped_tables
+
+    if name in shipped_tables() and not Path(name).exists():
+        raise InputError(
+            f"{name} comes without test molecules and without the options of its table: see its scores with "
+            f"graphormer-sepnorm info {name}, or predict your table and compare the columns"
+        )
 
 
 def evaluate_one(place: Path, split: str, root: Path | None) -> dict:

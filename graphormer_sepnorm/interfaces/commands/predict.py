@@ -113,13 +113,17 @@ def predict(
         from graphormer_sepnorm.tables.formats import is_library
 
     models, source = models_and_source(model_and_input)
+    refuse_unknown(models)
     load, started = partial(load_for, models, strip_salts, read_conditions(condition)), time.perf_counter()
     if isinstance(source, str) and is_library(source, out):
         result = library_predictions(load, source, out, answers, library, device, precision)
     else:
         if library != LibraryOptions():
-            names = ", ".join(each.name for each in declared(LibraryOptions))
-            raise InputError(f"{names} are for a library: a folder, a Parquet file or a pattern in quotes")
+            given = [each.name for each in declared(LibraryOptions) if getattr(library, each.field) != each.default]
+            verb = "is" if len(given) == 1 else "are"
+            raise InputError(
+                f"{', '.join(given)} {verb} for a library: a folder, a Parquet file or a pattern in quotes"
+            )
         meanings = meanings_of(models) if is_for_people(out) else None
         result = table_predictions(load, source, out, answers, device, precision, meanings)
     if is_for_people(out):
@@ -146,7 +150,6 @@ def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -
         from graphormer_sepnorm.inference.predict import stripping_salts
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
-    refuse_tables(models)
     predictor = load_predicting_model(models).under(conditions)
     if strip_salts:
         stripping_salts(predictor)
@@ -210,14 +213,27 @@ def table_predictions(
     return result
 
 
-def import_library() -> ModuleType:
-    """The module that predicts libraries; raises InputError if one of its dependencies is not installed."""
+def import_library(purpose: str = "a library") -> ModuleType:
+    """The module that predicts libraries; raises InputError if one of its dependencies is not installed.
+
+    Args:
+        purpose: what needs it, for the message.
+    """
     try:
         with leaving_at_once():
             from graphormer_sepnorm.library import run as library
     except ModuleNotFoundError as error:
-        raise not_installed("a library", str(error.name), "scale") from None
+        raise not_installed(purpose, str(error.name), "scale") from None
     return library
+
+
+def refuse_unknown(models: list[str]) -> None:
+    """Raises InputError for a model that does not exist, before anything else is asked for."""
+    from graphormer_sepnorm.runs.zoo import resolve_model
+
+    refuse_tables(models)
+    for model in models:
+        resolve_model(model)
 
 
 def refuse_tables(models: list[str]) -> None:

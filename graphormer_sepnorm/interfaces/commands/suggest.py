@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphormer_sepnorm.interfaces.commands.options import Conditions, print_result, read_conditions
-from graphormer_sepnorm.interfaces.commands.predict import import_library, refuse_tables
+from graphormer_sepnorm.interfaces.commands.predict import import_library, refuse_unknown
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -51,8 +51,8 @@ def suggest(
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """
-    refuse_tables([model])
-    import_library()
+    refuse_unknown([model])
+    import_library("suggest")
     with leaving_at_once():
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
         from graphormer_sepnorm.library.suggest import Wish

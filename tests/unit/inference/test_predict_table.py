@@ -117,7 +117,7 @@ def test_what_is_a_model_what_a_table_and_what_a_smiles(table, monkeypatch, argu
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["in.csv"], "name a model and an input"),
+        (["in.csv"], "name a model and then an input"),
         (["m", "C", "zinc", "C("], r"C\( is neither a file nor readable as SMILES: 'C\(' is not a valid SMILES"),
     ],
 )

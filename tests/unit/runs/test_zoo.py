@@ -33,6 +33,12 @@ def test_an_unknown_model_is_refused_with_the_known_names():
         resolve_model("adm")
 
 
+def test_a_table_is_not_read_as_weights(tmp_path):
+    (tmp_path / "a.csv").write_text("smiles\nC\n")
+    with pytest.raises(InputError, match=r"a\.csv is a table, not a model: name a run folder, a weights file or a"):
+        resolve_model(tmp_path / "a.csv")
+
+
 def test_a_misspelt_run_folder_is_recognized(tmp_path):
     for name, content in {"esol": ["stack.safetensors"], "zinc": ["model.safetensors"], "eslos": []}.items():
         (tmp_path / name).mkdir()

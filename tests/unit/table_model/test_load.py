@@ -22,6 +22,11 @@ from tests.unit.table_model.conftest import Trained
 NEAREST = ["nearest", "nearest_id", "nearest_a", "similarity"]
 
 
+def test_a_table_model_that_is_to_be_averaged_has_the_name_that_was_given():
+    with pytest.raises(InputError, match=r"^adme is a table model, which cannot be averaged"):
+        load_predicting_model(["zinc", "adme"])
+
+
 def test_a_folder_with_a_stack_is_a_table_model_and_everything_else_networks(trained: Trained, tmp_path):
     assert isinstance(load_predicting_model([str(trained.run.path)]), TableModel)
     name = str(save_tiny(tmp_path / "old"))
