@@ -32,6 +32,8 @@ class Describer:
     def __init__(self, model: PredictingModel, domain: bool, alerts: bool, properties: bool):
         self.model, self.alerts, self.properties = model, alerts, properties
         self.domain = model.trust.domain if domain and model.trust else None
+        if self.domain:
+            _ = self.domain.usual_similarity  # computed once, before other processes start
         self.models, self.featurizer, self.device = model.models, model.featurizer, model.device
         self.asked_conditions = model.asked_conditions
 
@@ -40,9 +42,13 @@ class Describer:
         molecules = self.model.ready(molecules)
         outputs = computed(molecules, [*self.model.outputs, *embedded])
         embeddings = outputs.pop() if embedded else None
+        found = self.model.predictions(molecules, outputs)
+        if self.domain:
+            nearness = nearness_to(self.domain, molecules.mols, embeddings)
+            pairs = zip(found.warnings, self.domain.unlike(nearness.similarity), strict=True)
+            found = replace(found, nearness=nearness, warnings=[" ".join(filter(None, pair)) for pair in pairs])
         return replace(
-            self.model.predictions(molecules, outputs),
-            nearness=nearness_to(self.domain, molecules.mols, embeddings) if self.domain else None,
+            found,
             alerts=alerts_of(molecules.mols) if self.alerts else None,
             properties=properties_of(molecules.mols) if self.properties else None,
         )

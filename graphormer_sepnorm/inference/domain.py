@@ -20,6 +20,8 @@ from graphormer_sepnorm.runs.arrays import Stored
 
 MAX_REFERENCES = 100_000
 ROWS_AT_ONCE = 100  # against all references: 80 MB of distances
+UNUSUAL = 0.01  # share of training molecules whose nearest other one is less similar than ``usual_similarity``
+MOST_COMPARED, LEAST_COMPARED, MOST_PAIRS = 1000, 100, 2_000_000  # training molecules, and pairs of them, for this
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,33 @@ class Domain:
     def references(self) -> list[ExplicitBitVect]:
         """The fingerprints of the training molecules."""
         return [unpacked(row) for row in self.bits]
+
+    @cached_property
+    def usual_similarity(self) -> float:
+        """The Tanimoto similarity to the nearest other one that all but ``UNUSUAL`` of the training molecules reach.
+
+        It is computed from at most ``MOST_COMPARED`` of them at equal distances, fewer if there are many references; 0
+        if there is only one. Molecules with the same fingerprint count as one, because a table may have them in several
+        rows.
+        """
+        count = len(self.references)
+        chosen = evenly(count, min(MOST_COMPARED, max(LEAST_COMPARED, MOST_PAIRS // count)))
+        found = []
+        for row in chosen.tolist():
+            compared = np.array(BulkTanimotoSimilarity(self.references[row], self.references))
+            found.append(compared[compared < 1].max(initial=0.0))
+        return float(np.quantile(found, UNUSUAL, method="lower"))
+
+    def unlike(self, similarity: np.ndarray) -> list[str]:
+        """M sentences on molecules with these similarities [M] to the nearest training molecule, if they are unusual.
+
+        "" for a similarity of ``usual_similarity`` or more, and for NaN.
+        """
+        usual = self.usual_similarity
+        sentence = "No training molecule is similar (Tanimoto {:.2f}; {:.0f} % of them have another at {:.2f} or more)."
+        return [
+            sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity.tolist()
+        ]
 
     def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
         """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.

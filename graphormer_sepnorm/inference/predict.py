@@ -55,8 +55,8 @@ class Predictions:
         spread: float32 [M, tasks], the standard deviation over the models (0 for one model) or the expected standard
             deviation of the error; NaN as ``values``.
         errors: one text per SMILES: the reason why it could not be read, or "".
-        warnings: one text per SMILES: its features that no training molecule has; "" if there are none, or if the
-            training molecules are unknown.
+        warnings: one text per SMILES: its features that no training molecule has and, if the nearness is requested,
+            that none is similar; "" if there are none, or if the training molecules are unknown.
         nearness: similarity to the training molecules, if requested.
         alerts: M texts, the structural alerts of each molecule, if requested.
         properties: float64 [M, P], properties of the molecules, if requested.

@@ -100,7 +100,7 @@ def predict(
     be read. Several models give their mean, and their standard deviation in columns that end in "_std". --interval and
     --domain need adme or a run folder of train FILE. --domain adds "nearest", the most similar training molecule,
     "similarity", its Tanimoto similarity, "cls_distance", the smallest distance in the embedding space, and "warning",
-    which names elements, charges and sizes that no training molecule has.
+    which names elements, charges and sizes that no training molecule has, and molecules unlike all of them.
 
     A library is a folder, or a pattern in quotes such as "library/*.parquet". Each of its files becomes a Parquet file
     in the folder -o, on all cores or on a Dask cluster; after an interruption, repeat the command to continue. One

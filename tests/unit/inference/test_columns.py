@@ -115,3 +115,15 @@ def test_of_several_classes_the_most_probable_one_is_named():
     found = columns.reader.compute(read_molecules("ogb", ["OCC", "C", "CC", "C[C"]))
     found.values[:3] = [[0.2, 0.2, 0.6], [0.4, 0.4, 0.2], [0.3, 0.4, 0.3]]
     assert columns.cells(found, found.errors)[3] == ["high", "low", "mid", ""]
+
+
+def test_a_molecule_unlike_all_others_is_warned_of_behind_what_no_other_has(trusting):
+    columns = PredictionColumns(trusting, domain=True)
+    found = columns.reader.compute(read_molecules("ogb", ["C1CCC1", "CCCN", "C[C"]))
+    strange, usual, unread = columns.cells(found, found.errors)[names(columns).index("warning")]
+    assert strange == (
+        "The molecule has 4 heavy atoms; training molecules have 3 to 3. "
+        "No training molecule is similar (Tanimoto 0.00; 99 % of them have another at 0.33 or more)."
+    )
+    assert "similar" not in usual and unread == ""
+    assert "similar" not in PredictionColumns(trusting).reader.compute(read_molecules("ogb", ["C1CCC1"])).warnings[0]

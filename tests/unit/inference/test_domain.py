@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rdkit.DataStructs import BulkTanimotoSimilarity
 
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.smiles import read_smiles
@@ -94,3 +95,32 @@ def test_training_molecules_must_be_there():
 def test_a_name_behind_a_training_molecule_may_have_any_bytes():
     domain = fit_domain(["CCO caf\udce9", "CC"])
     assert domain.nearest(["CCO"])[0].tolist() == [1.0]
+
+
+def similarities(domain: Domain) -> np.ndarray:
+    """The similarity of each reference to the nearest other fingerprint."""
+    compared = np.array([BulkTanimotoSimilarity(one, domain.references) for one in domain.references])
+    return np.where(compared == 1, 0, compared).max(axis=1)
+
+
+def test_a_molecule_less_similar_than_training_molecules_are_to_each_other_is_warned_of():
+    smiles = sample_table().smiles[:200].tolist()
+    domain = fit_domain(smiles)
+    second = np.sort(similarities(domain))[1]  # of 200, one in a hundred is below
+    assert domain.usual_similarity == second
+    found = domain.unlike(np.array([second, second - 0.01, np.nan, 1.0]))
+    limits = f"Tanimoto {second - 0.01:.2f}; 99 % of them have another at {second:.2f} or more"
+    assert found == ["", f"No training molecule is similar ({limits}).", "", ""]
+
+
+def test_the_usual_similarity_is_that_between_different_molecules():
+    once, often = fit_domain(SMILES), fit_domain(SMILES * 5)
+    assert once.usual_similarity == often.usual_similarity == similarities(once).min()
+    assert fit_domain(["CCO", "OCC"]).usual_similarity == 0 and fit_domain(["CCO"]).unlike(np.array([0.0])) == [""]
+
+
+def test_of_many_references_some_are_compared(monkeypatch):
+    domain = fit_domain(sample_table().smiles[:60].tolist())
+    monkeypatch.setattr(domains, "MOST_PAIRS", 300)
+    monkeypatch.setattr(domains, "LEAST_COMPARED", 3)
+    assert domain.usual_similarity == similarities(domain)[domains.evenly(60, 5)].min()

@@ -30,6 +30,8 @@ from tests.tiny import tiny_model
 
 KEPT = Path(__file__).parents[2] / "earlier"  # run folders of an earlier version, with what it predicted and scored
 
+UNLIKE = r"No training molecule is similar \(.*\)\."
+
 
 @pytest.fixture(scope="module")
 def tiny():
@@ -48,7 +50,10 @@ def test_what_was_kept_predicts_and_scores_as_it_did(tmp_path, name, interval):
     python = load_model(KEPT / name).predict(written[["smiles"]], interval=interval, domain=True)
     assert list(found) == list(python) and set(written) <= set(found)
     for column in written:
-        if column in ("smiles", "nearest", "warning", "error"):
+        if column == "warning":  # has had one more sentence since
+            assert found[column].tolist() == python[column].tolist()
+            assert found[column].str.replace(UNLIKE, "", regex=True).str.rstrip().tolist() == written[column].tolist()
+        elif column in ("smiles", "nearest", "error"):
             assert found[column].tolist() == written[column].tolist() == python[column].tolist()
         else:
             expected = pd.to_numeric(written[column])
