@@ -101,6 +101,7 @@ class PretendedService:
             meaning="ones",
             baseline=0,
             start="nothing",
+            decimals=2,
             atoms=atoms,
             fragments=[],
             picture="<svg></svg>",

@@ -28,12 +28,13 @@ from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.kernels import Attention, make_attention
 from graphormer_sepnorm.kernels.dense import PaddedAttention
 from graphormer_sepnorm.model import Network, Structure
-from graphormer_sepnorm.runs.numbers import shown
+from graphormer_sepnorm.runs.numbers import decimals_for, shown
 from graphormer_sepnorm.tasks import make_task
 
 STEPS = (64, 256, 1024)
 COMPLETENESS = 0.01
 REFERENCE_MOLECULES = 256
+SHARE_DECIMALS = 3
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Explanation:
             target's own scale or log-odds; None if the method has no baseline.
         start: description of the molecule whose prediction is the baseline.
         name: name of the molecule in its table; "" if it has none.
+        decimals: of the labels, if known.
     """
 
     smiles: str
@@ -69,6 +71,20 @@ class Explanation:
     baseline: float | None
     start: str = "average atoms"
     name: str = ""
+    decimals: int | None = None
+
+    @cached_property
+    def shown_decimals(self) -> int:
+        """The decimals of its numbers for people: those of the labels, and one more if all contributions would be 0.
+
+        Without known labels they are those of baseline and sum, and of shares of attention ``SHARE_DECIMALS``.
+        """
+        if self.baseline is None:
+            return SHARE_DECIMALS
+        if self.decimals is None:
+            return decimals_for([self.baseline, float(self.contributions.sum())])
+        largest = float(np.abs(self.contributions).max())
+        return self.decimals + bool(largest and not round(largest, self.decimals))
 
     @cached_property
     def fragments(self) -> list[FragmentContribution]:
@@ -167,6 +183,7 @@ class ExplainedTarget:
             meaning=f"contribution to {self.scale}",
             contributions=found.contributions,
             baseline=found.baseline,
+            decimals=self.decimals,
         )
 
 
@@ -255,28 +272,35 @@ def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) 
     return Attributions(contributions.numpy(), baseline)
 
 
-def integrated_gradients(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
+def integrated_gradients(
+    model: Graphormer, smiles: str, target: str | None = None, decimals: Mapping[str, int] | None = None
+) -> Explanation:
     """Contributions of the atoms to a network's prediction (or the log-odds of a probability), as ``attributions``.
 
     Args:
         model: model from ``Graphormer.from_pretrained``; set to evaluation mode.
         smiles: one molecule.
         target: name of the target; None: the first one.
+        decimals: as ``ExplainedTarget``.
 
     Raises:
         InputError: the SMILES cannot be read, or there is no such target.
     """
-    view, molecule = view_of(model, target, smiles)
+    view, molecule = view_of(model, target, smiles, decimals)
     found = attributions(molecule, view.value)
     with torch.no_grad():
         prediction = view.prediction(molecule.outputs(molecule.atoms))
     return view.explanation(smiles, prediction, found)
 
 
-def view_of(model: Graphormer, target: str | None, smiles: str) -> tuple[ExplainedTarget, EmbeddedMolecule]:
+def view_of(
+    model: Graphormer, target: str | None, smiles: str, decimals: Mapping[str, int] | None
+) -> tuple[ExplainedTarget, EmbeddedMolecule]:
     """A target and a molecule of a model that knows its run."""
     run: Config = model.known_run()
-    return ExplainedTarget(run.task, model.cls.device, target), EmbeddedMolecule(model, run.featurizer, smiles)
+    return ExplainedTarget(run.task, model.cls.device, target, decimals), EmbeddedMolecule(
+        model, run.featurizer, smiles
+    )
 
 
 class RecordedAttention(PaddedAttention):
@@ -298,7 +322,9 @@ class RecordedAttention(PaddedAttention):
         return super().__call__(qkv, dropout)
 
 
-def attention_rollout(model: Graphormer, smiles: str, target: str | None = None) -> Explanation:
+def attention_rollout(
+    model: Graphormer, smiles: str, target: str | None = None, decimals: Mapping[str, int] | None = None
+) -> Explanation:
     """The share of each atom in the CLS embedding over all layers, by attention rollout.
 
     Each layer's attention, the mean over its heads, is averaged with the identity for the residual connection, and the
@@ -310,7 +336,7 @@ def attention_rollout(model: Graphormer, smiles: str, target: str | None = None)
 
     Args, Raises: as ``integrated_gradients``.
     """
-    view, molecule = view_of(model, target, smiles)
+    view, molecule = view_of(model, target, smiles, decimals)
     recorded: list[RecordedAttention] = []
 
     def record(ptr: Tensor, pair_bias: Tensor, cls_bias: Tensor, pair_factor: Tensor | None) -> Attention:

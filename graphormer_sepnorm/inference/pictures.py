@@ -17,6 +17,7 @@ from rdkit.Geometry import Point2D
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import Explanation
+from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.plots import new_figure, save_png
 from graphormer_sepnorm.system.files import write_atomically
 
@@ -209,10 +210,10 @@ def draw_bar(
         start = left + width * step / BAR_STEPS
         canvas.DrawRect(Point2D(start, top + 4), Point2D(start + width / BAR_STEPS + 0.5, top + 18), rawCoords=True)
     if explanation.baseline is None:
-        ticks = (f"{scale.low:.2g}", "", f"{scale.high:.2g}")
+        ticks = (number(explanation, scale.low), "", number(explanation, scale.high))
         note = "no sign: share of attention, not of the value"
     else:
-        ticks = (f"{scale.low:.2g} lowers", "0", f"raises +{scale.high:.2g}")
+        ticks = (f"{number(explanation, scale.low)} lowers", "0", f"raises {number(explanation, scale.high)}")
         note = sum_text(explanation, explanation.baseline)
     for place, text in zip((left, left + width / 2, left + width), ticks, strict=True):
         write(canvas, text, place, top + 32, SMALL_TEXT, BLACK)
@@ -225,7 +226,14 @@ def sum_text(explanation: Explanation, baseline: float) -> str:
     """How the contributions add up to the value in the model's units."""
     value = "log-odds" if "log-odds" in explanation.meaning else "prediction"
     total = float(explanation.contributions.sum())
-    return f"{value} = baseline {baseline:.3g} (all atoms unknown) + atoms {total:.3g}"
+    start, atoms = (shown(each, explanation.shown_decimals) for each in (baseline, total))
+    return f"{value} = baseline {start} (all atoms unknown) + atoms {atoms}"
+
+
+def number(explanation: Explanation, contribution: float) -> str:
+    """A contribution with its sign, if it has any, and the decimals of its picture."""
+    text = shown(contribution, explanation.shown_decimals)
+    return text if explanation.baseline is None or text.startswith("-") else f"+{text}"
 
 
 def fragments_text(explanation: Explanation) -> str:
@@ -233,9 +241,11 @@ def fragments_text(explanation: Explanation) -> str:
 
     The SMILES of the first one is shortened where it does not fit.
     """
-    sign, title = "" if explanation.baseline is None else "+", "Fragments: "
+    title = "Fragments: "
     try:
-        found = [(fragment.smiles, f" {fragment.contribution:{sign}.2g}") for fragment in explanation.fragments]
+        found = [
+            (fragment.smiles, f" {number(explanation, fragment.contribution)}") for fragment in explanation.fragments
+        ]
     except InputError:
         return ""
     smiles, value = found[0]

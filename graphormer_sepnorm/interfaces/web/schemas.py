@@ -115,6 +115,7 @@ class AtomContributions(BaseModel):
     meaning: str = Field(description="what the contributions are")
     baseline: float | None = Field(description="what the contributions start from")
     start: str = Field(description="what has the baseline as its prediction")
+    decimals: int = Field(default=3, description="of contributions and baseline, for people")
     atoms: list[Atom]
     fragments: list[Fragment] = Field(description="the largest contribution of either sign first")
     picture: str = Field(description="SVG")

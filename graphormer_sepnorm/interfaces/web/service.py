@@ -207,6 +207,7 @@ class PredictionService:
             meaning=explanation.meaning,
             baseline=explanation.baseline,
             start=explanation.start,
+            decimals=explanation.shown_decimals,
             atoms=[
                 Atom(symbol=atom.GetSymbol(), contribution=value)
                 for atom, value in zip(mol.GetAtoms(), explanation.contributions.tolist(), strict=True)

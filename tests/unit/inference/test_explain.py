@@ -193,12 +193,12 @@ def test_fragments_are_the_sums_of_their_atoms():
     facts = found.facts()
     assert facts["fragments"][1] == {"smiles": "C", "atoms": (0,), "contribution": 0.5}
     assert facts["contributions"] == [0.5, -1.0, -1.0, 0, 0, 0, 0] and facts["start"] == "average atoms"
-    assert fragments_text(found) == "Fragments: c1ccccc1 -2; C +0.5"
+    assert fragments_text(found) == "Fragments: c1ccccc1 -2.00; C +0.50"
 
 
 def test_fragments_that_have_no_room_are_left_out():
     found = replace(explained(*[1.0] * 60), smiles="C" * 60)
-    assert fragments_text(found).endswith("CCC... +60")
+    assert fragments_text(found).endswith("CCC... +60.0")
     rings = replace(explained(*[1.0] * 30), smiles="C1CCCC1" + "C1CCCC1" * 5)
     assert fragments_text(rings).count("C1CCCC1") == 3
 

@@ -35,8 +35,8 @@ def test_long_texts_are_shortened_to_what_fits():
 @pytest.mark.parametrize(
     ("meaning", "text"),
     [
-        ("contribution to a", "prediction = baseline -2.4 (all atoms unknown) + atoms -5.57"),
-        ("contribution to log-odds of a", "log-odds = baseline -2.4 (all atoms unknown) + atoms -5.57"),
+        ("contribution to a", "prediction = baseline -2.40 (all atoms unknown) + atoms -5.57"),
+        ("contribution to log-odds of a", "log-odds = baseline -2.40 (all atoms unknown) + atoms -5.57"),
     ],
 )
 def test_the_sum_of_a_prediction_in_words(meaning, text):
@@ -44,11 +44,36 @@ def test_the_sum_of_a_prediction_in_words(meaning, text):
     assert sum_text(explanation, -2.4) == text
 
 
+@pytest.mark.parametrize(
+    ("decimals", "contributions", "sum_", "fragments"),
+    [
+        (2, [0.5, -0.125, 0.0], "prediction = baseline 1.00 (all atoms unknown) + atoms 0.38", "Fragments: CCO +0.38"),
+        (0, [50.4, 0.2, -3.0], "prediction = baseline 1 (all atoms unknown) + atoms 48", "Fragments: CCO +48"),
+        (0, [0.34, 0.0, 0.0], "prediction = baseline 1.0 (all atoms unknown) + atoms 0.3", "Fragments: CCO +0.3"),
+        (
+            3,
+            [0.5, -1.0, 0.0],
+            "prediction = baseline 1.000 (all atoms unknown) + atoms -0.500",
+            "Fragments: CCO -0.500",
+        ),
+    ],
+)
+def test_the_numbers_of_a_picture_have_the_decimals_of_the_labels(decimals, contributions, sum_, fragments):
+    known = np.array(contributions)
+    explanation = Explanation("CCO", "a = 1", 1.0, "contribution to a", known, 1.0, decimals=decimals)
+    assert sum_text(explanation, 1.0) == sum_ and fragments_text(explanation) == fragments
+
+
+def test_shares_of_attention_have_three_decimals_and_no_sign():
+    explanation = Explanation("CCO", "a = 1", 1.0, "share", np.array([0.5, 0.25, 0.25]), None, decimals=1)
+    assert fragments_text(explanation) == "Fragments: CCO 1.000"
+
+
 def test_a_long_fragment_keeps_its_number():
     chain = "C" * 60
     explanation = Explanation(chain, "a = 1", 1.0, "contribution to a", np.full(60, 0.01), 0.0)
     text = fragments_text(explanation)
-    assert text.startswith("Fragments: CCC") and text.endswith("CCC... +0.6") and len(text) == LONGEST_TEXT
+    assert text.startswith("Fragments: CCC") and text.endswith("CCC... +0.600") and len(text) == LONGEST_TEXT
 
 
 @pytest.mark.parametrize(("num_atoms", "digits"), [(3, 3), (12, 9 + 2 * 3), (40, 9 + 2 * 31), (41, 0)])

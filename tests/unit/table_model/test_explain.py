@@ -151,6 +151,8 @@ def test_attention_is_of_one_network(model, tmp_path):
         explain_rows(model, [ASPIRIN], "attention")
     one = load_predictor([str(save_tiny(tmp_path / "run", featurizer="mol"))])
     (found,) = explain_rows(one, [ASPIRIN], "attention").values()
+    (short,) = explain_rows(one, [ASPIRIN], "attention", decimals=dict.fromkeys(one.targets, 5)).values()
+    assert short.caption == f"{one.targets[0]} = {found.prediction:.5f}"
     assert found.contributions.sum() == pytest.approx(1) and found.baseline is None
 
 
