@@ -20,7 +20,7 @@ from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
 from graphormer_sepnorm.tasks import TASKS
 
-SHORT = {"spread": "std", "class_name": "class"}  # as in the names of columns
+SHORT = {"spread": "std", "class_name": "class", "measured": "as measured"}  # as in the names of columns
 
 
 def predict_table(

@@ -1,4 +1,5 @@
 import csv
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +88,13 @@ def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path
     assert row["Class_class"] == ("strong" if float(row["Class"]) >= 0.5 else "weak")
     assert set(row["Class_set"].split("; ")) <= {"weak", "strong"}
     assert row["nearest_Class"] == "strong"
+
+
+def test_a_value_in_the_unit_of_the_measurements_is_not_called_measured(capsys):
+    model, config = tiny_model()
+    task = replace(config.task, scales=("log10",))
+    predict_table(Predictor([(model, replace(config, task=task))]), ["CCO"], Path("-"), meanings={})
+    assert re.search(r"^  logp  -?[\d.]+  as measured [\d.]+$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):

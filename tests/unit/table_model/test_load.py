@@ -22,6 +22,13 @@ from tests.unit.table_model.conftest import Trained
 NEAREST = ["nearest", "nearest_id", "nearest_a", "similarity"]
 
 
+def test_the_shipped_model_gives_logarithms_and_values_in_the_units_of_the_assays():
+    found = load_model("adme").predict(["CC(=O)Oc1ccccc1C(=O)O"])
+    for name in ("HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"):
+        np.testing.assert_allclose(found[f"{name}_as_measured"], 10 ** found[name], rtol=1e-6)
+    assert 10 < found.Sol_as_measured[0] < 100 and 0 < found.Sol[0] < 2
+
+
 def test_a_table_model_that_is_to_be_averaged_has_the_name_that_was_given():
     with pytest.raises(InputError, match=r"^adme is a table model, which cannot be averaged"):
         load_predicting_model(["zinc", "adme"])
