@@ -111,9 +111,19 @@ def resampled(name: str, y: np.ndarray, predictions: list[np.ndarray]) -> np.nda
     All predictions are scored on the same resamples, so that their differences are paired. Undefined metrics are NaN.
     """
     draws = np.random.default_rng(0).integers(len(y), size=(RESAMPLES, len(y)))
-    if name == "rocauc" and y.shape[1] == 1:
-        return np.stack([roc_auc_of_ranks(y[draws, 0], each[draws, 0]) for each in predictions], axis=1)
+    if name == "rocauc":
+        return np.stack([roc_auc_of_draws(y, each, draws) for each in predictions], axis=1)
     return np.array([[score(METRICS[name], y[rows], each[rows]) for each in predictions] for rows in draws])
+
+
+def roc_auc_of_draws(y: np.ndarray, prediction: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """The mean area under the ROC curve of the columns [M, C] for draws of molecules [draws, M], as ``METRICS`` has it.
+
+    Columns whose labels are all equal do not count: NaN if this holds for every column.
+    """
+    areas = np.stack([roc_auc_of_ranks(y[draws, column], prediction[draws, column]) for column in range(y.shape[1])])
+    defined = (~np.isnan(areas)).sum(axis=0)
+    return np.where(defined > 0, np.nansum(areas, axis=0) / np.maximum(defined, 1), np.nan)
 
 
 def roc_auc_of_ranks(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:

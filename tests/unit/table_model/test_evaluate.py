@@ -56,7 +56,6 @@ def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path)
             evaluate_new(trained.run, str(tmp_path / "wrong.csv"))
 
 
-@pytest.mark.slow
 def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_model(monkeypatch):
     """Its predictions do not add up to 1, and rank the molecules differently as long as they do not."""
     y = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]])

@@ -5,7 +5,15 @@ import pytest
 from scipy.stats import bootstrap
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, roc_auc_of_ranks, scores_by_target
+from graphormer_sepnorm.table_model.scores import (
+    MEAN,
+    STACK,
+    Predicted,
+    roc_auc_of_draws,
+    roc_auc_of_ranks,
+    score,
+    scores_by_target,
+)
 from graphormer_sepnorm.tasks import METRICS
 
 TWO = TaskConfig("regression", "mae", ("a", "b"))
@@ -83,6 +91,16 @@ def test_the_quick_roc_auc_is_that_of_scikit_learn():
     expected = [METRICS["rocauc"].score(*rows) for rows in zip(y, prediction, strict=True)]
     np.testing.assert_allclose(roc_auc_of_ranks(y, prediction), expected, rtol=1e-12)
     assert np.isnan(roc_auc_of_ranks(np.array([[1.0, 1], [0, 0]]), np.zeros((2, 2)))).all()
+
+
+def test_the_area_of_several_classes_is_the_mean_of_those_that_are_drawn():
+    """Some draws lack a class, one has only one."""
+    random = np.random.default_rng(4)
+    y, prediction = np.eye(3)[random.integers(0, 3, 12)], random.integers(0, 20, (12, 3)) / 20
+    draws = np.concatenate([random.integers(12, size=(50, 5)), np.full((1, 5), 7)])
+    expected = [score(METRICS["rocauc"], y[rows], prediction[rows]) for rows in draws]
+    assert np.isnan(expected[-1]) and not np.isnan(expected[:-1]).all()
+    np.testing.assert_allclose(roc_auc_of_draws(y, prediction, draws), expected, rtol=1e-12)
 
 
 def test_the_classes_of_one_column_are_one_target():

@@ -68,7 +68,6 @@ def test_probabilities_are_scored_by_class(molecules, classes, folds, setting):
     assert all(0.4 < value <= 1 for facts in curve["targets"].values() for value in facts["values"])
 
 
-@pytest.mark.slow
 def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel(molecules, labels, folds, setting):
     """The kernel predicts the classes one by one; those of a model add up to 1."""
     thirds = np.searchsorted(np.nanquantile(labels.y[:, 0], [1 / 3, 2 / 3]), np.nan_to_num(labels.y[:, 0]))
