@@ -104,7 +104,8 @@ def test_the_rows_left_out_are_named(saved, table, tmp_path):
     assert "row 2 (counted from 1): 'C(C' is not a valid SMILES." in result.stderr
     assert "row 3 (counted from 1): The SMILES is empty" in result.stderr
     assert "row 4 (counted from 1): the row has 1 fields, the header has 2" in result.stderr
-    assert "2 of 5 molecules" in result.stdout
+    assert "2 of 5 molecules" in result.stderr
+    assert len(json.loads(result.stdout)) == 2  # nothing else
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,11 @@ from graphormer_sepnorm.interfaces.commands.options import (
 )
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
+
+if TYPE_CHECKING:
+    from graphormer_sepnorm.inference.explain import Explanation
+
+MOST_DESCRIBED = 3  # molecules whose explanations are printed in words
 
 
 @in_first_process
@@ -67,5 +72,16 @@ def explain(
         explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter, asked)
     for row, problem in sorted(problems.items()):
         print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)
-    print(f"{out}: {len(explanations):,} of {len(explanations) + len(problems):,} molecules")
+    for line in map(described, list(explanations.values())[:MOST_DESCRIBED]):
+        print(line, file=sys.stderr)
+    print(f"{out}: {len(explanations):,} of {len(explanations) + len(problems):,} molecules", file=sys.stderr)
     print_result([explanation.facts() for explanation in explanations.values()])
+
+
+def described(explanation: "Explanation") -> str:
+    """The prediction, how contributions add up to it, and the largest ones of fragments, in one line."""
+    from graphormer_sepnorm.inference.pictures import fragments_text, sum_text
+
+    total = "" if explanation.baseline is None else sum_text(explanation, explanation.baseline)
+    words = explanation.caption, total, fragments_text(explanation)
+    return "; ".join(filter(None, words))

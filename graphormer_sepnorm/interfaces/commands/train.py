@@ -29,10 +29,12 @@ from graphormer_sepnorm.options import Option, declared
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.system.device import choose, computing
+from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.table_model.reliability import low_coverage
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_model.train import Plan, train_folds, train_table
 from graphormer_sepnorm.tables.formats import WholeTable
+from graphormer_sepnorm.tables.formats.text import STANDARD_INPUT
 from graphormer_sepnorm.tables.labels import read_whole, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
@@ -58,7 +60,9 @@ class RunOptions:
         ),
     ] = None
     norm: Annotated[str | None, Option(f"{', '.join(NORMS)}; by default the recipe's.")] = None
-    out: Annotated[Path | None, Option("Run folder to write; by default runs/DATASET-NORM-SEED.")] = None
+    out: Annotated[
+        Path | None, Option("Run folder to write; by default runs/TABLE-SEED or runs/DATASET-NORM-SEED.")
+    ] = None
     resume: Annotated[bool, Option("Continue from the last completed epoch of --out.")] = False
     start: Annotated[
         str | None, Option("Model to fine-tune with a new head; it sets architecture and norm.", "from")
@@ -74,8 +78,11 @@ class RunOptions:
 
     def folder(self, config: Config) -> Path:
         """The run folder."""
-        name = f"{Path(self.csv or self.dataset).name}-{config.model.norm}-{config.train.seed}"
-        return self.out or Path("runs") / name
+        if self.csv is None:
+            name = f"{self.dataset}-{config.model.norm}"
+        else:
+            name = "table" if self.csv == STANDARD_INPUT else Path(self.csv).name.split(".")[0]
+        return self.out or Path("runs") / f"{name}-{config.train.seed}"
 
 
 @dataclass(frozen=True)
@@ -136,6 +143,8 @@ def train(
     if run.csv is None:
         refuse_options_of_tables(table, task, ensemble)
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
+        if rank() == 0:
+            print(f"training {run.found_recipe} on {run.dataset}; for your own table: train FILE", file=sys.stderr)
     else:
         content = read_whole(run.csv, table.get("smiles_column"), table.get("delimiter"))
         options = options_of_table(run.csv, content, table, task, train_config.seed)
@@ -150,7 +159,8 @@ def train(
             result = train_on_table(config, run, options, ensemble, content)
     for line in left_out_lines(result):
         print(line, file=sys.stderr)
-    print(f"{run.folder(config)}: test {score_words(result)}, {time.perf_counter() - started:.0f} s")
+    seconds = time.perf_counter() - started
+    print(f"{run.folder(config)}: test {score_words(result)}, {seconds:.0f} s", file=sys.stderr)
     if options is not None:
         for line in next_steps(run.folder(config), is_model=not options.folds):
             print(line, file=sys.stderr)
