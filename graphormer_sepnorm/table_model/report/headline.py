@@ -11,6 +11,7 @@ import numpy as np
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, low_coverage
+from graphormer_sepnorm.table_model.report.bias import of_bias
 from graphormer_sepnorm.table_model.report.page import Card
 from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, counted, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
@@ -20,7 +21,6 @@ from graphormer_sepnorm.tasks import METRICS, TASKS
 
 FEW_TESTED = 50
 FEW_LEARNT = 100
-SQUEEZED = 0.6  # slope of predicted against measured values below which extremes are clearly missed
 LEAST_SALTS = 5  # test molecules of several parts
 RIVALS = {"against_forest": "forest", "against_mean": MEAN}
 OF_NETWORKS = ("networks", "tuned kernel")
@@ -31,10 +31,13 @@ def summary(page: Reported) -> str:
     """The first paragraph."""
     learnt, tested = len(page.learnt), page.result["n"]
     titles = ", ".join(page.title_of(target) for target in page.result["targets"])
-    return (
+    words = (
         f"A {page.task.kind} model of {titles}, fitted to {counted(learnt, 'molecule')} and tested on "
         f"{counted(tested, 'other molecule')}."
     )
+    if "forest" in page.model.members or "forest" in page.fitted.left_out:
+        return words
+    return f"{words} It is not compared with a random forest, which --quick and --no-baseline leave out."
 
 
 def cards(page: Reported) -> tuple[Card, ...]:
@@ -135,7 +138,8 @@ def set_cards(page: Reported) -> Iterator[Card]:
     )
     if shares:
         lines = (
-            f"of the test molecules have their class in their {percent(float(USUAL_CONFIDENCE))} set.",
+            f"of the test molecules have their class in their {percent(float(USUAL_CONFIDENCE))} set: the classes "
+            "that cannot be ruled out at this confidence.",
             f"{percent(float(np.mean(single)))} of the sets have one class.",
         )
         yield Card("Sets", percent(float(np.mean(shares))), "", lines)
@@ -163,7 +167,7 @@ def notes(page: Reported) -> tuple[str, ...]:
         *of_few(page),
         *of_intervals(page),
         *of_probabilities(page),
-        *of_squeezed(page),
+        *of_bias(page),
         *of_salts(page),
         *of_networks(page),
     )
@@ -174,8 +178,6 @@ def of_members(page: Reported) -> Iterator[str]:
         yield f"The member {name} was left out: {reason}."
     for remark in page.result.get("remarks", {}).values():
         yield f"{remark[:1].upper()}{remark[1:]}."
-    if "forest" not in page.model.members and "forest" not in page.fitted.left_out:
-        yield "No random forest was trained, so there is no comparison (--quick and --no-baseline leave it out)."
 
 
 def of_few(page: Reported) -> Iterator[str]:
@@ -212,32 +214,6 @@ def of_probabilities(page: Reported) -> Iterator[str]:
                 f"{page.title_of(target)}: on the test molecules, the probabilities are worse than the constant "
                 f"prediction (Brier score {found} instead of {instead}): use them only to rank molecules."
             )
-
-
-def of_squeezed(page: Reported) -> Iterator[str]:
-    """Predictions of a regression that vary much less than the labels, out of fold."""
-    if not page.is_regression:
-        return
-    rows = page.folds.predicted
-    values = page.fitted.out_of_fold.values[rows]
-    for target, y, predicted in zip(page.task.targets, page.labels.y[rows].T, values.T, strict=True):
-        slope = slope_of(y, predicted)
-        if slope < SQUEEZED:
-            yield (
-                f"{target}: predictions are squeezed towards the mean. Out of fold, a molecule that is 1 above the "
-                f"mean is predicted {max(slope, 0):.2f} above it on average, so extreme values are missed. The ranking "
-                "can still be useful."
-            )
-
-
-def slope_of(y: np.ndarray, predicted: np.ndarray) -> float:
-    """The slope of predicted against measured values [M]; NaN if fewer than two of them differ."""
-    known = np.isfinite(y) & np.isfinite(predicted)
-    y, predicted = y[known], predicted[known]
-    if len(np.unique(y)) < 2:
-        return float("nan")
-    centred = y - y.mean()
-    return float(centred @ predicted / (centred @ centred))
 
 
 def of_salts(page: Reported) -> Iterator[str]:

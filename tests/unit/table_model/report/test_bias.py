@@ -1,0 +1,86 @@
+"""Biased predictions, and missed extremes, by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from graphormer_sepnorm.table_model.labels import Folds
+from graphormer_sepnorm.table_model.report.bias import LEAST_DRAWN, of_bias, resampled_slope, slope_of
+from tests.unit.table_model.report.conftest import reported
+
+NAN = float("nan")
+
+
+def told(y: np.ndarray, predicted: np.ndarray, kind: str = "regression") -> list[str]:
+    """The sentences on labels and out-of-fold predictions of one target."""
+    found = SimpleNamespace(out_of_fold=SimpleNamespace(values=predicted[:, None]))
+    folds = Folds(np.arange(len(y)) % 2)
+    return list(of_bias(reported(kind=kind, targets=("a",), y=y[:, None], fitted=found, folds=folds)))
+
+
+def calibrated(noise: float, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Labels with a slope of exactly 1 against predictions of variance 1, and of 1 / (1 + noise^2) the other way."""
+    columns = np.random.default_rng(1).normal(size=(count, 2))
+    predicted, rest = np.linalg.qr(columns - columns.mean(axis=0))[0].T * count**0.5
+    return predicted + noise * rest, predicted
+
+
+def test_accurate_predictions_need_no_sentence():
+    y, predicted = calibrated(0.3)
+    assert told(y, predicted) == []
+    assert told(y, 0.4 * predicted, "classification") == []
+
+
+def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used():
+    """R2, and the slope of predicted against measured values, is 1 / (1 + 1.5) = 0.4."""
+    (sentence,) = told(*calibrated(1.5**0.5))
+    assert sentence.startswith("a: very high and very low values are predicted too close to the mean. Out of fold, a ")
+    assert "that is measured 1 above the mean is predicted 0.40 above it on average. " in sentence
+    assert (
+        "The predictions show no clear bias: one that is predicted 1 above the mean is measured 1.00 (95 % " in sentence
+    )
+    assert "rank" not in sentence
+
+
+@pytest.mark.parametrize(("factor", "words", "slope"), [(0.5, "close to", "2.00"), (2, "far from", "0.50")])
+def test_biased_values_are_good_for_ranking_only(factor, words, slope):
+    y, predicted = calibrated(0.3)
+    (sentence,) = told(y, factor * predicted)
+    assert sentence.startswith(f"a: predictions are too {words} the mean. Out of fold, a molecule that is predicted 1 ")
+    assert f"is measured {slope} (95 % interval" in sentence
+    assert sentence.endswith("Use the predictions to rank molecules, not as values.")
+
+
+def test_neither_values_nor_order_of_predictions_without_skill_are_reliable():
+    generator = np.random.default_rng(0)
+    (sentence,) = told(generator.normal(size=400), generator.normal(size=400))
+    assert "too far from the mean" in sentence
+    assert sentence.endswith("Rely neither on the values nor on their order.")
+
+
+def test_a_slope_that_may_be_noise_is_no_bias():
+    """With 15 molecules, the interval of a slope of 0.67 contains 1."""
+    y, predicted = calibrated(1.0, 15)
+    slope = resampled_slope(1.5 * predicted, y)
+    assert slope.value < 0.8 < 1 < slope.high and not slope.is_biased
+    assert resampled_slope(1.5 * np.tile(predicted, 40), np.tile(y, 40)).is_biased, "the same of 600 molecules"
+
+
+def test_the_same_prediction_for_all_misses_extremes():
+    (sentence,) = told(np.arange(20.0), np.zeros(20))
+    assert sentence.endswith("is predicted 0.00 above it on average.")
+    assert told(np.ones(20), np.ones(20)) == []
+
+
+def test_missing_labels_do_not_count():
+    y, predicted = calibrated(1.25)
+    assert told(np.append(y, [NAN, 100.0]), np.append(predicted, [100.0, NAN])) == told(y, predicted)
+
+
+def test_a_slope_by_hand():
+    assert slope_of(np.array([0.0, 1]), np.array([0.0, 0.5])) == pytest.approx(0.5)
+    assert np.isnan(slope_of(np.ones(3), np.arange(3.0))) and np.isnan(slope_of(np.empty(0), np.empty(0)))
+    few = np.arange(LEAST_DRAWN - 1.0)
+    assert resampled_slope(few, few) is None and resampled_slope(np.ones(20), np.arange(20.0)) is None
+    assert resampled_slope(np.arange(20.0), 3 * np.arange(20.0)) == pytest.approx((3, 3, 3))
