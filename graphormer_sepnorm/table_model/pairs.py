@@ -21,6 +21,7 @@ LEAST_SIMILARITY = 0.6  # smallest similarity of the two molecules of a cliff
 LEAST_DIFFERENCE = 0.5  # smallest difference of their labels, in standard deviations of all labels
 LARGEST_CHANGE = 10  # most heavy atoms in the replaced part, which is also smaller than the rest
 LEAST_PAIRS = 3  # fewest pairs from which the effect of a change is estimated
+PRIOR_FREEDOM = 4  # weight of the pooled variance of all changes in that of one change
 LEAST_DISTANCE = 0.01  # distance of two molecules with equal fingerprints
 
 
@@ -64,12 +65,6 @@ class Change:
     mean: float
     deviation: float
 
-    @property
-    def weight(self) -> float:
-        """Sort key of the changes: it is large if the mean is large, the pairs are many, and they agree."""
-        spread = self.deviation + abs(self.mean)
-        return self.mean**2 * np.sqrt(len(self.pairs)) / spread if spread else 0.0
-
 
 def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
     """Pairs of similar molecules whose labels differ by half a standard deviation or more, steepest first.
@@ -95,7 +90,7 @@ def activity_cliffs(mols: Sequence[Chem.Mol], y: np.ndarray) -> list[Cliff]:
 
 
 def matched_changes(parts: Sequence[list[tuple[str, str]]], y: np.ndarray) -> list[Change]:
-    """Changes of one part of a molecule that occur in ``LEAST_PAIRS`` pairs or more, by falling ``weight``.
+    """Changes of one part of a molecule that occur in ``LEAST_PAIRS`` pairs or more, ordered by ``surest_first``.
 
     The molecules of a pair differ only in a part of at most ``LARGEST_CHANGE`` heavy atoms behind one acyclic bond. If
     cuts at several bonds give the same pairs, only the change with the smallest parts is listed.
@@ -117,7 +112,26 @@ def matched_changes(parts: Sequence[list[tuple[str, str]]], y: np.ndarray) -> li
     found = [
         change_of(before, after, sorted(each), y) for (before, after), each in pairs.items() if len(each) >= LEAST_PAIRS
     ]
-    return sorted(with_smallest_parts(found), key=lambda change: (-change.weight, change.before, change.after))
+    return surest_first(with_smallest_parts(found))
+
+
+def surest_first(changes: list[Change]) -> list[Change]:
+    """The changes by their moderated t values: the means divided by their standard errors.
+
+    The deviation of few pairs is itself uncertain. Its square is therefore averaged with the pooled variance of all
+    changes, which counts as much as ``PRIOR_FREEDOM`` degrees of freedom.
+    Source: Smyth, "Linear models and empirical Bayes methods for assessing differential expression in microarray
+    experiments", Stat. Appl. Genet. Mol. Biol. 2004; its degrees of freedom are fitted, ours are not.
+    """
+    freedom = np.array([len(change.pairs) - 1 for change in changes], float)
+    mean, squares = (np.array([getattr(change, name) for change in changes]) for name in ("mean", "deviation"))
+    squares = freedom * squares**2
+    usual = squares.sum() / max(freedom.sum(), 1)
+    variance = (PRIOR_FREEDOM * usual + squares) / (PRIOR_FREEDOM + freedom)
+    with np.errstate(divide="ignore", invalid="ignore"):  # no change has a deviation
+        t = np.where(mean == 0, 0, mean * np.sqrt((freedom + 1) / variance))
+    order = sorted(zip(-t, -mean, changes, strict=True), key=lambda each: (*each[:2], each[2].before, each[2].after))
+    return [change for _, _, change in order]
 
 
 def with_smallest_parts(changes: list[Change]) -> list[Change]:

@@ -13,7 +13,7 @@ from graphormer_sepnorm.inference.pictures import draw, draw_part
 from graphormer_sepnorm.runs.numbers import decimals_for, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
-from graphormer_sepnorm.table_model.pairs import LEAST_PAIRS, Change, Cliff, activity_cliffs, matched_changes, parts_of
+from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, matched_changes, parts_of
 from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, plain_picture
 from graphormer_sepnorm.tables.labels import LabelledRow
@@ -130,34 +130,44 @@ def contributions_picture(page: Reported, row: int, explanation: Explanation) ->
 
 
 def pairs_section(page: Reported) -> Section | None:
-    """The replacements with the largest effect, and the steepest activity cliffs of the first target."""
+    """The replacements of one part with the surest effect."""
     if not page.is_regression:
         return None
-    rows = [page.learnt[place] for place in evenly(len(page.learnt), MOST_PAIRED)]
+    rows = paired_rows(page)
     y = np.array([row.labels for row in rows])
-    mols = [read_smiles(row.smiles) for row in rows]
-    parts = [parts_of(mol) for mol in mols]
+    parts = [parts_of(read_smiles(row.smiles)) for row in rows]
     grids = []
     for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
         if changes := matched_changes(parts, labels)[:CHANGES]:
             grids.append(changes_grid(target, changes))
-    cliffs = tuple(cliff_molecule(page, rows, cliff) for cliff in activity_cliffs(mols, y[:, 0])[:CLIFFS])
-    of_changes = (
-        "The tables list replacements of one part of a molecule. Those with a large mean change, on which many pairs "
-        "agree, come first. Each mean is over all pairs of training molecules that differ only in this part. Pairs "
-        "that could be cut at several bonds are listed once, with the smallest part. The wavy line crosses the bond "
-        "to the rest of the molecule."
-        if grids
-        else f"No replacement of one part of a molecule occurs in {LEAST_PAIRS} or more pairs of training molecules."
+    if not grids:
+        return None
+    words = (
+        "The tables list replacements of one part of a molecule. Each mean is over all pairs of training molecules "
+        "that differ only in this part. The order is by the mean change over its standard error: a small change on "
+        "which many pairs agree comes before a large one of few pairs that do not. Pairs that could be cut at several "
+        "bonds are listed once, with the smallest part. The wavy line crosses the bond to the rest of the molecule."
     )
-    of_cliffs = (
+    return Section("Matched pairs", (words,), tuple(grids))
+
+
+def cliffs_section(page: Reported) -> Section | None:
+    """The steepest activity cliffs of the first target."""
+    if not page.is_regression:
+        return None
+    rows = paired_rows(page)
+    found = activity_cliffs([read_smiles(row.smiles) for row in rows], np.array([row.labels[0] for row in rows]))
+    words = (
         "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
         f"cards show the steepest ones for {page.task.targets[0]}."
     )
-    words = (of_changes, of_cliffs) if cliffs else (of_changes,)
-    return (
-        Section("Matched pairs and activity cliffs", words, tuple(grids), molecules=cliffs) if grids or cliffs else None
-    )
+    cliffs = tuple(cliff_molecule(page, rows, cliff) for cliff in found[:CLIFFS])
+    return Section("Activity cliffs", (words,), molecules=cliffs) if cliffs else None
+
+
+def paired_rows(page: Reported) -> list[LabelledRow]:
+    """The rows of the training molecules that are compared pairwise."""
+    return [page.learnt[place] for place in evenly(len(page.learnt), MOST_PAIRED)]
 
 
 def changes_grid(target: str, changes: list[Change]) -> Grid:
@@ -185,9 +195,11 @@ def part_cell(smiles: str) -> Picture | str:
 
 def cliff_molecule(page: Reported, rows: list[LabelledRow], cliff: Cliff) -> Molecule:
     """The two molecules of an activity cliff of the first target."""
-    lower, higher = rows[cliff.lower], rows[cliff.higher]
-    similarity = ("similarity of the pair", f"{cliff.similarity:.2f}")
-    return labelled_molecule(page, lower, (similarity,), labelled_molecule(page, higher))
+    of_pair = (
+        (of_target(page, "difference of", 0), page.rounded(cliff.difference, 0)),
+        ("similarity of the pair", f"{cliff.similarity:.2f}"),
+    )
+    return labelled_molecule(page, rows[cliff.lower], partner=labelled_molecule(page, rows[cliff.higher], of_pair))
 
 
 def labelled_molecule(

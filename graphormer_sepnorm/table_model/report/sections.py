@@ -10,7 +10,12 @@ from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.table_model.report.charts import Axis, lines_chart
 from graphormer_sepnorm.table_model.report.data import data_section, repeatability_section
 from graphormer_sepnorm.table_model.report.learning import learning_section
-from graphormer_sepnorm.table_model.report.molecules import contributions_section, pairs_section, worst_section
+from graphormer_sepnorm.table_model.report.molecules import (
+    cliffs_section,
+    contributions_section,
+    pairs_section,
+    worst_section,
+)
 from graphormer_sepnorm.table_model.report.page import Chart, Section
 from graphormer_sepnorm.table_model.report.predictions import predictions_section
 from graphormer_sepnorm.table_model.report.reported import Reported
@@ -80,6 +85,7 @@ SECTIONS: tuple[Callable[[Reported], Section | None], ...] = (
     worst_section,
     contributions_section,
     pairs_section,
+    cliffs_section,
     training_section,
     use_section,
 )

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from graphormer_sepnorm.table_model.pairs import Change, activity_cliffs, change_of, matched_changes, parts_of
+from graphormer_sepnorm.table_model.pairs import (
+    Change,
+    activity_cliffs,
+    matched_changes,
+    parts_of,
+    surest_first,
+)
 
 RESTS = ["c1ccccc1CCC{}", "c1ccncc1CCC{}", "C1CCCCC1CNC{}", "c1ccccc1C(=O)NCC{}"]
 
@@ -63,7 +69,7 @@ def test_a_change_that_lowers_the_label_is_told_the_other_way_round():
         if {each.before, each.after} == {"O[*:1]", "Cl[*:1]"}
     ]
     assert (change.before, change.after, change.mean, change.deviation) == ("Cl[*:1]", "O[*:1]", 2, 0)
-    assert change.pairs[0] == (4, 0) and change.weight == 4
+    assert change.pairs[0] == (4, 0)
 
 
 def test_the_same_pairs_are_listed_once_with_the_smallest_part():
@@ -76,13 +82,29 @@ def test_the_same_pairs_are_listed_once_with_the_smallest_part():
     }
 
 
-def test_large_changes_of_many_pairs_that_agree_come_first():
-    """Three means of 2: of four pairs that agree, of three that agree, and of three that do not."""
-    numbers = [[(0, 1), (2, 3), (4, 5), (6, 7)], [(8, 9), (10, 11), (12, 13)], [(14, 15), (16, 17), (18, 19)]]
-    values = np.array([0.0, 2] * 7 + [0, 1, 0, 2, 0, 3])
-    first, second, third = (change_of("O[*:1]", "Cl[*:1]", pairs, values) for pairs in numbers)
-    assert [each.mean for each in (first, second, third)] == [2, 2, 2]
-    assert first.weight == 2 * np.sqrt(4) > second.weight == 2 * np.sqrt(3) > third.weight == 4 * np.sqrt(3) / 3
+def change(name: str, mean: float, deviation: float, pairs: int) -> Change:
+    return Change(name, "Cl[*:1]", ((0, 1),) * pairs, mean, deviation)
+
+
+def in_order(*changes: Change) -> str:
+    return "".join(each.before for each in surest_first(list(changes)))
+
+
+def test_the_surest_changes_come_first():
+    """The means over their standard errors: 21.6 and 1.5 without the prior, and about 6 and 2 with it."""
+    uncertain, sure = change("a", 0.765, 0.871, 3), change("b", 0.2, 0.037, 16)
+    assert in_order(uncertain, sure) == "ba"
+    assert in_order(change("a", 2, 1, 3), change("b", 2, 1, 4), change("c", 2, 2, 4), change("d", 3, 1, 4)) == "dbac"
+
+
+def test_few_pairs_that_agree_by_chance_do_not_come_first():
+    """The deviation of the first is far below that of the others: without the prior its t value is the largest."""
+    assert in_order(change("a", 0.3, 0.001, 3), change("b", 1.5, 0.5, 12), change("c", 1.2, 0.5, 12)) == "bca"
+
+
+def test_changes_without_any_deviation_are_ordered_by_their_means():
+    assert in_order(change("a", 0, 0, 3), change("b", 1, 0, 3), change("c", 2, 0, 3)) == "cba"
+    assert surest_first([]) == []
 
 
 def test_the_part_is_small_and_behind_one_bond():

@@ -9,6 +9,7 @@ from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.table_model.report.molecules import (
     class_facts,
+    cliffs_section,
     explained_words,
     facts_of,
     pairs_section,
@@ -112,8 +113,13 @@ def test_pairs_of_the_rows_that_were_learnt_from():
     assert ("O[*:1]", "Cl[*:1]", "+1.00", "0.00", "3") in rows
     assert all(isinstance(cell, Picture) for row in grid.rows for cell in row[:2])
     assert part_cell("not a part") == "not a part"
-    steepest = found.molecules[0]
+    assert found.title == "Matched pairs" and not found.molecules
+    cliffs = cliffs_section(page)
+    assert cliffs.title == "Activity cliffs"
+    steepest = cliffs.molecules[0]
     assert (steepest.name, steepest.smiles, steepest.partner.smiles) == ("row 7", "CCO", "OCC")
-    assert steepest.facts == (("measured a", "7"), ("similarity of the pair", "1.00"))
-    assert steepest.partner.facts == (("measured a", "9"),)
-    assert pairs_section(reported(kind="classification")) is None
+    assert steepest.facts == (("measured a", "7"),)
+    assert steepest.partner.facts == (("measured a", "9"), ("difference of a", "2"), ("similarity of the pair", "1.00"))
+    for section in (pairs_section, cliffs_section):
+        assert section(reported(kind="classification")) is None
+        assert section(reported(labelled=table(("train", "C", [1, 0])), fitted=fitted([[1, 0]]))) is None
