@@ -262,6 +262,7 @@ def labels_to_stratify(options: TableOptions, labelled: LabelledTable) -> np.nda
 
 def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTable) -> None:
     """Raises InputError unless models can be fitted to the training split and scored on the others."""
+    refuse_constant(options, labelled)
     y = {split: np.array([row.labels for row in labelled.of_split(split)]) for split in SPLITS}
     try:
         known = make_task(task)
@@ -270,6 +271,19 @@ def check_splits(options: TableOptions, task: TaskConfig, labelled: LabelledTabl
         known.check_scorable(y["test"], "test")
     except InputError as error:
         raise InputError(f"{options.path} by {options.split} split: {error}; try another --split or --seed") from None
+
+
+def refuse_constant(options: TableOptions, labelled: LabelledTable) -> None:
+    """Raises InputError if each target has the same label in all rows, so that no other split helps."""
+    kind, y = TASKS[options.kind], labelled.labels()
+    lowest, highest = np.fmin.reduce(y), np.fmax.reduce(y)
+    if kind.adds_up or any(row.bounds for row in labelled.rows) or not (lowest == highest).all():
+        return
+    texts = [f"{label:g}" for label in lowest.tolist()]
+    if labelled.class_names:
+        texts = [names[int(label)] for names, label in zip(labelled.class_names, lowest.tolist(), strict=True)]
+    found = ", ".join(f"all labels of {name} are {text}" for name, text in zip(options.names, texts, strict=True))
+    raise InputError(f"{options.path}: {found}: there is nothing to learn")
 
 
 def table_task(options: TableOptions) -> TaskConfig:

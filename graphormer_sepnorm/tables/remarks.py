@@ -10,6 +10,10 @@ from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import pooled_deviation
 from graphormer_sepnorm.tasks import TASKS
 
+COPIES = (
+    "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
+    "measurements vary"
+)
 WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
 
 
@@ -39,13 +43,14 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
     molecules = counted(len(labelled.duplicates), "molecule appears", "molecules appear")
-    contradictions = f"{conflicting} of them with" if conflicting else "without"
     tolerance = TASKS[options.kind].tolerance
-    apart = f" (more than {tolerance:g} times the spread of all labels apart)" if tolerance else ""
-    yield (
-        f"{molecules} in more than one row, {contradictions} contradictory labels{apart}: duplicates.csv in the run "
-        "folder lists them"
-    )
+    most = f"{tolerance:g} standard deviations of all labels"
+    if conflicting:
+        apart = f" (they differ by more than {most})" if tolerance else ""
+        agreement = f"the labels of {conflicting:,} of them contradict each other{apart}"
+    else:
+        agreement = "their labels agree" + (f" within {most}" if tolerance else "")
+    yield f"{molecules} in more than one row; {agreement}: duplicates.csv in the run folder lists the molecules"
 
 
 def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
@@ -53,6 +58,8 @@ def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[
         yield (
             f"{name}: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}; no model "
             "can be expected to predict a single measurement better"
+            if deviation
+            else f"{name}: {COPIES}"
         )
 
 
@@ -96,7 +103,8 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         if options.scale_of(target) or (column < 0).any() or not len(positive):
             continue
         if positive.max() > WIDE * positive.min():
-            skipped = f"; {zeros} labels of 0 have no logarithm and are skipped then" if zeros else ""
+            of_zero = counted(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
+            skipped = f"; {of_zero} skipped then" if zeros else ""
             yield (
                 f"{target}: labels from {positive.min():.3g} to {positive.max():.3g} span more than three decades: "
                 f"consider --log10 {target!r} to model their logarithms, or --negative-log-molar UNIT for "

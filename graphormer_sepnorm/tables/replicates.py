@@ -56,6 +56,7 @@ def pooled_deviation(y: np.ndarray, keys: Sequence[Hashable]) -> np.ndarray:
             labels = y[places]
             counts = (~np.isnan(labels)).sum(axis=0)
             means = np.nansum(labels, axis=0) / np.maximum(counts, 1)
+            means = np.clip(means, np.fmin.reduce(labels), np.fmax.reduce(labels))  # exact for equal labels
             squares += np.nansum((labels - means) ** 2, axis=0)
             freedom += np.maximum(counts - 1, 0)
     return np.sqrt(np.where(freedom > 0, squares / np.maximum(freedom, 1), np.nan))

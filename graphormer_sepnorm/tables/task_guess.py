@@ -112,8 +112,8 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
         asked: the kind that is asked for: "classification" leaves open into how many classes; None leaves all open.
 
     Raises:
-        InputError: columns of several kinds, several columns of more than two classes, too many classes, or classes of
-            too few rows.
+        InputError: columns of several kinds, several columns of more than two classes, too many classes, only one
+            class that is not 0 or 1, or classes of too few rows.
     """
     if asked == "regression" or not columns:
         return Guess(asked or "regression")
@@ -123,6 +123,8 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
     (first, *_), names = columns, ", ".join(kinds)
     kind = kinds[first.name]
     if kind == "multiclass":
+        if len(first.texts) == 1:
+            raise InputError(f"all labels of {first.name} are {first.classes[0]!a}: there is nothing to learn")
         refuse_rare_classes(first)
         classes = first.classes
         sentence = (

@@ -10,7 +10,7 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.tables.labels import TableOptions
-from graphormer_sepnorm.tables.remarks import remarks_on_rows, repeatability
+from graphormer_sepnorm.tables.remarks import COPIES, remarks_on_rows, repeatability
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tasks import TASKS
 
@@ -110,6 +110,8 @@ def deviations(page: Reported) -> list[tuple[int, float]]:
 def floor_words(page: Reported, place: int, deviation: float) -> str:
     """A sentence on the deviation of replicates of a target and the error of the model."""
     target = page.task.targets[place]
+    if not deviation:
+        return f"{target}: {COPIES}."
     rmse = page.result["targets"][target]["scores"]["stack"].get("rmse")
     floor_text, rmse_text = shown_together([deviation, rmse])
     floor = (

@@ -280,6 +280,22 @@ def test_splits_that_cannot_be_learnt_or_scored_are_refused(train, val, test, pr
         check_splits(options, table_task(options), LabelledTable(rows))
 
 
+@pytest.mark.parametrize(
+    ("kind", "label", "names", "words"),
+    [
+        ("regression", 7.0, (), "all labels of y are 7"),
+        ("classification", 1.0, (), "all labels of y are 1"),
+        ("classification", 1.0, (("0", "active"),), "all labels of y are active"),
+    ],
+)
+def test_one_label_everywhere_is_refused_without_advice_to_split_otherwise(kind, label, names, words):
+    rows = [LabelledRow(number, "C", [label], split) for number, split in enumerate(("train", "train", "val", "test"))]
+    options = TableOptions("a.csv", ("y",), kind)
+    with pytest.raises(InputError) as caught:
+        check_splits(options, table_task(options), LabelledTable(rows, class_names=names))
+    assert str(caught.value) == f"a.csv: {words}: there is nothing to learn"
+
+
 def test_tasks_of_tables():
     task = table_task(TableOptions("a.csv", ("y",), "classification", balance=True))
     assert (task.kind, task.metric, task.targets, task.balance) == ("classification", "rocauc", ("y",), True)

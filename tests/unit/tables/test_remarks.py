@@ -23,12 +23,24 @@ def test_an_ordinary_table_needs_no_remark(tmp_path):
 def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
     table = read(tmp_path, [*chains(), "C,2", "CC,40"])
     first, second = remarks(*table)
-    assert first.startswith("2 molecules appear in more than one row, 1 of them with contradictory labels")
+    assert first.startswith("2 molecules appear in more than one row; the labels of 1 of them contradict each other")
     deviation = ((0.5 + 722) / 2) ** 0.5
     assert second.startswith(
         f"y: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}"
     )
     assert repeatability(*table) == {"y": pytest.approx(deviation)}
+
+
+def test_copies_of_rows_do_not_show_the_noise(tmp_path):
+    rows, copies = remarks(*read(tmp_path, ["CO,0.1", *chains(), "CO,0.1", "CO,0.1"]))
+    assert rows == (
+        "1 molecule appears in more than one row; their labels agree within 0.5 standard deviations of all labels: "
+        "duplicates.csv in the run folder lists the molecules"
+    )
+    assert copies == (
+        "y: the labels of each repeated molecule are identical, so its rows are probably copies and do not show how "
+        "much measurements vary"
+    )
 
 
 def test_salts_are_found_unless_they_are_taken_away(tmp_path):
@@ -52,6 +64,8 @@ def test_labels_of_zero_do_not_hide_the_decades_of_the_others(tmp_path):
     assert "from 1 to 2e+04 span" in sentence and sentence.endswith(
         "; 2 labels of 0 have no logarithm and are skipped then"
     )
+    (sentence,) = remarks(*read(tmp_path, [*chains(), "CCO,0", "CCN,20000"]))
+    assert sentence.endswith("; 1 label of 0 has no logarithm and is skipped then")
 
 
 def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):

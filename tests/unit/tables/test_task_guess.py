@@ -56,6 +56,11 @@ def test_a_class_of_few_rows_is_refused():
     assert guess_task([column(*labels[:30], *["abc"] * 5)]).classes == ("abc", "Active", "inactive")
 
 
+def test_one_word_everywhere_is_refused():
+    with pytest.raises(InputError, match=r"^all labels of y are 'foo': there is nothing to learn$"):
+        guess_task([column(*["foo"] * 20)])
+
+
 def test_what_is_asked_for_is_done_or_refused():
     assert guess_task([column("0", "1")], "regression").kind == "regression"
     assert guess_task([column("0", "1")], "classification").sentence == ""

@@ -46,8 +46,8 @@ def test_counts_are_those_of_the_command():
     assert section.words[1:4] == (
         "5 usable rows of 3 molecules; rows of the same molecule are averaged.",
         "1 row was skipped: skipped.csv in the run folder gives the reasons.",
-        "2 molecules appear in more than one row, 1 of them with contradictory labels (more than 0.5 times the spread "
-        "of all labels apart): duplicates.csv in the run folder lists them.",
+        "2 molecules appear in more than one row; the labels of 1 of them contradict each other (they differ by more "
+        "than 0.5 standard deviations of all labels): duplicates.csv in the run folder lists the molecules.",
     )
     assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
 
@@ -66,7 +66,7 @@ def test_molecules_of_a_class_are_counted():
 
 def test_data_leaves_repeatability_to_its_section_and_counts_have_separators():
     section = data_section(reported(labelled=replicated()))
-    assert not any("standard deviation" in words for words in section.words)
+    assert not any("standard deviation of measurements" in words for words in section.words)
     many = table(*[("train", "C", [1, 2])] * 1_210)
     assert data_section(reported(labelled=many)).grids[0].rows[0] == ("train", "1,210", "1,210", "1,210")
 
@@ -99,6 +99,19 @@ def test_replicates_have_a_floor_and_stand_with_their_labels():
         ("row 3, row 4", "CC", "5, 5", "1, 7"),
         ("A1, row 2", "CCO", "1, 2", "0, not measured"),
     ), "those that differ most come first"
+
+
+def test_copies_of_rows_have_no_floor():
+    rows = [LabelledRow(number, "C", [0.1, y], "train") for number, y in enumerate((1.0, 2.0, 3.0), 1)]
+    duplicates = [Duplicate("methane", (0, 1, 2), ())]
+    kept = LabelledTable(rows, [], duplicates, Structures(["C"], [""], ["C"]), rows)
+    scores = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
+    section = repeatability_section(reported(scores, labelled=kept, fitted=fitted([[1.0, 1.0]])))
+    assert section.words[1] == (
+        "a: the labels of each repeated molecule are identical, so its rows are probably copies and do not show how "
+        "much measurements vary."
+    )
+    assert section.words[2].startswith("b: the standard deviation of measurements of one molecule is 1.00.")
 
 
 def test_classes_of_one_molecule_may_contradict_each_other():
