@@ -56,7 +56,7 @@ def of_bias(page: Reported) -> Iterator[str]:
 
 
 def bias_words(slope: Slope) -> str:
-    """What is wrong with biased predictions, and what they are still good for."""
+    """The direction of a bias, its size, and the use that is left for the predictions."""
     where = "close to" if slope.value > 1 else "far from"
     advice = (
         "Use the predictions to rank molecules, not as values."

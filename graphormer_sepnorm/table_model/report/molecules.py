@@ -10,10 +10,11 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import draw, draw_part
-from graphormer_sepnorm.runs.numbers import decimals_for, shown
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.explain import explain_rows
 from graphormer_sepnorm.table_model.pairs import Change, Cliff, activity_cliffs, matched_changes, parts_of
+from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.table_model.report.page import Grid, Molecule, Picture, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, plain_picture
 from graphormer_sepnorm.tables.labels import LabelledRow
@@ -23,6 +24,7 @@ WORST = 8
 EXPLAINED = 4
 CHANGES = 10
 CLIFFS = 4
+SET_NAME = f"{percent(float(USUAL_CONFIDENCE))} set"
 MOST_PAIRED = 2_000  # molecules that are compared pairwise
 
 
@@ -48,12 +50,14 @@ def worst_molecule(page: Reported, row: int) -> Molecule:
 
 
 def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
-    """The label of a test molecule, its prediction with the interval, and its error."""
+    """The label of a test molecule, its prediction with the interval or the set of classes, and its error."""
     y, predicted = page.test.y[row, place], page.test.prediction[row, place]
     yield of_target(page, "measured", place), page.measured(y, place)
     yield of_target(page, "predicted", place), page.predicted(predicted, place)
     if (interval := page.interval(row, place)) is not None:
         yield of_target(page, f"{page.interval_name} of", place), interval
+    if (classes := page.class_set(row, place)) is not None:
+        yield of_target(page, f"{SET_NAME} of", place), classes
     yield of_target(page, "error of", place), page.rounded(abs(float(predicted) - float(y)), place)
 
 
@@ -63,11 +67,13 @@ def of_target(page: Reported, fact: str, place: int) -> str:
 
 
 def class_facts(page: Reported, row: int) -> Iterator[tuple[str, str]]:
-    """The class of a test molecule of several classes, the most probable one, and their probabilities."""
+    """The class of a test molecule of several classes, the most probable one, their probabilities, and its set."""
     prediction, measured = page.test.prediction[row], int(page.test.y[row].argmax())
     predicted, names = int(prediction.argmax()), page.task.classes[0]
     yield "measured", f"{names[measured]} (probability {page.rounded(prediction[measured], measured)})"
     yield "predicted", f"{names[predicted]} (probability {page.rounded(prediction[predicted], predicted)})"
+    if (classes := page.class_set(row, 0)) is not None:
+        yield SET_NAME, classes
 
 
 def neighbour(page: Reported, smiles: str) -> Molecule | None:

@@ -14,7 +14,7 @@ from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
-from graphormer_sepnorm.table_model.reliability import ComparedMolecules, usual_confidence
+from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, ComparedMolecules, usual_confidence
 from graphormer_sepnorm.table_model.report.page import Picture
 from graphormer_sepnorm.table_model.scores import columns_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
@@ -127,6 +127,22 @@ class Reported:
             return None
         value, half = float(self.test.prediction[row, place]), self.half_widths[row, place]
         return f"{self.rounded(value - half, place)} to {self.rounded(value + half, place)}"
+
+    def class_set(self, row: int, group: int) -> str | None:
+        """The classes in a set of a test molecule, at the usual confidence; None without sets.
+
+        Args:
+            row: number of the molecule.
+            group: number of the target; 0 for several classes.
+        """
+        return self.class_sets[group][row] if self.class_sets else None
+
+    @cached_property
+    def class_sets(self) -> list[list[str]]:
+        """The sets of the test molecules by target, as texts; empty without sets."""
+        assert self.model.trust is not None
+        sets = self.model.trust.class_sets
+        return sets.texts(self.test.prediction, float(USUAL_CONFIDENCE), self.task.classes) if sets else []
 
     @property
     def interval_name(self) -> str:

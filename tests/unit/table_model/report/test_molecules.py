@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.table_model.report.molecules import (
@@ -26,7 +27,7 @@ def test_the_worst_predictions_stand_with_the_nearest_training_molecule():
     trained = ["CCCCO", "c1ccccc1O"]
     rows = [*(("train", smiles, [1.25, 2]) for smiles in trained), ("test", "CCCCCO", [0, 1]), ("test", "C", [5, NAN])]
     intervals = Intervals(np.tile([[1.0], [2.5], [9]], 2), np.zeros(2))
-    trust = {"domain": fit_domain(trained), "intervals": intervals}
+    trust = {"domain": fit_domain(trained), "intervals": intervals, "class_sets": None}
     page = reported(
         {"trust": {"coverage": {"0.5": {"a": 0.5, "b": 0.5}}}},
         labelled=table(*rows, names={1: "A1", 2: "A2", 3: "B1"}),
@@ -64,12 +65,13 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
         "classification",
         ("a",),
         class_names=(("no", "yes"),),
-        fitted=fitted([[1.0]], trust={"intervals": None}),
+        fitted=fitted([[1.0]], trust={"intervals": None, "class_sets": two_sets(0.3, 0.5)}),
         test={"y": np.array([[0.0]]), "prediction": np.array([[0.75]])},
     )
     assert list(facts_of(page, 0, 0)) == [
         ("measured", "no"),
         ("predicted", "yes (probability of yes: 0.750)"),
+        ("90 % set", "yes"),
         ("error", "0.750"),
     ]
 
@@ -77,11 +79,35 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
 def test_several_classes_are_one_fact():
     test = {"y": np.array([[0.0, 1.0, 0.0]]), "prediction": np.array([[0.7, 0.1, 0.2]])}
     names = (("low", "mid", "high"),)
-    page = reported(None, "multiclass", ("low", "mid", "high"), test=test, class_names=names)
-    assert list(class_facts(page, 0)) == [
-        ("measured", "mid (probability 0.100)"),
-        ("predicted", "low (probability 0.700)"),
-    ]
+    sets = ClassSets(np.tile(np.linspace(0.3, 0.9, 20)[:, None, None], (1, 1, 3)))
+    parts = {"test": test, "class_names": names}
+    facts = [("measured", "mid (probability 0.100)"), ("predicted", "low (probability 0.700)")]
+    for each, more in ((sets, [("90 % set", "low")]), (None, [])):
+        known = fitted([[0.0] * 3], trust={"class_sets": each})
+        page = reported(None, "multiclass", ("low", "mid", "high"), fitted=known, **parts)
+        assert list(class_facts(page, 0)) == facts + more
+
+
+def two_sets(zero: float, one: float) -> ClassSets:
+    """Sets of one target, of which molecules of class 0 and 1 had at least these probabilities of their class."""
+    return ClassSets(np.stack([np.linspace(least, 1, 20) for least in (zero, one)], axis=1)[:, None])
+
+
+def test_the_sets_of_several_targets_are_told_by_target():
+    """A probability of 0.4 is as that of molecules of class 0, and not of class 1; that of 0.6 is like both."""
+    page = reported(
+        {"trust": {}},
+        "classification",
+        ("a", "b"),
+        class_names=(("no", "yes"), ("0", "1")),
+        fitted=fitted(
+            [[1.0, 1.0]],
+            trust={"intervals": None, "class_sets": ClassSets(np.tile(two_sets(0.3, 0.5).scores, (1, 2, 1)))},
+        ),
+        test={"y": np.array([[1.0, 1.0]]), "prediction": np.array([[0.4, 0.6]])},
+    )
+    assert ("90 % set of a", "no") in facts_of(page, 0, 0)
+    assert ("90 % set of b", "0; 1") in facts_of(page, 0, 1)
 
 
 @pytest.mark.parametrize(
