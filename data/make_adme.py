@@ -50,6 +50,7 @@ ASSAYS = {
     "hPPB": "unbound fraction in human plasma, log10 %",
     "rPPB": "unbound fraction in rat plasma, log10 %",
 }
+LIMITS = {"hPPB": (None, 2.0), "rPPB": (None, 2.0)}  # 100 %
 
 
 def read_assays(folder: Path) -> pd.DataFrame:
@@ -71,7 +72,8 @@ def main() -> None:
     options = parser.parse_args()
     table = read_assays(options.folder)
     smiles = table.smiles.tolist()
-    task = TaskConfig("regression", "rmse", tuple(ASSAYS), scales=("log10",) * len(ASSAYS))
+    limits = tuple(LIMITS.get(name, (None, None)) for name in ASSAYS)
+    task = TaskConfig("regression", "rmse", tuple(ASSAYS), scales=("log10",) * len(ASSAYS), limits=limits)
     labels = Labels(task, table[list(ASSAYS)].to_numpy(np.float64))
     scaffolds, keys = [murcko_scaffold(text) for text in smiles], table.index.tolist()
     folds = make_folds(Structures(smiles, scaffolds, keys), labels, "random", 0, FOLDS)

@@ -38,9 +38,10 @@ Kind = Literal["regression", "classification", "multiclass"]
 Loss = Literal["l1", "mse"]  # of a regression
 # How a number is learnt: as measured, by its logarithm, or as -log10 of a concentration in M that has this unit.
 Scale = Literal["", "log10", "-log10 M", "-log10 mM", "-log10 uM", "-log10 nM", "-log10 pM"]
+Limit = Annotated[float, Field(allow_inf_nan=False)] | None
 # Options that apply to each kind of task.
 OPTIONS: dict[Kind, tuple[str, ...]] = {
-    "regression": ("loss", "weights", "scales"),
+    "regression": ("loss", "weights", "scales", "limits"),
     "classification": ("balance", "weights"),
     "multiclass": (),
 }
@@ -212,6 +213,8 @@ class TaskConfig:
         loss: of a regression, "l1" or "mse", on scaled targets.
         weights: per target, the weight of its labels in the loss; empty: equal weights.
         scales: per target, the scale on which it is learnt and predicted; empty: as measured.
+        limits: per target, the smallest and the largest possible value on its scale, None where there is none; empty:
+            no limits. Predictions and ends of intervals do not go beyond.
         class_names: names of the classes 0 and 1 of each target of a classification, or once those of all classes of
             "multiclass"; empty: "0" and "1", or the targets.
     """
@@ -226,6 +229,7 @@ class TaskConfig:
     loss: Loss = "l1"
     weights: tuple[Rate, ...] = ()
     scales: tuple[Scale, ...] = ()
+    limits: tuple[tuple[Limit, Limit], ...] = ()
     class_names: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
@@ -233,6 +237,10 @@ class TaskConfig:
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.class_names)} class_names")
         if self.scales and ("scales" not in OPTIONS[self.kind] or len(self.scales) != len(self.targets)):
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.scales)} scales")
+        if self.limits and ("limits" not in OPTIONS[self.kind] or len(self.limits) != len(self.targets)):
+            raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.limits)} limits")
+        if any(None not in (low, high) and low >= high for low, high in self.limits):
+            raise ValueError("a lower limit is not below the upper limit")
         if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
             raise ValueError(f"loss {self.loss} is for regression; classification has its own")
         if self.weights and "weights" not in OPTIONS[self.kind]:

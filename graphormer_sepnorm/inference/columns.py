@@ -23,6 +23,7 @@ from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel,
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.limits import limited
 from graphormer_sepnorm.tasks.scales import measured, measured_name
 
 ERROR = "error"
@@ -125,9 +126,9 @@ class PredictionColumns:
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
         if self.interval is not None and not self.of_classes:
-            widths = partial(known_intervals(self.model).half_widths, self.interval)
-            yield of(f"{target}_low", "low", lambda found: (found.values - widths(found.spread))[:, number])
-            yield of(f"{target}_high", "high", lambda found: (found.values + widths(found.spread))[:, number])
+            ends = partial(interval_ends, self.model, self.interval)
+            yield of(f"{target}_low", "low", lambda found: ends(found.values, found.spread)[0][:, number])
+            yield of(f"{target}_high", "high", lambda found: ends(found.values, found.spread)[1][:, number])
         if self.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
             texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
             place = ("predictions", target, "set")
@@ -284,6 +285,23 @@ def known_intervals(model: PredictingModel) -> Intervals:
             "--interval: the model has no intervals, because a target had no labels in its validation split"
         )
     return intervals
+
+
+def interval_ends(
+    model: PredictingModel, confidence: float, values: np.ndarray, spread: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and upper ends of intervals around predictions, within the limits of the targets: float64 [M, T] each.
+
+    Args:
+        model: the model that predicted.
+        confidence: confidence level of the intervals.
+        values, spread: [M, T], its predictions and their standard deviations.
+
+    Raises:
+        InputError: the model has no intervals, or none at this confidence level.
+    """
+    half = known_intervals(model).half_widths(confidence, spread)
+    return limited(values - half, model.limits), limited(values + half, model.limits)
 
 
 def known_sets(model: PredictingModel) -> ClassSets:

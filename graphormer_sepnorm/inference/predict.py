@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from graphormer_sepnorm.chem.features import Molecules, read_molecules, without_salts
-from graphormer_sepnorm.config import Config, Scale
+from graphormer_sepnorm.config import Config, Limit, Scale
 from graphormer_sepnorm.datasets.store import in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs
@@ -29,6 +29,7 @@ from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import CHUNK, Chunk, Smiles, map_chunks
 from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions
 from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.tasks.limits import limited
 
 PAIRS_PER_PIECE = 8_000_000
 CHUNK_OF_A_CORE = 250  # a fraction of a second, so that a small table keeps all cores busy until its end
@@ -129,7 +130,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         kind: kind of the task.
         targets: names of the targets.
         trust: information on the training molecules and on errors; None: there is none.
-        scales: scales of the targets, as in ``TaskConfig``.
+        scales, limits: scales and limits of the targets, as in ``TaskConfig``.
         classes: names of the classes, as in ``TaskConfig``.
         gives_spread: whether predictions have a standard deviation.
         digest: digest of all state except the networks.
@@ -145,6 +146,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def scales(self) -> tuple[Scale, ...]: ...
+
+    @property
+    def limits(self) -> tuple[tuple[Limit, Limit], ...]: ...
 
     @property
     def classes(self) -> tuple[tuple[str, ...], ...]: ...
@@ -202,7 +206,8 @@ class Predictor:
             raise InputError(f"the models cannot be averaged, they differ in targets or features: {shown}")
         self.models = models
         self.kind, self.targets, self.featurizer = faces.pop()
-        self.scales, self.classes = models[0][1].task.scales, models[0][1].task.classes
+        task = models[0][1].task
+        self.scales, self.limits, self.classes = task.scales, task.limits, task.classes
         self.device = models[0][0].cls.device
 
     @property
@@ -252,7 +257,8 @@ class Predictor:
         """Predictions from the ``outputs`` [M, tasks] of the models."""
         by_model = np.stack(outputs)
         spread = spread_of_models(by_model).astype(np.float32)
-        return Predictions(by_model.mean(axis=0), spread, molecules.errors, [""] * len(molecules.errors))
+        values = limited(by_model.mean(axis=0), self.limits)
+        return Predictions(values, spread, molecules.errors, [""] * len(molecules.errors))
 
 
 class Embedder:

@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import known_intervals, known_sets
+from graphormer_sepnorm.inference.columns import interval_ends, known_sets
 from graphormer_sepnorm.inference.predict import Embedder
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces.table_estimator import SmilesEstimator, TableEstimator, all_read
@@ -111,8 +111,7 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
             InputError: there are too few molecules for this confidence level.
         """
         values, spread = self.predictions(X)
-        half = known_intervals(self.model_).half_widths(confidence, spread)
-        return self.shaped(np.stack([values - half, values + half], axis=2))
+        return self.shaped(np.stack(interval_ends(self.model_, confidence, values, spread), axis=2))
 
     def shaped(self, columns: np.ndarray) -> np.ndarray:
         """Results for targets [M, T, ...] in the shape of ``y``."""

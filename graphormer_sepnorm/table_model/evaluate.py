@@ -16,7 +16,6 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import computed
-from graphormer_sepnorm.inference.trust import calibrated
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths
 from graphormer_sepnorm.system.device import Compute, computing, current
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks
@@ -173,7 +172,7 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
     make_task(task).check_scorable(y, "test")
     found = predict_all(model, rows.samples or rows.smiles)
     members = dict(zip(model.members, each_by_itself(task, found.by_member), strict=True))
-    predicted = Predicted(task, y, {STACK: calibrated(found.values, model.trust), **members}, means)
+    predicted = Predicted(task, y, {STACK: model.final(found.values), **members}, means)
     known, filled = predicted.of(slice(None))
     result: dict = {
         **rows.source,

@@ -14,7 +14,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Molecules, read_molecules
-from graphormer_sepnorm.config import Config, Scale, TaskConfig, first_problem
+from graphormer_sepnorm.config import Config, Limit, Scale, TaskConfig, first_problem
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import Output, share_trunks
 from graphormer_sepnorm.inference.predict import Embedder, Predictions, computed
@@ -31,6 +31,7 @@ from graphormer_sepnorm.table_model.members.base import Member
 from graphormer_sepnorm.table_model.members.kernel import KernelMember
 from graphormer_sepnorm.table_model.stacking import combined
 from graphormer_sepnorm.tables.rows import AskedConditions
+from graphormer_sepnorm.tasks.limits import limited
 
 FORMAT = 2
 
@@ -78,6 +79,10 @@ class TableModel:
     @property
     def scales(self) -> tuple[Scale, ...]:
         return self.task.scales
+
+    @property
+    def limits(self) -> tuple[tuple[Limit, Limit], ...]:
+        return self.task.limits
 
     @property
     def classes(self) -> tuple[tuple[str, ...], ...]:
@@ -152,7 +157,7 @@ class TableModel:
         shape = (len(molecules.errors), len(self.targets))
         values, spread = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
         found = self.stacked(self.features(molecules, outputs))
-        values[molecules.rows] = calibrated(found.values, self.trust)
+        values[molecules.rows] = self.final(found.values)
         spread[molecules.rows] = found.spread
         warnings = self.trust.domain.warnings(molecules.mols) if self.trust else [""] * len(molecules.errors)
         errors = molecules.errors
@@ -163,6 +168,10 @@ class TableModel:
             values[unknown], spread[unknown] = np.nan, np.nan
             warnings = self.conditions.add_warnings(warnings, condition_rows(molecules))
         return Predictions(values, spread, errors, warnings)
+
+    def final(self, values: np.ndarray) -> np.ndarray:
+        """Stacked values [M, T], calibrated and within the limits of the task."""
+        return limited(calibrated(values, self.trust), self.limits)
 
     def features(self, molecules: Molecules, outputs: list[np.ndarray]) -> MoleculeFeatures:
         """The readable molecules, with the outputs of the networks."""

@@ -202,3 +202,18 @@ def test_gates_need_messages():
     with pytest.raises(ValidationError, match="message_gates requires messages=True"):
         replace(MODEL, message_gates=True)
     assert replace(MODEL, messages=True, message_gates=True).message_gates
+
+
+def test_limits_are_kept_and_optional_and_those_that_cannot_hold_are_refused():
+    task = TaskConfig("regression", "mae", ("y",), limits=((None, 2.0),))
+    text = config_to_json(replace(CONFIG, task=task))
+    assert config_from_json(text, "config.json").task == task
+    without = json.loads(text)
+    del without["task"]["limits"]
+    assert config_from_json(json.dumps(without), "config.json") == CONFIG
+    with pytest.raises(ValueError, match="1 targets of a regression, but 2 limits"):
+        replace(task, limits=((None, 2.0), (None, None)))
+    with pytest.raises(ValueError, match="1 targets of a classification, but 1 limits"):
+        TaskConfig("classification", "rocauc", ("y",), limits=((0.0, 1.0),))
+    with pytest.raises(ValueError, match="a lower limit is not below the upper limit"):
+        replace(task, limits=((2.0, 2.0),))

@@ -49,6 +49,19 @@ def test_a_prediction_of_a_logarithm_is_also_given_in_the_unit_that_was_measured
     assert in_nm[0] == pytest.approx(10 ** (9 - value[0]), rel=1e-5)
 
 
+def test_predictions_and_intervals_stay_within_the_limits_of_their_target(trusting):
+    free = trusting.predict(["OCC", "C[C"]).values[0]
+    limits = ((None, float(free[0]) - 1), (float(free[1]) + 1, None))
+    config = replace(trusting.models[0][1], task=replace(trusting.models[0][1].task, limits=limits))
+    limited = EarlierModel([(model, config) for model, _ in trusting.models], trust=trusting.trust)
+    columns = PredictionColumns(limited, 0.9)
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
+    cells = dict(zip(names(columns), columns.cells(found, ["", ""]), strict=True))
+    assert cells["a"][0] == cells["a_high"][0] == pytest.approx(free[0] - 1) and cells["a_low"][0] < cells["a"][0]
+    assert cells["b"][0] == cells["b_low"][0] == pytest.approx(free[1] + 1) and cells["b_high"][0] > cells["b"][0]
+    assert all(np.isnan(cells[name][1]) for name in ("a", "a_high", "b", "b_low"))
+
+
 def test_cells_are_those_of_their_columns(trusting):
     columns = PredictionColumns(trusting, 0.9, True)
     found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))

@@ -1,6 +1,7 @@
 """The estimators: scikit-learn's conventions on molecules, and scikit-learn's own checks."""
 
 import pickle
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -165,6 +166,15 @@ def test_intervals_widen_with_confidence_around_the_prediction(fitted):
     assert (narrow[:, 0] > wide[:, 0]).all() and (narrow[:, 1] < wide[:, 1]).all()
     with pytest.raises(InputError, match="choose one of at most"):
         fitted.predict_interval(SMILES, 0.999)
+
+
+def test_intervals_end_at_the_limits_of_the_target(fitted):
+    limit = float(np.median(fitted.predict_interval(SMILES, 0.9)[:, 1]))
+    found = pickle.loads(pickle.dumps(fitted))
+    found.model_ = replace(fitted.model_, task=replace(fitted.model_.task, limits=((None, limit),)))
+    ends = found.predict_interval(SMILES, 0.9)
+    assert ends.max() == found.predict_interval(SMILES, 0.8).max() == np.float32(limit) and ends.min() < limit
+    assert found.predict(SMILES).max() <= np.float32(limit)
 
 
 def test_targets_on_their_own_scale_keep_their_names_and_shape():

@@ -29,6 +29,15 @@ def test_the_shipped_model_gives_logarithms_and_values_in_the_units_of_the_assay
     assert 10 < found.Sol_as_measured[0] < 100 and 0 < found.Sol[0] < 2
 
 
+def test_the_shipped_model_predicts_no_more_than_all_of_a_drug_unbound():
+    atenolol, aspirin = "CC(C)NCC(O)COc1ccc(CC(N)=O)cc1", "CC(=O)Oc1ccccc1C(=O)O"
+    found = load_model("adme").predict([atenolol, aspirin], interval=0.9)
+    for name in ("hPPB", "rPPB"):
+        assert found[name][0] == found[f"{name}_high"][0] == 2 and found[f"{name}_as_measured"][0] == 100
+        assert found[name][1] < 2 and found[f"{name}_high"][1] <= 2 and (found[f"{name}_low"] < found[name]).all()
+    assert found.rPPB_high[1] == 2 and found.HLM_high.max() > found.HLM.max()
+
+
 def test_a_table_model_that_is_to_be_averaged_has_the_name_that_was_given():
     with pytest.raises(InputError, match=r"^adme is a table model, which cannot be averaged"):
         load_predicting_model(["zinc", "adme"])

@@ -1,0 +1,17 @@
+"""Limits of values that cannot be smaller or larger, such as percentages.
+
+Axis letters: M molecules, T targets.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def limited(values: np.ndarray, limits: Sequence[tuple[float | None, float | None]]) -> np.ndarray:
+    """Values [M, T] within the ``limits`` of a ``TaskConfig``, rounded to float32 as predictions are; NaN stays NaN."""
+    if not limits:
+        return values
+    low = np.array([-np.inf if low is None else low for low, _ in limits], np.float32)
+    high = np.array([np.inf if high is None else high for _, high in limits], np.float32)
+    return np.clip(values, low, high)
