@@ -4,23 +4,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
+from itertools import repeat, takewhile
 from pathlib import Path
 
 import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, shown_decimals, two_classes
+from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, given, shown_decimals, two_classes
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import write_table
+from graphormer_sepnorm.inference.units import measured_unit, measured_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
 from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
 from graphormer_sepnorm.tasks import TASKS
 
-SHORT = {"spread": "std", "class_name": "class", "measured": "as measured"}  # as in the names of columns
+SHORT = {"spread": "std", "class_name": "class"}  # as in the names of columns
 
 
 def predict_table(
@@ -97,20 +98,37 @@ class TextWriter(TableWriter):
         self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
         self.meanings = meanings
         self.decimals = shown_decimals(found.model)
+        self.scales = dict(zip(found.model.targets, found.model.scales, strict=False))
 
     def header(self) -> bytes:
         return b""
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
-        records = zip(*(self.texts(*pair) for pair in zip(self.columns, added, strict=True)), strict=True)
+        cells = {column.place: each for column, each in zip(self.columns, added, strict=True)}
+        columns = (
+            self.in_units(column.place[1], cells) if column.place[-1] == "measured" else self.texts(column, each)
+            for column, each in zip(self.columns, added, strict=True)
+        )
+        records = zip(*columns, strict=True)
         lines = [line for row, texts in zip(rows, records, strict=True) for line in (row.smiles, *self.lines(texts))]
         return "".join(f"{line}\n" for line in lines).encode()
 
+    def in_units(self, target: str, cells: Mapping[tuple[str, ...], Cells]) -> list[str]:
+        """The predictions of a target in the unit of the measurements, from the ``cells`` at their places."""
+        scale = self.scales[target]
+        unit = measured_unit(scale, self.meanings.get(target, ""))
+        value, low, high = (cells.get(("predictions", target, part)) for part in ("value", "low", "high"))
+        ends = zip(low, high, strict=True) if low is not None and high is not None else repeat((None, None))
+        return [
+            "" if one != one else measured_words(one, scale, unit, *pair)
+            for one, pair in zip(given(value), ends, strict=False)
+        ]
+
     def texts(self, column: PredictedColumn, cells: Cells) -> list[str]:
-        """The cells of a column; probabilities and numbers in the unit of the labels have ``shown_decimals``."""
+        """The cells of a column; probabilities and numbers on the scale of the labels have ``shown_decimals``."""
         target, part = column.place[1] if len(column.place) == 3 else "", column.place[-1]
         is_whole = part in ("percentile", "class_name") or (part == "nearest" and self.of_classes)
-        decimals = 0 if is_whole else self.decimals.get(target) if part != "measured" else None
+        decimals = 0 if is_whole else self.decimals.get(target)
         numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
         if column.place[0] == "properties":
             return ["" if cell != cell else f"{cell:.4g}" for cell in numbers]
@@ -124,7 +142,11 @@ class TextWriter(TableWriter):
             parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
             said = {"value", *(["low", "high", "spread"] if ends else []), *(["nearest"] if self.adds_up else [])}
-            others = ", ".join(f"{SHORT.get(part, part)} {text}" for part, text in parts.items() if part not in said)
+            others = ", ".join(
+                text if part == "measured" else f"{SHORT.get(part, part)} {text}"
+                for part, text in parts.items()
+                if part not in said
+            )
             unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if place[2:] else ("", "")
             yield "  ".join(filter(None, (f"  {head:{width}}", known[place] + unit, ends, others, meaning)))
 

@@ -34,6 +34,12 @@ def shown(value: float | None, decimals: int | None = None) -> str:
     return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
+def significant(value: float) -> str:
+    """A number with three significant digits, zeros too: 9.01, 10.0, 100, 1230, 1.20e-05."""
+    text = f"{value:#.{SIGNIFICANT}g}".rstrip(".")
+    return f"{float(text):.0f}" if "e" in text and 1 <= abs(value) < 1e6 else text
+
+
 def percent(share: float | None) -> str:
     return UNDEFINED if share is None else f"{100 * share:.0f} %"
 

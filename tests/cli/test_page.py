@@ -120,6 +120,30 @@ def test_draw_predict_and_look(user):
     wait_for(page, "1 molecule computed.")
 
 
+def test_a_long_smiles_ends_in_an_ellipsis_where_it_is_cut(user):
+    page = user()
+    page.fill("#text", "C" * 150 + "\nCC")
+    page.click("#predict")
+    wait_for(page, "2 of 2 molecules computed.")
+    found = page.locator("#rows .smiles").evaluate_all(
+        "all => all.map((each) => [each.scrollHeight > each.clientHeight, getComputedStyle(each).webkitLineClamp])"
+    )
+    assert found == [[True, "3"], [False, "3"]]
+
+
+def test_the_drawing_follows_the_text_while_it_has_the_focus(user):
+    page = user()
+    empty = page.locator("#editor").screenshot()
+    page.click("#text")
+    page.keyboard.type("c1ccccc1O")
+    page.wait_for_timeout(2000)
+    drawn = page.locator("#editor").screenshot()
+    assert drawn != empty and active(page) == "text" and page.input_value("#text") == "c1ccccc1O"
+    page.keyboard.type("CC(")
+    page.wait_for_timeout(2000)
+    assert page.locator("#editor").screenshot() == drawn and active(page) == "text"
+
+
 def test_the_keyboard_is_enough(user):
     page = user()
     page.keyboard.press("Tab")
@@ -133,6 +157,7 @@ def test_the_keyboard_is_enough(user):
     wait_for(page, "1 molecule computed.")
     page.locator("#atoms-0").wait_for()
     expect(page.locator("#table-title")).to_be_focused()
+    assert page.locator("#table-title").evaluate("each => getComputedStyle(each).outlineStyle") == "none"
     expect(page.locator("#said")).to_have_text("1 molecule computed.")
     for _ in range(10):
         if active(page) == "atoms-0":
@@ -250,6 +275,8 @@ def test_the_column_and_the_options_are_chosen_on_the_page(user):
     assert page.locator("#rows .smiles").inner_text() == "CCC"
     page.emulate_media(color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 26, 33)"
+    structure = page.locator("#rows .molecule img").evaluate("each => getComputedStyle(each).backgroundColor")
+    assert structure == "rgba(0, 0, 0, 0)"
 
 
 def test_the_dialog_opens_before_its_picture_is_computed(user):

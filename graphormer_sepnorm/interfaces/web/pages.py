@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.units import measured_words
 from graphormer_sepnorm.interfaces.web.exchange import (
     CONDITION,
     FormOptions,
@@ -28,7 +29,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
-from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, ModelFacts, Options
+from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows
 from graphormer_sepnorm.runs.info import score_words
 from graphormer_sepnorm.runs.numbers import shown
@@ -56,7 +57,7 @@ class Pages:
             loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
         )
         self.environment.filters.update(
-            number=as_shown, sentence=as_sentence, data_uri=lambda svg: data_uri(svg.encode())
+            number=as_shown, unit=in_unit, sentence=as_sentence, data_uri=lambda svg: data_uri(svg.encode())
         )
         self.environment.globals.update(
             facts=queue.facts,
@@ -89,6 +90,11 @@ def confidences_of(facts: ModelFacts) -> list[float]:
 def as_shown(value: float, decimals: int | None) -> str:
     """A number with so many decimals; with four digits if that is not known."""
     return f"{value:.4g}" if decimals is None else f"{round(value, decimals) + 0.0:.{decimals}f}"
+
+
+def in_unit(one: TargetPrediction, endpoint: EndpointFacts) -> str:
+    """A prediction of a logarithm in the unit of the measurements, with its interval."""
+    return measured_words(one.value, endpoint.scale, endpoint.unit, one.low, one.high)
 
 
 def as_sentence(text: str) -> str:
@@ -126,10 +132,15 @@ def shown_of(job: Job, view: View = FIRST_VIEW) -> dict:
         "num_rows": len(numbers),
         "columns": list(names)[:MOST_COLUMNS_SHOWN],
         "added": job.added,
-        "measured": {column.place[1]: column.name for column in job.added if column.place[-1] == "measured"},
+        "sortable": [column.name for column in job.added if is_sortable(column, view)],
         "view": view,
         "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
     }
+
+
+def is_sortable(column: ColumnFacts, view: View) -> bool:
+    """Whether a choice offers to sort by a column: by what is predicted, by similarity, and by what is sorted by."""
+    return column.place[-1] in ("value", "class_name", "similarity") or column.name == view.sort
 
 
 def add_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:

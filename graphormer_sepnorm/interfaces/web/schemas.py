@@ -5,6 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from graphormer_sepnorm.config import Scale
+
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
 
 
@@ -27,6 +29,8 @@ class EndpointFacts(BaseModel):
     """Facts about a target."""
 
     description: str = Field(default="", description="what it is, with its scale and unit; empty if that is not known")
+    scale: Scale = Field(default="", description="of the predictions, such as log10; empty: as measured")
+    unit: str = Field(default="", description="of the values behind a logarithm, or 'as measured' if it is not known")
     molecules: int | None = Field(default=None, description="how many training molecules have a label, where known")
     rmse_out_of_fold: float | None = Field(default=None, description="of a shipped model, where its card has it")
     test: float | None = Field(default=None, description="score on the test molecules, where it is known")

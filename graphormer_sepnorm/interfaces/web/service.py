@@ -18,6 +18,7 @@ from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decima
 from graphormer_sepnorm.inference.pictures import draw
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.inference.units import measured_unit
 from graphormer_sepnorm.interfaces.web.schemas import (
     Atom,
     AtomContributions,
@@ -128,13 +129,15 @@ class PredictionService:
         return dict(zip(self.predictor.targets, names, strict=True))
 
     def known_endpoints(self) -> dict[str, EndpointFacts]:
-        """The facts about each target, with the number of its training molecules."""
-        rows = self.trust.rows if self.trust else None
-        counts = [len(known) for known in rows.sorted_labels] if rows else [None] * len(self.predictor.targets)
-        return {
-            target: self.endpoints.get(target, EndpointFacts()).model_copy(update={"molecules": count})
-            for target, count in zip(self.predictor.targets, counts, strict=True)
-        }
+        """The facts about each target, with its scale, its unit and the number of its training molecules."""
+        rows, targets = self.trust.rows if self.trust else None, self.predictor.targets
+        counts = [len(known) for known in rows.sorted_labels] if rows else [None] * len(targets)
+        found = {}
+        for target, scale, count in zip(targets, self.predictor.scales or [""] * len(targets), counts, strict=True):
+            known = self.endpoints.get(target, EndpointFacts())
+            unit = measured_unit(scale, known.description) if scale else ""
+            found[target] = known.model_copy(update={"scale": scale, "unit": unit, "molecules": count})
+        return found
 
     def conditions(self) -> list[ConditionFacts]:
         known = self.predictor.conditions.columns if isinstance(self.predictor, TableModel) else ()

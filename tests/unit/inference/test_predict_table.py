@@ -9,6 +9,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.domain import fit_domain
+from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
 from graphormer_sepnorm.inference.training_rows import TrainingRows
@@ -94,7 +95,20 @@ def test_a_value_in_the_unit_of_the_measurements_is_not_called_measured(capsys):
     model, config = tiny_model()
     task = replace(config.task, scales=("log10",))
     predict_table(Predictor([(model, replace(config, task=task))]), ["CCO"], Path("-"), meanings={})
-    assert re.search(r"^  logp  -?[\d.]+  as measured [\d.]+$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^  logp  -?[\d.]+  = [\d.]+ as measured$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_unit_of_a_prediction_is_that_of_its_description(tmp_path, capsys):
+    model, config = tiny_model()
+    config = replace(config, task=replace(config.task, scales=("log10",)))
+    errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
+    trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
+    meanings = {"logp": "log10 of solubility, g/L"}
+    predictor = EarlierModel([(model, config)], trust=trust)
+    predict_table(predictor, ["CCO"], Path("-"), interval=0.9, meanings=meanings)
+    ends = r"\(-?[\d.]+ to -?[\d.]+\)"
+    line = rf"^  logp  -?[\d.]+  {ends}  = [\d.]+ g/L {ends}  log10 of solubility, g/L$"
+    assert re.search(line, capsys.readouterr().out, re.MULTILINE)
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):

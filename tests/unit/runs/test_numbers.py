@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together, significant
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,21 @@ def test_numbers_that_are_shown_together_have_the_same_decimals():
     assert shown_interval([-0.00001, 0.5], 3) == "0.000 to 0.500"
     assert [shown(value) for value in (1.23456, 0.0, None, float("nan"))] == ["1.23", "0.00", *["not defined"] * 2]
     assert (percent(0.8147), percent(None)) == ("81 %", "not defined")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (9.0123, "9.01"),
+        (9.0, "9.00"),
+        (10.0, "10.0"),
+        (100.04, "100"),
+        (999.6, "1000"),
+        (1234.0, "1230"),
+        (1e-5, "1.00e-05"),
+        (0.012, "0.0120"),
+        (2.5e7, "2.50e+07"),
+    ],
+)
+def test_three_significant_digits_with_their_zeros(value, text):
+    assert significant(value) == text

@@ -2,6 +2,7 @@
 
 const form = document.getElementById("molecules");
 const said = document.getElementById("said");
+const AFTER_LAST_KEY = 500; // milliseconds until the molecule is drawn
 
 function say(text) {
   if (said.textContent !== text) said.textContent = text;
@@ -73,7 +74,7 @@ async function drawInto(place, text) {
     drawn = editor.getMolecule().toIsomericSmiles();
     text.value = drawn;
   });
-  text.addEventListener("change", () => {
+  const draw = () => {
     const [smiles] = text.value.trim().split(/\s+/, 1);
     if (text.value.trim().includes("\n") || smiles === drawn) return;
     try {
@@ -82,7 +83,13 @@ async function drawInto(place, text) {
     } catch {
       // What the editor cannot read may still be predicted.
     }
+  };
+  let soon = 0;
+  text.addEventListener("input", () => {
+    clearTimeout(soon);
+    soon = setTimeout(draw, AFTER_LAST_KEY);
   });
+  text.addEventListener("change", draw);
   place.dataset.ready = "true";
 }
 

@@ -390,15 +390,43 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     assert "how much each part of the model counts in the prediction" in technical and "kernel 1.00" in technical
 
 
+@pytest.mark.parametrize(("unit", "words"), [("m", "= 1000 m (100 to 10000)"), ("", "= 1000 (100 to 10000)")])
+def test_a_logarithm_is_shown_in_the_unit_of_the_measurements(tmp_path, unit, words):
+    models = PretendedService()
+    known = EndpointFacts(description="log10 of length", scale="log10", unit=unit)
+    facts, predict_one = models.facts().model_copy(update={"endpoints": {"length": known}}), models.predict_one
+
+    def with_measured(text: str) -> MoleculePrediction:
+        found = predict_one(text)
+        found.predictions["length"].measured = 10 ** found.predictions["length"].value
+        return found
+
+    models.facts, models.predict_one = lambda: facts, with_measured
+    with open_queue(InThisProcess(models), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
+    assert f">{words}</small>" in shown and "as_measured" not in shown
+
+
+def test_the_choice_of_an_order_has_no_columns_of_details(page):
+    address = f"/tables/{predict(page, 'CCO', 'CC')['id']}/rows"
+    offered = r"<option(?: selected)?>(\w+)</option>"
+    assert re.findall(offered, page.get(address).text) == ["length", "similarity"]
+    assert re.findall(offered, page.get(f"{address}?sort=length_low").text) == ["length", "length_low", "similarity"]
+
+
 def test_a_score_has_its_interval_and_the_number_of_test_molecules(tmp_path):
     models = PretendedService()
     known = EndpointFacts(test=0.66204, test_interval=(0.41498, 0.86957), test_molecules=30)
-    facts = models.facts().model_copy(update={"endpoints": {"length": known}, "about": {"metric": "ROC-AUC"}})
+    facts = models.facts().model_copy(
+        update={"endpoints": {"length": known}, "about": {"metric": "ROC-AUC", "test": "0.662"}}
+    )
     models.facts = lambda: facts
     with open_queue(InThisProcess(models), tmp_path) as queue:
         shown = TestClient(make_app(queue), base_url="http://127.0.0.1:8000").get("/about").text
     assert re.findall(r'<th scope="col">(.+?)</th>', shown) == ["Endpoint", "ROC-AUC on test molecules"]
     assert "<td>0.662 (0.415 to 0.870, 30 molecules)</td>" in shown and "In brackets: the 95 % interval" in shown
+    assert shown.count("0.662") == 1, "not again below"
 
 
 def test_a_model_without_a_card_says_only_what_it_knows(page):
