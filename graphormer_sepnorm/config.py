@@ -239,7 +239,7 @@ class TaskConfig:
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.scales)} scales")
         if self.limits and ("limits" not in OPTIONS[self.kind] or len(self.limits) != len(self.targets)):
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.limits)} limits")
-        if any(None not in (low, high) and low >= high for low, high in self.limits):
+        if any(low is not None and high is not None and low >= high for low, high in self.limits):
             raise ValueError("a lower limit is not below the upper limit")
         if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:
             raise ValueError(f"loss {self.loss} is for regression; classification has its own")

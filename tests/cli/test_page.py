@@ -139,9 +139,9 @@ def test_the_drawing_follows_the_text_while_it_has_the_focus(user):
     page.wait_for_timeout(2000)
     drawn = page.locator("#editor").screenshot()
     assert drawn != empty and active(page) == "text" and page.input_value("#text") == "c1ccccc1O"
-    page.keyboard.type("CC(")
+    page.keyboard.type("CC")
     page.wait_for_timeout(2000)
-    assert page.locator("#editor").screenshot() == drawn and active(page) == "text"
+    assert page.locator("#editor").screenshot() != drawn and active(page) == "text"
 
 
 def test_the_keyboard_is_enough(user):

@@ -41,6 +41,7 @@ HERE = Path(__file__).parent
 CONFIDENCES = 0.8, 0.9, 0.95
 MOST_COLUMNS_SHOWN = 3
 FIRST_VIEW = View()
+NO_BREAK = "\N{NO-BREAK SPACE}"
 MEANINGS = {
     "weights": "how much each part of the model counts in the prediction",
     "vocabulary": "which molecules the model can read",
@@ -93,8 +94,9 @@ def as_shown(value: float, decimals: int | None) -> str:
 
 
 def in_unit(one: TargetPrediction, endpoint: EndpointFacts) -> str:
-    """A prediction of a logarithm in the unit of the measurements, with its interval."""
-    return measured_words(one.value, endpoint.scale, endpoint.unit, one.low, one.high)
+    """A prediction of a logarithm in the unit of the measurements, with its interval on one line."""
+    words = measured_words(one.value, endpoint.scale, endpoint.unit, one.low, one.high)
+    return words.replace("= ", f"={NO_BREAK}").replace(" to ", f"{NO_BREAK}to{NO_BREAK}")
 
 
 def as_sentence(text: str) -> str:

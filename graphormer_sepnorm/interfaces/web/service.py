@@ -13,6 +13,7 @@ from rdkit.Chem.Draw import rdMolDraw2D
 
 from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals, two_classes
 from graphormer_sepnorm.inference.pictures import draw
@@ -132,8 +133,9 @@ class PredictionService:
         """The facts about each target, with its scale, its unit and the number of its training molecules."""
         rows, targets = self.trust.rows if self.trust else None, self.predictor.targets
         counts = [len(known) for known in rows.sorted_labels] if rows else [None] * len(targets)
+        usual: tuple[Scale, ...] = ("",) * len(targets)
         found = {}
-        for target, scale, count in zip(targets, self.predictor.scales or [""] * len(targets), counts, strict=True):
+        for target, scale, count in zip(targets, self.predictor.scales or usual, counts, strict=True):
             known = self.endpoints.get(target, EndpointFacts())
             unit = measured_unit(scale, known.description) if scale else ""
             found[target] = known.model_copy(update={"scale": scale, "unit": unit, "molecules": count})
