@@ -133,9 +133,11 @@ class PredictionService:
         """The facts about each target, with its scale, its unit and the number of its training molecules."""
         rows, targets = self.trust.rows if self.trust else None, self.predictor.targets
         counts = [len(known) for known in rows.sorted_labels] if rows else [None] * len(targets)
-        usual: tuple[Scale, ...] = ("",) * len(targets)
+        as_measured: Scale = ""
         found = {}
-        for target, scale, count in zip(targets, self.predictor.scales or usual, counts, strict=True):
+        for target, scale, count in zip(
+            targets, self.predictor.scales or (as_measured,) * len(targets), counts, strict=True
+        ):
             known = self.endpoints.get(target, EndpointFacts())
             unit = measured_unit(scale, known.description) if scale else ""
             found[target] = known.model_copy(update={"scale": scale, "unit": unit, "molecules": count})
