@@ -77,7 +77,7 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
         Args:
             X: M molecules.
             y: [M] or [M, T] labels; a censored label is a text such as "<5".
-            sample_weight: [M] sample weights. Networks do not support weights and are left out if these differ.
+            sample_weight: [M] sample weights.
 
         Raises:
             InputError: a molecule or a label cannot be read, or there are no labels.

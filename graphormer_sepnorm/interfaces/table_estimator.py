@@ -22,7 +22,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_problem
-from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.recipes import find_recipe, task_config
@@ -39,6 +39,7 @@ from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import starting_from
 from graphormer_sepnorm.training.settings import with_settings
@@ -139,7 +140,8 @@ class TableEstimator(SmilesEstimator):
         forest: whether to include the random forest.
         blend: whether to include members other than the networks.
         quick: fit only the kernel machine, which takes about half a minute.
-        split, metric, loss, weights, balance, strip_salts: as the options of the command; folds are made as the split.
+        split, metric, loss, weights, balance, strip_salts: as the options of the command; folds are made as the split,
+            which is one of ``SPLITTERS``.
         epochs, batch_size, lr, ...: fields of ``TrainConfig``; None: the recipe's.
         settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
         pretrained: run folder, weights file or shipped weights to start from; None: those of the recipe.
@@ -176,6 +178,7 @@ class TableEstimator(SmilesEstimator):
         plan = Plan(**{each.name: plain(asked[each.name]) for each in OF_PLAN})
         if plan.networks < 2:
             raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
+        known("split", asked["split"], SPLITTERS)
         chosen = TableOptions("y", seed=seed, **options, **{each.field: asked[each.field] for each in OF_TABLE})
         config = self.make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
         table = read_rows(smiles, rows, config.featurizer)

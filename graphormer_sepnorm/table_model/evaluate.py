@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from graphormer_sepnorm.chem.features import Sample, read_molecules
+from graphormer_sepnorm.chem.features import FEATURIZERS, Sample, read_molecules
+from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import computed
@@ -98,8 +99,8 @@ def evaluate_new(
         smiles_column, delimiter: SMILES column and delimiter of the table.
 
     Returns:
-        as ``evaluate_table``; ``trust``, the coverage of intervals or the calibration of probabilities; and
-        ``skipped``, the number of rows that could not be used.
+        as ``evaluate_table``; ``trust``, the coverage of intervals or the calibration of probabilities; the numbers of
+        rows that could not be used, ``skipped``, and whose molecule was used for training, ``training_molecules``.
 
     Raises:
         InputError: the folder or the table cannot be read, or no row can be scored.
@@ -115,7 +116,16 @@ def evaluate_new(
     rows = ScoredRows([row.smiles for row in read.rows], *label_arrays(read.rows), source, samples=samples)
     found = score_rows(model, rows, means_of(run, model))
     trust = measure_trust(model.trust, found.plain, found.final)
-    return {**found.final.result, "trust": trust, "skipped": len(read.skipped)}
+    learnt = training_keys(run, model)
+    seen = sum(key in learnt for key in read.structures.keys)
+    return {**found.final.result, "trust": trust, "skipped": len(read.skipped), "training_molecules": seen}
+
+
+def training_keys(run: RunFolder, model: TableModel) -> set[str]:
+    """The ``molecule_key`` of the molecules that were used for training."""
+    prepare = FEATURIZERS[model.featurizer].molecule
+    smiles = [text for split in ("train", "val") for text in read_labels(run.path / TABLE, model.task, split)[0]]
+    return {molecule_key(prepare(text)) for text in smiles}
 
 
 def evaluate_earlier(run: RunFolder, split: str) -> dict:

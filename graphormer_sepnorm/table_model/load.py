@@ -100,7 +100,8 @@ class LoadedModel:
         """Predicts M rows, with the same columns and values as the command.
 
         Args:
-            molecules: SMILES, RDKit molecules, or a DataFrame, whose columns are kept.
+            molecules: SMILES, RDKit molecules, or a DataFrame, whose columns are kept. A DataFrame or a Series keeps
+                its index.
             interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
             domain: compare rows with the training molecules, in the columns of ``domain_columns``.
             alerts, properties: add structural alerts and the ``PROPERTIES`` of the molecules.
@@ -170,12 +171,17 @@ def part_type(part: Cells) -> type:
 
 
 def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataFrame":
-    """Molecules as a table; raises InputError for a single text."""
+    """Molecules as a table, with their index if they have one; raises InputError for a single molecule."""
     import pandas as pd
 
     if isinstance(molecules, str):
         raise InputError("give a list of SMILES, not one string")
-    return molecules if isinstance(molecules, pd.DataFrame) else pd.DataFrame({"smiles": list(molecules)}, dtype=object)
+    if isinstance(molecules, Chem.Mol):
+        raise InputError("give a list of molecules, not one molecule")
+    if isinstance(molecules, pd.DataFrame):
+        return molecules
+    index = molecules.index if isinstance(molecules, pd.Series) else None
+    return pd.DataFrame({"smiles": list(molecules)}, index=index, dtype=object)
 
 
 def with_conditions(smiles: Sequence[str | None], table: "DataFrame", asked: AskedConditions) -> Smiles:

@@ -7,7 +7,7 @@ from graphormer_sepnorm.chem.features import FOR_TABLES, prepared, without_salts
 from graphormer_sepnorm.chem.standardize import chembl_pipeline
 from graphormer_sepnorm.config import OPTIONS, Kind, Loss, Scale
 from graphormer_sepnorm.dataset import SplitName
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.options import Option
 from graphormer_sepnorm.tables.label_text import as_float
 from graphormer_sepnorm.tables.splits import SPLITTERS, Sizes, read_sizes
@@ -141,6 +141,7 @@ class TableOptions:
 
     def check_split(self) -> None:
         """Raises InputError unless the options of the splits fit together."""
+        known("split", self.split, [*SPLITTERS, "column", "time"])
         if (self.split in ("column", "time")) != (self.split_column is not None):
             raise InputError("--split column or time and --split-column NAME go together")
         if self.split == "column" and self.sizes != Sizes():

@@ -132,6 +132,8 @@ def test_an_unknown_parameter_gets_the_one_that_is_most_like_it():
         ({"networks": 1}, "one per fold, so at least 2"),
         ({"metric": "rocauc"}, "does not score a regression"),
         ({"device": "x"}, "unknown device"),
+        ({"split": "scafold"}, "unknown split 'scafold'.*did you mean 'scaffold'"),
+        ({"split": "time"}, "unknown split 'time'"),
     ],
 )
 def test_parameters_out_of_range(parameters, message):

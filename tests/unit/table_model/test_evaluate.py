@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from rdkit import Chem
 from sklearn.metrics import mean_absolute_error
 
 from graphormer_sepnorm.config import TaskConfig
@@ -45,7 +46,7 @@ def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path)
     table.to_csv(tmp_path / "new.csv", index=False, sep=";")
     found = evaluate_new(trained.run, str(tmp_path / "new.csv"), "structure", ";")
     assert (found["n"], found["skipped"], found["dataset"]) == (len(rows), 2, str(tmp_path / "new.csv"))
-    assert found["value"] == pytest.approx(trained.result["value"], rel=1e-5)
+    assert found["value"] == pytest.approx(trained.result["value"], rel=1e-5) and found["training_molecules"] == 0
     assert found["trust"]["coverage"] == trained.result["trust"]["coverage"]
     mean = found["targets"]["a"]["scores"]["mean"]["mae"]
     learnt = pd.read_csv(trained.run.path / "table.csv").query("split != 'test'")["target a"].mean()
@@ -56,6 +57,14 @@ def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path)
             evaluate_new(trained.run, str(tmp_path / "wrong.csv"))
 
 
+def test_training_molecules_of_another_table_are_counted_in_any_spelling(trained: Trained, tmp_path):
+    kept = pd.read_csv(trained.run.path / "table.csv").query("split != 'test'").head(3)
+    other = [Chem.MolToSmiles(Chem.MolFromSmiles(text), canonical=False, rootedAtAtom=1) for text in kept.smiles]
+    assert other != kept.smiles.tolist()
+    pd.DataFrame({"smiles": [*other, "CCCCCCCCCCCCCCCCCO"], "a": 1.5}).to_csv(tmp_path / "new.csv", index=False)
+    assert evaluate_new(trained.run, str(tmp_path / "new.csv"))["training_molecules"] == 3
+
+
 def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_model(monkeypatch):
     """Its predictions do not add up to 1, and rank the molecules differently as long as they do not."""
     y = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]])
@@ -63,6 +72,7 @@ def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_mode
     values = member / member.sum(axis=1, keepdims=True)
     task = TaskConfig("multiclass", "rocauc", ("x", "y"))
     model = SimpleNamespace(task=task, members={"kernel": None}, weights=np.ones((1, 2)), models=[], trust=None)
+    model.final = lambda values: values
     monkeypatch.setattr(evaluate, "predict_all", lambda model, smiles: Stacked(member[None], values, values))
     rows = ScoredRows(["C"] * 4, y, None, {"dataset": "table.csv", "split": "test"})
     result = score_rows(model, rows, np.full(2, 0.5)).final.result

@@ -141,6 +141,16 @@ def test_the_nearest_training_molecule_comes_with_its_row_and_its_label(trained:
     assert found.a_percentile[0] == pytest.approx(100 * below)
 
 
+def test_a_series_keeps_its_index_so_that_predictions_stay_with_their_molecules(trained: Trained):
+    table = pd.DataFrame({"smiles": ["CCO", "c1ccccc1", "CCN"]}, index=[7, 3, 5])
+    predict = load_model(trained.run.path).predict
+    found = predict(table.smiles)
+    assert found.index.tolist() == [7, 3, 5]
+    np.testing.assert_array_equal(found.a, predict(table.smiles.tolist()).a)
+    with pytest.raises(InputError, match="give a list of molecules, not one molecule"):
+        predict(Chem.MolFromSmiles("C"))
+
+
 def test_python_explains_what_it_predicts(trained: Trained):
     model = load_model(trained.run.path)
     (found,) = model.explain([Chem.MolFromSmiles("Cc1ccccc1")])
