@@ -207,10 +207,16 @@ def table_predictions(
     with computing(choose(device, precision)):
         result = predict_table(load(), source, out or Path("-"), **asdict(answers), meanings=meanings)
     if result["unfamiliar"]:
-        where = "see the column warning" if answers.domain else "--domain adds the column warning"
-        rows = "1 row is" if result["unfamiliar"] == 1 else f"{result['unfamiliar']:,} rows are"
-        print(f"{rows} outside the training domain: {where}", file=sys.stderr)
+        print(words_on_domain(result["unfamiliar"], answers), file=sys.stderr)
     return result
+
+
+def words_on_domain(rows: int, answers: AnswerOptions) -> str:
+    """How many rows are outside the training domain; similarities are compared only for the column."""
+    count = f"{rows:,} row{'s' * (rows > 1)}{' of this call' * answers.resume} {'is' if rows == 1 else 'are'}"
+    if answers.domain:
+        return f"{count} outside the training domain: see the column warning"
+    return f"at least {count} outside the training domain: --domain adds the column warning"
 
 
 def import_library(purpose: str = "a library") -> ModuleType:
