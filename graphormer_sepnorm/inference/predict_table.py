@@ -136,7 +136,11 @@ class TextWriter(TableWriter):
 
     def lines(self, texts: Sequence[str]) -> Iterator[str]:
         known = {column.place: text for column, text in zip(self.columns, texts, strict=True) if text}
-        heads = {place: place[1] if len(place) > 1 else place[0] for place in known if place[2:] in ((), ("value",))}
+        heads = {
+            place: place[1] if len(place) > 1 else SHORT.get(place[0], place[0])
+            for place in known
+            if place[2:] in ((), ("value",))
+        }
         width = max(map(len, heads.values()), default=0)
         for place, head in heads.items():
             parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}

@@ -59,7 +59,8 @@ def load_model(
     """Loads a model as the command ``predict`` does.
 
     Args:
-        names: a run folder, a weights file or the name of shipped weights; several networks are averaged.
+        names: a run folder, a weights file or the name of shipped weights; several networks, as in
+            ``load_model("zinc", "zinc-subset")``, are averaged.
         device, precision: as in the command's options.
 
     Raises:
@@ -67,6 +68,9 @@ def load_model(
     """
     if not names:
         raise InputError("name a model: a run folder, a weights file or shipped weights")
+    for name in names:
+        if not isinstance(name, str | PathLike):
+            raise InputError(f"{name!r} is not the name of a model; name several as in load_model('a', 'b')")
     compute = choose(device, precision)
     with computing(compute):
         return LoadedModel(load_predicting_model([str(name) for name in names]), compute)

@@ -72,6 +72,16 @@ def test_lines_for_people(tmp_path, capsys):
     assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P\n"
 
 
+def test_the_class_has_the_name_of_its_column(tmp_path, capsys):
+    model = EarlierModel([tiny_model(targets=("c_x", "c_y"), kind="multiclass")])
+    predict_table(model, ["CCO"], tmp_path / "out.csv")
+    row = first_row(tmp_path / "out.csv")
+    capsys.readouterr()
+    predict_table(model, ["CCO"], Path("-"), meanings={})
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["class", row["class"]] in lines and row["class"] in ("x", "y", "c_x", "c_y")
+
+
 def test_probabilities_have_three_decimals_whatever_those_of_the_labels(tmp_path, capsys):
     y, probability = np.tile([[1.0], [0.0]], (20, 1)), np.tile([[0.9], [0.1]], (20, 1))
     sets = fit_class_sets(y, probability, exclude_each_other=False)

@@ -120,6 +120,14 @@ def test_an_unknown_parameter_gets_the_one_that_is_most_like_it():
         GraphormerRegressor(quik=True)
 
 
+def test_weights_of_targets_come_in_any_sequence():
+    y = np.stack([LENGTH, -LENGTH], axis=1)
+    found = [
+        GraphormerRegressor(**QUICK, weights=each).fit(SMILES, y).predict(SMILES) for each in ([1, 0.5], (1.0, 0.5))
+    ]
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -151,6 +151,11 @@ def test_a_series_keeps_its_index_so_that_predictions_stay_with_their_molecules(
         predict(Chem.MolFromSmiles("C"))
 
 
+def test_several_networks_are_named_one_by_one():
+    with pytest.raises(InputError, match=r"is not the name of a model; name several as in load_model\('a', 'b'\)"):
+        load_model(["zinc", "zinc-subset"])
+
+
 def test_python_explains_what_it_predicts(trained: Trained):
     model = load_model(trained.run.path)
     (found,) = model.explain([Chem.MolFromSmiles("Cc1ccccc1")])
