@@ -179,7 +179,17 @@ def not_one_column(source: str, columns: list[str], name: str, count: int, advic
     found = "no column" if count == 0 else f"{count} columns"
     near = did_you_mean(name, columns) if count == 0 else ""
     what_to_do = f": {advice}" if advice else ""
-    return f"{source} has {found} {name!r}{what_to_do}{near or '.'} Its columns: {names_shown(columns)}"
+    data = " (the first line must have the names of the columns)" if any(map(is_number, columns)) else ""
+    return f"{source} has {found} {name!r}{what_to_do}{near or '.'} Its columns: {names_shown(columns)}{data}"
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number, as in a line of data."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def names_shown(columns: list[str]) -> str:
