@@ -5,6 +5,8 @@ import sys
 import pandas as pd
 import pytest
 
+import graphormer_sepnorm
+import graphormer_sepnorm.library
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from tests.tiny import save_tiny
 
@@ -61,6 +63,7 @@ def test_without_pyarrow_the_command_says_how_to_install_it(command, tmp_path, m
     save_tiny(tmp_path / "model")
     (tmp_path / "library.csv").write_text("smiles\nC\n")
     hidden = [name for name in sys.modules if name.startswith("graphormer_sepnorm.library")]
+    monkeypatch.setattr(graphormer_sepnorm, "library", graphormer_sepnorm.library)  # imports replace it
     for name in [*hidden, "pyarrow"]:
         monkeypatch.setitem(sys.modules, name, None) if name == "pyarrow" else monkeypatch.delitem(sys.modules, name)
     code, _, messages = command("suggest", tmp_path / "model", tmp_path / "library.csv", "-o", tmp_path / "next.csv")

@@ -40,9 +40,10 @@ def worst_section(page: Reported) -> Section:
 def worst_molecule(page: Reported, row: int) -> Molecule:
     test, looked, labelled = page.test, page.looked, page.tested[row]
     known = np.flatnonzero(~np.isnan(test.y[row]))[:MAX_PANELS]
-    facts = [fact for place in known.tolist() for fact in facts_of(page, row, place)]
     if TASKS[page.task.kind].adds_up:
         facts = list(class_facts(page, row))
+    else:
+        facts = [fact for place in known.tolist() for fact in facts_of(page, row, place)]
     if looked.warnings[row]:
         facts.append(("warning", looked.warnings[row]))
     smiles = looked.smiles[row]
