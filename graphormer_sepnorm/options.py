@@ -69,6 +69,11 @@ def declared(cls: type, only: tuple[str, ...] = (), without: tuple[str, ...] = (
     return found
 
 
+def changed(options: Any) -> list[str]:
+    """The names on the command line of the options of a dataclass that do not have their default values."""
+    return [each.name for each in declared(type(options)) if getattr(options, each.field) != each.default]
+
+
 def option_of(hint: Any) -> Option | None:
     """The option in the metadata of a type; None if there is none."""
     if get_origin(hint) is not Annotated:

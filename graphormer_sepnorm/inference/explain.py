@@ -298,9 +298,8 @@ def view_of(
 ) -> tuple[ExplainedTarget, EmbeddedMolecule]:
     """A target and a molecule of a model that knows its run."""
     run: Config = model.known_run()
-    return ExplainedTarget(run.task, model.cls.device, target, decimals), EmbeddedMolecule(
-        model, run.featurizer, smiles
-    )
+    view = ExplainedTarget(run.task, model.cls.device, target, decimals)
+    return view, EmbeddedMolecule(model, run.featurizer, smiles)
 
 
 class RecordedAttention(PaddedAttention):

@@ -82,13 +82,13 @@ def refuse_one_or_many(X) -> None:
         raise InputError("X is one molecule: put it in a list, as in ['CCO']")
     names = list(getattr(X, "columns", ()))
     if len(names) > 1:
-        known = [str(name) for name in names]
+        texts = [str(name) for name in names]
         try:
-            example = names[find_column(known, None, "X")]
+            example = names[find_column(texts, None, "X")]
         except InputError:
             example = "NAME"
         raise InputError(
-            f"X is a table of {len(names)} columns ({names_shown(known)}): pass only the one with the SMILES, as in "
+            f"X is a table of {len(names)} columns ({names_shown(texts)}): pass only the one with the SMILES, as in "
             f"table[{example!r}]"
         )
 

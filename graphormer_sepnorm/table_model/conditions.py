@@ -10,9 +10,8 @@ import numpy as np
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.tables.label_text import as_float, is_missing
+from graphormer_sepnorm.tables.label_text import as_float, is_missing, is_number
 from graphormer_sepnorm.tables.rows import condition_text
-from graphormer_sepnorm.tables.times import is_number
 
 MOST_WORDS = 100  # largest number of categories of a column
 HOW_TO_GIVE = "give a table that has them, or the same for all molecules with --condition NAME=VALUE"

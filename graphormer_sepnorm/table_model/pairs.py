@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import itemgetter
 
 import numpy as np
 from rdkit import Chem
@@ -130,8 +131,8 @@ def surest_first(changes: list[Change]) -> list[Change]:
     variance = (PRIOR_FREEDOM * usual + squares) / (PRIOR_FREEDOM + freedom)
     with np.errstate(divide="ignore", invalid="ignore"):  # no change has a deviation
         t = np.where(mean == 0, 0, mean * np.sqrt((freedom + 1) / variance))
-    order = sorted(zip(-t, -mean, changes, strict=True), key=lambda each: (*each[:2], each[2].before, each[2].after))
-    return [change for _, _, change in order]
+    keys = ((-each, -change.mean, change.before, change.after) for each, change in zip(t, changes, strict=True))
+    return [change for _, change in sorted(zip(keys, changes, strict=True), key=itemgetter(0))]
 
 
 def with_smallest_parts(changes: list[Change]) -> list[Change]:

@@ -78,6 +78,14 @@ def as_float(text: str) -> float:
     return float(text)
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a finite number."""
+    try:
+        return math.isfinite(as_float(text))
+    except ValueError:
+        return False
+
+
 def read_bound(text: str, target: str, comma_is_point: bool = False) -> str:
     """A censored label such as "<5", "> 10" or "≥10" as "<5.0" or ">10.0"; "" for any other label.
 

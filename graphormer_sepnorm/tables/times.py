@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tables.label_text import as_float
+from graphormer_sepnorm.tables.label_text import as_float, is_number
 
 IN_DIGITS = re.compile(r"\s*(\d{1,2})[./-](\d{1,2})[./-]\d{4}\b.*", re.DOTALL)
 YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
@@ -37,13 +37,6 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
         raise InputError("the column of times has numbers and dates: write all of them the same way")
     day_first = days_come_first(texts)
     return np.array([as_seconds(text, day_first) for text in texts], np.float64)
-
-
-def is_number(text: str) -> bool:
-    try:
-        return math.isfinite(as_float(text))
-    except ValueError:
-        return False
 
 
 def is_time(text: str) -> bool:

@@ -63,8 +63,9 @@ def evaluate(
     is_told = isinstance(result, dict) and "value" in result
     if is_told:
         print(f"{', '.join(run)}: {csv or split} {score_words(result)}", file=sys.stderr)
-    if seen := result.get("training_molecules") if isinstance(result, dict) else 0:
-        print(f"{seen:,} of {result['n']:,} molecules were used for training: this is no test score", file=sys.stderr)
+        if seen := result.get("training_molecules"):
+            of = f"{seen:,} of {result['n']:,} molecules"
+            print(f"{of} were used for training: this is no test score", file=sys.stderr)
     print_result(result, is_told)
 
 

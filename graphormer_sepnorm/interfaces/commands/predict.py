@@ -23,7 +23,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
     report_rows,
 )
 from graphormer_sepnorm.interfaces.guard import in_first_process
-from graphormer_sepnorm.options import Option, declared
+from graphormer_sepnorm.options import Option, changed
 from graphormer_sepnorm.system.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ def predict(
     if isinstance(source, str) and is_library(source, out):
         result = library_predictions(load, source, out, answers, library, device, precision)
     else:
-        if library != LibraryOptions():
-            given = [each.name for each in declared(LibraryOptions) if getattr(library, each.field) != each.default]
+        if given := changed(library):
             verb = "is" if len(given) == 1 else "are"
             raise InputError(
                 f"{', '.join(given)} {verb} for a library: a folder, a Parquet file or a pattern in quotes"

@@ -25,7 +25,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
 )
 from graphormer_sepnorm.interfaces.commands.own_table import options_of_table
 from graphormer_sepnorm.layers.norms import NORMS
-from graphormer_sepnorm.options import Option, declared
+from graphormer_sepnorm.options import Option, changed
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.runs.folder import REPORT
 from graphormer_sepnorm.system.device import choose, computing
@@ -180,7 +180,7 @@ def own_table(file: str | None, run: RunOptions) -> str | None:
 def refuse_options_of_tables(table: dict[str, Any], task: str | None, ensemble: EnsembleOptions) -> None:
     """Raises InputError if an option is given that has no effect without a table."""
     names = [each.name for each in OF_TABLES.declared() if each.field in table]
-    names += [each.name for each in declared(EnsembleOptions) if getattr(ensemble, each.field) != each.default]
+    names += changed(ensemble)
     if task is not None or names:
         shown = ", ".join(["--task"] * (task is not None) + names)
         raise InputError(f"{shown}: options of a table need one: name it first, as in train FILE")

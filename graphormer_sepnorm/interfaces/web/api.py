@@ -16,7 +16,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     SmilesColumn,
     answer_to,
     as_table,
-    explained_target,
+    explained_atoms,
     known,
     read_nearest,
     read_row,
@@ -149,22 +149,16 @@ def add_pictures(app: FastAPI, queue: JobQueue) -> None:
         smiles = await run_in_threadpool(read_nearest, queue, id, row)
         return SvgResponse(str(await answer_to(queue.ask("structure", smiles))), 200, PICTURE_HEADERS)
 
-    async def explained(id: str, row: int, target: str | None) -> AtomContributions:
-        target = explained_target(queue, id, row) if target is None else target
-        read = await run_in_threadpool(read_row, queue, id, row)
-        found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
-        assert isinstance(found, AtomContributions)
-        return found
-
     @app.get("/api/tables/{id}/rows/{row}/atoms", tags=["pictures"])
     async def atoms(id: str, row: int, target: str | None = None) -> AtomContributions:
         """The atoms that a prediction depends on; by default of the first target or the most probable class."""
-        return await explained(id, row, target)
+        return (await explained_atoms(queue, id, row, target))[2]
 
     @app.get("/api/tables/{id}/rows/{row}/atoms.svg", tags=["pictures"], response_class=SvgResponse)
     async def atoms_picture(id: str, row: int, target: str | None = None) -> Response:
         """The same as a picture."""
-        return SvgResponse((await explained(id, row, target)).picture, 200, PICTURE_HEADERS)
+        _, _, found = await explained_atoms(queue, id, row, target)
+        return SvgResponse(found.picture, 200, PICTURE_HEADERS)
 
 
 def attachment(name: str) -> str:

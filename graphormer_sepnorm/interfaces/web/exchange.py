@@ -9,11 +9,12 @@ from pathlib import PurePath
 from typing import Annotated
 
 from fastapi import Depends, Form, Request, UploadFile
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
-from graphormer_sepnorm.interfaces.web.schemas import JobStatus, Options, RowPrediction, TableRow
+from graphormer_sepnorm.interfaces.web.schemas import AtomContributions, JobStatus, Options, RowPrediction, TableRow
 from graphormer_sepnorm.interfaces.web.worker import NoAnswer
 from graphormer_sepnorm.tables.formats import DELIMITERS
 from graphormer_sepnorm.tables.formats.csv_text import split
@@ -74,6 +75,21 @@ def explained_target(queue: JobQueue, id: str, row: int) -> str:
     if not facts.class_names or not found:
         return facts.targets[0]
     return max(found, key=lambda name: found[name].value)
+
+
+async def explained_atoms(
+    queue: JobQueue, id: str, row: int, target: str | None
+) -> tuple[str, TableRow, AtomContributions]:
+    """The explained target, by default ``explained_target``, the row as it was read, and the atoms of its prediction.
+
+    Raises:
+        HTTPException: there is no such row, or as ``answer_to``.
+    """
+    target = explained_target(queue, id, row) if target is None else target
+    read = await run_in_threadpool(read_row, queue, id, row)
+    found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
+    assert isinstance(found, AtomContributions)
+    return target, read, found
 
 
 def read_nearest(queue: JobQueue, id: str, row: int) -> str:

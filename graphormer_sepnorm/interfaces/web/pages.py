@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, select_autoescape
-from starlette.concurrency import run_in_threadpool
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.units import measured_words
@@ -16,12 +15,10 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     CONDITION,
     FormOptions,
     SmilesColumn,
-    answer_to,
     as_text,
-    explained_target,
+    explained_atoms,
     kind_of_text,
     known,
-    read_row,
     row_of,
     status_of,
     submit_file,
@@ -218,9 +215,7 @@ def add_table_pages(app: FastAPI, queue: JobQueue, pages: Pages) -> None:
 
     @app.get("/tables/{id}/rows/{row}/atoms", include_in_schema=False)
     async def atoms(request: Request, id: str, row: int, target: str | None = None) -> Response:
-        target = explained_target(queue, id, row) if target is None else target
-        read = await run_in_threadpool(read_row, queue, id, row)
-        found = await answer_to(queue.ask("atoms", read.smiles, target, read.conditions))
+        target, read, found = await explained_atoms(queue, id, row, target)
         name = "atoms.html" if "hx-request" in request.headers else "atoms_page.html"
         return pages(name, atoms=found, id=id, row=row, target=target, smiles=as_text(read.smiles))
 

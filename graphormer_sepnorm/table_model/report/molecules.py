@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import draw, draw_part
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
@@ -25,7 +23,6 @@ EXPLAINED = 4
 CHANGES = 10
 CLIFFS = 4
 SET_NAME = f"{percent(float(USUAL_CONFIDENCE))} set"
-MOST_PAIRED = 2_000  # molecules that are compared pairwise
 
 
 def worst_section(page: Reported) -> Section:
@@ -140,9 +137,8 @@ def pairs_section(page: Reported) -> Section | None:
     """The replacements of one part with the surest effect."""
     if not page.is_regression:
         return None
-    rows = paired_rows(page)
-    y = np.array([row.labels for row in rows])
-    parts = [parts_of(read_smiles(row.smiles)) for row in rows]
+    y = np.array([row.labels for row in page.paired])
+    parts = [parts_of(mol) for mol in page.paired_mols]
     grids = []
     for target, labels in list(zip(page.task.targets, y.T, strict=True))[:MAX_PANELS]:
         if changes := matched_changes(parts, labels)[:CHANGES]:
@@ -162,19 +158,13 @@ def cliffs_section(page: Reported) -> Section | None:
     """The steepest activity cliffs of the first target."""
     if not page.is_regression:
         return None
-    rows = paired_rows(page)
-    found = activity_cliffs([read_smiles(row.smiles) for row in rows], np.array([row.labels[0] for row in rows]))
+    found = activity_cliffs(page.paired_mols, np.array([row.labels[0] for row in page.paired]))
     words = (
         "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
         f"cards show the steepest ones for {page.task.targets[0]}."
     )
-    cliffs = tuple(cliff_molecule(page, rows, cliff) for cliff in found[:CLIFFS])
+    cliffs = tuple(cliff_molecule(page, cliff) for cliff in found[:CLIFFS])
     return Section("Activity cliffs", (words,), molecules=cliffs) if cliffs else None
-
-
-def paired_rows(page: Reported) -> list[LabelledRow]:
-    """The rows of the training molecules that are compared pairwise."""
-    return [page.learnt[place] for place in evenly(len(page.learnt), MOST_PAIRED)]
 
 
 def changes_grid(target: str, changes: list[Change]) -> Grid:
@@ -200,13 +190,14 @@ def part_cell(smiles: str) -> Picture | str:
         return smiles
 
 
-def cliff_molecule(page: Reported, rows: list[LabelledRow], cliff: Cliff) -> Molecule:
+def cliff_molecule(page: Reported, cliff: Cliff) -> Molecule:
     """The two molecules of an activity cliff of the first target."""
     of_pair = (
         (of_target(page, "difference of", 0), page.rounded(cliff.difference, 0)),
         ("similarity of the pair", f"{cliff.similarity:.2f}"),
     )
-    return labelled_molecule(page, rows[cliff.lower], partner=labelled_molecule(page, rows[cliff.higher], of_pair))
+    lower, higher = page.paired[cliff.lower], page.paired[cliff.higher]
+    return labelled_molecule(page, lower, partner=labelled_molecule(page, higher, of_pair))
 
 
 def labelled_molecule(

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from rdkit import Chem
 
+from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PROBABILITY_DECIMALS
+from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.pictures import draw_plain
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.table_model.evaluate import StackScores
@@ -21,6 +24,7 @@ from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOp
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
 CUT = 0.5  # probability above which a molecule is predicted as class 1
+MOST_PAIRED = 2_000  # molecules that are compared pairwise
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,16 @@ class Reported:
     def learnt(self) -> list[LabelledRow]:
         """The rows of the training molecules: all but those for test."""
         return [row for row in self.labelled.rows if row.split != "test"]
+
+    @cached_property
+    def paired(self) -> list[LabelledRow]:
+        """The rows of the training molecules that are compared pairwise."""
+        return [self.learnt[place] for place in evenly(len(self.learnt), MOST_PAIRED)]
+
+    @cached_property
+    def paired_mols(self) -> list[Chem.Mol]:
+        """The molecules of ``paired``."""
+        return [read_smiles(row.smiles) for row in self.paired]
 
     @cached_property
     def tested(self) -> list[LabelledRow]:

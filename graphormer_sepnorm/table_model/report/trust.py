@@ -14,9 +14,10 @@ from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.tasks import TASKS
 
+RARE_SCAFFOLDS = "puts the common scaffolds into the training set and rare ones into the test set"
 APART = {  # splits after which the test molecules differ from the training molecules, and how
-    "scaffold": "puts the common scaffolds into the training set and rare ones into the test set",
-    "scaffold-deepchem": "puts the common scaffolds into the training set and rare ones into the test set",
+    "scaffold": RARE_SCAFFOLDS,
+    "scaffold-deepchem": RARE_SCAFFOLDS,
     "butina": "puts the large clusters of similar molecules into the training set and small ones into the test set",
     "time": "tests on the latest molecules",
 }

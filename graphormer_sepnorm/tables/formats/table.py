@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
+from graphormer_sepnorm.tables.label_text import is_number
 
 MOST_SHOWN = 20
 # Names of the column of molecules, the surest first. Capitals, spaces and signs between words do not matter.
@@ -181,15 +182,6 @@ def not_one_column(source: str, columns: list[str], name: str, count: int, advic
     what_to_do = f": {advice}" if advice else ""
     data = " (the first line must have the names of the columns)" if any(map(is_number, columns)) else ""
     return f"{source} has {found} {name!r}{what_to_do}{near or '.'} Its columns: {names_shown(columns)}{data}"
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number, as in a line of data."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def names_shown(columns: list[str]) -> str:
