@@ -38,6 +38,7 @@ Kind = Literal["regression", "classification", "multiclass"]
 Loss = Literal["l1", "mse"]  # of a regression
 # How a number is learnt: as measured, by its logarithm, or as -log10 of a concentration in M that has this unit.
 Scale = Literal["", "log10", "-log10 M", "-log10 mM", "-log10 uM", "-log10 nM", "-log10 pM"]
+TEACHER = "teacher "  # begins the names of targets that are numbers of another model's embedding
 Limit = Annotated[float, Field(allow_inf_nan=False)] | None
 # Options that apply to each kind of task.
 OPTIONS: dict[Kind, tuple[str, ...]] = {

@@ -19,6 +19,7 @@ from graphormer_sepnorm.tables.formats import is_table_name
 
 RESOURCES = "graphormer_sepnorm.resources"
 ARCHIVE = ".tar.xz"
+PRETRAINED = {"foundation", "foundation-mini"}  # for fine-tuning and embeddings: they predict no property
 
 
 def resolve_model(name: str | os.PathLike) -> Path:
@@ -38,8 +39,9 @@ def resolve_model(name: str | os.PathLike) -> Path:
     if str(name) not in shipped:
         names = sorted(shipped | tables)
         near = did_you_mean(str(name), [*names, *similar_runs(path)])
-        known = f"neither a run folder, nor a weights file, nor a shipped model ({', '.join(names)})"
-        raise InputError(f"{name} is {known}{near}")
+        predicting = ", ".join(each for each in names if each not in PRETRAINED)
+        listed = f"{predicting}; for fine-tuning {', '.join(sorted(PRETRAINED))}"
+        raise InputError(f"{name} is neither a run folder, nor a weights file, nor a shipped model ({listed}){near}")
     return shipped[str(name)]
 
 

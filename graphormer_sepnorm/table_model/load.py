@@ -12,6 +12,7 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import Sample
+from graphormer_sepnorm.config import TEACHER
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals
 from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor, molecules_at_once
@@ -39,8 +40,8 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     models are named.
 
     Raises:
-        InputError: as ``load_predictor``, ``load_earlier`` and ``TableModel.load``, or a table model is named together
-            with other models.
+        InputError: as ``load_predictor``, ``load_earlier`` and ``TableModel.load``, a table model is named together
+            with other models, or the model was pretrained to imitate a teacher.
     """
     places = [resolve_model(name) for name in names]
     tables = [name for name, place in zip(names, places, strict=True) if RunFolder(place).stack.exists()]
@@ -50,7 +51,13 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
         from graphormer_sepnorm.table_model.model import TableModel  # slow to import, not needed by networks
 
         return TableModel.load(places[0])
-    return load_earlier(places[0]) if len(places) == 1 else load_predictor(list(names))
+    predictor = load_earlier(places[0]) if len(places) == 1 else load_predictor(list(names))
+    if all(target.startswith(TEACHER) for target in predictor.targets):
+        raise InputError(
+            f"{names[0]} imitates the embeddings of another model and predicts no property: fine-tune it with "
+            f"train FILE --from {names[0]}, or write its embeddings with embed {names[0]} FILE -o OUT.csv"
+        )
+    return predictor
 
 
 def load_model(

@@ -19,7 +19,7 @@ from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.runs.info import describe_model
-from graphormer_sepnorm.runs.zoo import resolve_model, shipped_models
+from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model, shipped_models
 from graphormer_sepnorm.training import experiment
 
 pytestmark = pytest.mark.real
@@ -106,7 +106,7 @@ def skip_without_full_zinc(root) -> None:
     [
         name if name == "zinc-subset" else pytest.param(name, marks=pytest.mark.nightly)
         for name in sorted(shipped_models())
-        if not name.startswith("foundation")
+        if name not in PRETRAINED
     ],
 )
 def test_shipped_weights_recompute_their_published_score(root, name):

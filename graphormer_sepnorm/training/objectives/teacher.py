@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphormer_sepnorm.config import TEACHER
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.training.objectives.base import Corpus, Pretraining
 
@@ -78,4 +79,4 @@ def corpus_of_embeddings(smiles: list[str], values: np.ndarray) -> Corpus:
     if not len(told):
         raise InputError("all molecules have the same embedding: there is nothing to learn")
     scaled = ((values[:, told] - mean[told]) / std[told]).clip(-CLIP, CLIP)
-    return Corpus(smiles, tuple(f"teacher {place}" for place in told), scaled.astype(np.float32))
+    return Corpus(smiles, tuple(f"{TEACHER}{place}" for place in told), scaled.astype(np.float32))

@@ -20,7 +20,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.norms import ShareNorm
 from graphormer_sepnorm.recipes import dataset_config, find_recipe, paper_encodings
 from graphormer_sepnorm.runs.checkpoint import load_model
-from graphormer_sepnorm.runs.zoo import resolve_model, shipped_models
+from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model, shipped_models
 from graphormer_sepnorm.training import experiment
 from graphormer_sepnorm.training.finetune import starting_from
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
@@ -227,10 +227,7 @@ def test_named_data_of_other_features(saved, tmp_path):
         experiment.train_run(starting_from(molhiv, str(saved)), tmp_path / "run")
 
 
-BODIES = {"foundation", "foundation-mini"}
-
-
-@pytest.mark.parametrize("name", sorted(shipped_models().keys() - BODIES))
+@pytest.mark.parametrize("name", sorted(shipped_models().keys() - PRETRAINED))
 def test_shipped_weights_load_by_name_with_their_card(name):
     model = Graphormer.from_pretrained(name)
     assert model.predict(["CCO"]).shape == (1, 1)
@@ -241,7 +238,7 @@ def test_shipped_weights_load_by_name_with_their_card(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(BODIES))
+@pytest.mark.parametrize("name", sorted(PRETRAINED))
 def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(name):
     model = Graphormer.from_pretrained(name)
     card = resolve_model(name).with_suffix(".md").read_text()

@@ -27,9 +27,9 @@ def test_a_path_goes_before_a_name(tmp_path, monkeypatch):
 
 
 def test_an_unknown_model_is_refused_with_the_known_names():
-    with pytest.raises(InputError, match=r"nowhere is neither a run folder.*\(.*ogbg-molhiv, .*zinc, zinc-subset\)"):
+    with pytest.raises(InputError, match=r"nowhere is neither a run folder.*\(adme, ogbg-molhiv, zinc, zinc-subset; f"):
         resolve_model("nowhere")
-    with pytest.raises(InputError, match=r"zinc-subset\); did you mean 'adme'\?$"):
+    with pytest.raises(InputError, match=r"; for fine-tuning foundation, foundation-mini\); did you mean 'adme'\?$"):
         resolve_model("adm")
 
 
@@ -48,7 +48,7 @@ def test_a_misspelt_run_folder_is_recognized(tmp_path):
         with pytest.raises(InputError, match=rf"\); did you mean '{tmp_path / meant}'\?$"):
             resolve_model(tmp_path / wrong)
     for wrong in (tmp_path / "herg", tmp_path / "nowhere" / "esol"):
-        with pytest.raises(InputError, match=r"zinc-subset\)$"):
+        with pytest.raises(InputError, match=r"foundation-mini\)$"):
             resolve_model(wrong)
 
 

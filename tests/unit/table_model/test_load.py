@@ -13,6 +13,7 @@ from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
+from graphormer_sepnorm.runs.zoo import PRETRAINED
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
@@ -41,6 +42,12 @@ def test_the_shipped_model_predicts_no_more_than_all_of_a_drug_unbound():
 def test_a_table_model_that_is_to_be_averaged_has_the_name_that_was_given():
     with pytest.raises(InputError, match=r"^adme is a table model, which cannot be averaged"):
         load_predicting_model(["zinc", "adme"])
+
+
+@pytest.mark.parametrize("name", sorted(PRETRAINED))
+def test_a_model_that_imitates_a_teacher_is_not_for_predicting(name):
+    with pytest.raises(InputError, match=rf"^{name} imitates .*: fine-tune it with train FILE --from {name}, or write"):
+        load_predicting_model([name])
 
 
 def test_a_folder_with_a_stack_is_a_table_model_and_everything_else_networks(trained: Trained, tmp_path):
