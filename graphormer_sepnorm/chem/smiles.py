@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from rdkit import Chem, rdBase
@@ -20,6 +21,8 @@ ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
 Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
 # A word such as aspirin or 2-propanol; its small letters are not only those of aromatic atoms.
 NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3,}[A-Za-z\d,'-]*")
+RING = re.compile(r"%\(\d+\)|%\d\d|\d")
+SYMBOL = re.compile(rf"{RING.pattern}|Cl|Br|[BCNOPSFIbcnops*]|[-=#$:/\\.~()<>]")  # outside square brackets
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
 _KEEPING_HYDROGENS.removeHs = False  # type: ignore[assignment]  # RDKit's stubs take properties for classes
 _FIXED_VALENCE = frozenset({"H", "C", "N", "O", "F", "Si", "P", "S", "Cl", "Se", "Br", "I"})
@@ -236,17 +239,45 @@ def too_large(atoms: int) -> str:
     return f"The molecule has {atoms:,} atoms; at most {MAX_ATOMS:,} are read."
 
 
+def syntax_problem(text: str) -> str:
+    """The mistake in a text that RDKit cannot parse as SMILES; "" if it is none of the common ones."""
+    if NAME.fullmatch(text):
+        return "names are not looked up, write the SMILES of the molecule"
+    smiles = text.partition(" ")[0]
+    if "," in smiles:
+        return "leave out the comma and what is behind it"
+    outside = re.sub(r"\[[^\[\]]*\]", "*", smiles)  # of square brackets
+    for opening, closing, name in (("[", "]", "square bracket"), ("(", ")", "parenthesis")):
+        if outside.count(opening) != outside.count(closing):
+            return f"a {name} is not {'closed' if outside.count(opening) > outside.count(closing) else 'opened'}"
+    if strange := SYMBOL.sub("", outside):
+        return f"{strange[0]!r} is no atom outside square brackets"
+    rings = Counter(int(number.strip("%()")) for number in RING.findall(outside))
+    return next((f"ring {number} is not closed" for number, count in rings.items() if count % 2), "")
+
+
+def in_words(message: str) -> str:
+    """RDKit's message on an impossible molecule in plain words, if it is a common one; atoms are counted from 1."""
+    message = " ".join(message.split())
+    if found := re.fullmatch(r"Explicit valence for atom # (\d+) (\w+), (\d+), is greater than permitted", message):
+        return f"atom {int(found[1]) + 1} ({found[2]}) has a valence of {found[3]}, which is too high"
+    if found := re.fullmatch(r"non-ring atom (\d+) marked aromatic", message):
+        return f"atom {int(found[1]) + 1} is written as aromatic, but is in no ring"
+    if found := re.fullmatch(r"Can't kekulize mol\. Unkekulized atoms: (\d+).*", message):
+        return f"the aromatic ring with atom {int(found[1]) + 1} has no Kekule structure; check hydrogens as in [nH]"
+    return message
+
+
 def _read_leniently(text: str, shown: str) -> Chem.Mol:
     """Reads a SMILES that the strict parser rejected, if it only objected to valences of metals or metalloids."""
     mol = Chem.MolFromSmiles(text, sanitize=False)
     if mol is None:
-        advice = ": names are not looked up, write the SMILES of the molecule" if NAME.fullmatch(text) else ""
-        raise InputError(f"{shown} is not a valid SMILES{advice}.")
+        reason = syntax_problem(text)
+        raise InputError(f"{shown} is not a valid SMILES{': ' if reason else ''}{reason}.")
     for problem in Chem.DetectChemistryProblems(mol):
         is_valence = problem.GetType() == "AtomValenceException"
         if not is_valence or mol.GetAtomWithIdx(problem.GetAtomIdx()).GetSymbol() in _FIXED_VALENCE:
-            reason = " ".join(problem.Message().split())
-            raise InputError(f"The SMILES {shown} describes an impossible molecule: {reason}.")
+            raise InputError(f"The SMILES {shown} describes an impossible molecule: {in_words(problem.Message())}.")
     mol.UpdatePropertyCache(strict=False)
     Chem.SanitizeMol(mol, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
     mol = Chem.RemoveHs(mol, sanitize=False)

@@ -101,7 +101,7 @@ def test_a_table_into_a_folder(saved, table, tmp_path):
 def test_the_rows_left_out_are_named(saved, table, tmp_path):
     result = CliRunner().invoke(commands.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
     assert result.exit_code == 0
-    assert "row 2 (counted from 1): 'C(C' is not a valid SMILES." in result.stderr
+    assert "row 2 (counted from 1): 'C(C' is not a valid SMILES: a parenthesis is not closed." in result.stderr
     assert "row 3 (counted from 1): The SMILES is empty" in result.stderr
     assert "row 4 (counted from 1): the row has 1 fields, the header has 2" in result.stderr
     assert "2 of 5 molecules" in result.stderr

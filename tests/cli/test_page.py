@@ -358,7 +358,10 @@ def test_tables_without_molecules_are_sentences(user):
     ):
         upload(page, name, content)
         wait_for(page, sentence)
-    assert page.locator("#rows .reason").first.inner_text() == "'foo' is not a valid SMILES."
+    assert (
+        page.locator("#rows .reason").first.inner_text()
+        == "'foo' is not a valid SMILES: 'f' is no atom outside square brackets."
+    )
 
 
 def test_columns_may_have_any_name(user):

@@ -67,7 +67,7 @@ def test_lines_for_people(tmp_path, capsys):
     assert result["rows"] == 2 and result["unreadable"] == 1
     assert lines[0] == "CCO" and lines[1].startswith(f"  logp        {value}  ({low} to {high})  percentile ")
     assert lines[1].endswith(", nearest 1.5") and lines[2] == f"  nearest     {row['nearest']}"
-    assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES."]
+    assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES: a square bracket is not closed."]
     predict_table(predictor, ["CCO"], Path("-"), meanings={"logp": "log10 of P"})
     assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P\n"
 
