@@ -230,6 +230,8 @@ def write_table(
                 return outcome(output.progress, out, errors)
             with output_locked(out):
                 partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
+                if resume and not partial.progress.bytes:
+                    print(f"{out} has no finished rows to continue: starting with the first row", file=sys.stderr)
                 with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
                     errors = Counter() if partial.is_named else fill(partial, reader, added, writer, table, strict)
                     partial.finish(writer.complete)

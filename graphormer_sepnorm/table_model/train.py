@@ -190,6 +190,9 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
         if distributed.rank() == 0:
             write_labelled(whole.path, labelled, config, options)
         distributed.wait_for_all()
+        if plan.quick and plan.resume and (kept := finished_result(whole, options.seed)):
+            say([f"{whole} is finished: to train again, choose another --out"])
+            return kept
         values, _ = conditions.encode_all([row.conditions for row in rows])
         molecules = MoleculeFeatures([row.smiles for row in rows], {condition_values: values})
         setting = Setting(config, whole.path, plan.resume, verbose=True, conditions=conditions)
@@ -199,6 +202,12 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
                 return evaluate_table(whole)
             say(["scoring the test molecules and writing the report"])
             return report_table(whole, fitted, molecules, labels, folds, labelled, options)
+
+
+def finished_result(whole: RunFolder, seed: int) -> dict:
+    """The result of a finished training with a kernel, as it was reported; empty if there is none with this seed."""
+    found = whole.saved_test() if whole.stack.exists() and whole.report.exists() else {}
+    return found if found.get("seed") == seed and "kernel" in found.get("members", ()) else {}
 
 
 def fit_steps(

@@ -175,6 +175,13 @@ def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
         predict_table(predictor, str(table), Path("-"), resume=True)
 
 
+def test_nothing_to_resume_is_said(table, tmp_path, capsys):
+    out, said = tmp_path / "out.csv", "out.csv has no finished rows to continue: starting with the first row"
+    for resume in (False, True):
+        predict_table(Predictor([tiny_model()]), str(table), out, resume=resume)
+        assert (said in capsys.readouterr().err) == resume
+
+
 def test_every_format_holds_the_same(table, tmp_path):
     predictor = Predictor([tiny_model()])
     (expected,) = predictor.predict(["CCO"]).values[0].tolist()

@@ -161,12 +161,16 @@ def test_one_network_learns_from_the_training_rows_and_is_judged_by_the_validati
 
 
 @pytest.mark.slow
-def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(trained: Trained, tmp_path):
+def test_quick_stops_after_the_kernel_and_networks_join_when_it_is_resumed(trained: Trained, tmp_path, capsys):
     run = RunFolder(tmp_path / "run")
     first = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True))
     assert {path.name for path in run.path.iterdir()} == FILES
     assert list(first["members"]) == ["kernel"]
     assert first["members"]["kernel"] == pytest.approx(trained.result["members"]["kernel"])
+    before = {path: path.stat().st_mtime_ns for path in (run.stack, run.test, run.report)}
+    assert fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, quick=True, resume=True)) == first
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    assert capsys.readouterr().err.endswith(f"{run} is finished: to train again, choose another --out\n")
     whole = fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, resume=True))
     assert whole["value"] == pytest.approx(trained.result["value"], rel=1e-6)
 
