@@ -17,7 +17,7 @@ class Interrupted(BaseException):
     """
 
     def __init__(self, number: int):
-        super().__init__(f"stopped by {signal.Signals(number).name}")
+        super().__init__("interrupted" if number == signal.SIGINT else "terminated")
         self.exit_code = 128 + number
         self.advice = ""
 

@@ -49,7 +49,7 @@ def test_asked_and_closed(tmp_path):
     finally:
         server.kill()
     assert server.returncode == 130
-    assert messages.splitlines()[-1] == f"stopped by SIGINT; finished tables are kept in {tmp_path / 'kept'}"
+    assert messages.splitlines()[-1] == f"interrupted; finished tables are kept in {tmp_path / 'kept'}"
     assert "Traceback" not in messages
     assert (tmp_path / "kept" / f"{number}.csv").read_text() == table
     wait_for_end(server.pid)

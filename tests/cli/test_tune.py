@@ -144,7 +144,7 @@ def test_a_search_that_is_stopped_keeps_its_trials_and_goes_on(table, tmp_path, 
     _, messages = running.process.communicate()
     if number == signal.SIGINT:
         assert running.process.returncode == 128 + number
-        assert messages.splitlines()[-1].startswith("stopped by SIGINT; ") and "--resume" in messages
+        assert messages.splitlines()[-1].startswith("interrupted; ") and "--resume" in messages
     else:
         assert running.process.returncode == -number
     assert "Traceback" not in messages

@@ -150,7 +150,11 @@ def test_a_signal_stops_with_advice_and_the_run_goes_on(tmp_path, whole, number)
     process.send_signal(number)
     error = process.communicate(timeout=60)[1]
     assert process.returncode == 128 + number
-    assert f"stopped by {number.name}" in error and "--resume" in error and "Traceback" not in error
+    assert (
+        error.splitlines()[-1].startswith(("interrupted; ", "terminated; "))
+        and "--resume" in error
+        and "Traceback" not in error
+    )
     assert not list((tmp_path / "run").glob(".*"))
     assert processes.finish(tiny_run.run, tmp_path / "run", tmp_path / "cache", resume=True) == 0
     assert_same_end(tmp_path / "run", whole[0])

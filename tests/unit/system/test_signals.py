@@ -8,13 +8,15 @@ import pytest
 from graphormer_sepnorm.system.signals import Interrupted, advising, interruptible
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_is_an_exception_with_the_exit_code_of_shells(number, code):
+@pytest.mark.parametrize(
+    ("number", "code", "words"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_signal_is_an_exception_with_the_exit_code_of_shells(number, code, words):
     before = signal.getsignal(number)
     with pytest.raises(Interrupted) as caught, interruptible():
         os.kill(os.getpid(), number)
         signal.pause()
-    assert (caught.value.exit_code, str(caught.value)) == (code, f"stopped by {number.name}")
+    assert (caught.value.exit_code, str(caught.value)) == (code, words)
     assert caught.value.advice == ""
     assert signal.getsignal(number) is before
 
@@ -29,12 +31,12 @@ def test_no_except_of_ordinary_errors_catches_it():
     assert not issubclass(Interrupted, Exception)
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_leaving_at_once_says_so_in_a_line_and_runs_nothing_more(name, code):
+@pytest.mark.parametrize(("name", "code", "words"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+def test_leaving_at_once_says_so_in_a_line_and_runs_nothing_more(name, code, words):
     program = (
         "import os, signal\nfrom graphormer_sepnorm.system.signals import leaving_at_once\n"
         f"with leaving_at_once():\n    try:\n        os.kill(os.getpid(), signal.{name})\n        signal.pause()\n"
         "    finally:\n        print('finally')"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (result.returncode, result.stdout, result.stderr) == (code, "", f"stopped by {name}\n")
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", f"{words}\n")

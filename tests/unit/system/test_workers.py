@@ -159,7 +159,7 @@ def test_a_group_of_processes_that_is_ended_together_says_one_sentence():
         assert process.stdout.readline() == "0\n"
         os.killpg(process.pid, signal.SIGTERM)
         _, messages = process.communicate(timeout=60)
-    assert (process.returncode, messages) == (128 + signal.SIGTERM, "stopped by SIGTERM\n")
+    assert (process.returncode, messages) == (128 + signal.SIGTERM, "terminated\n")
 
 
 @pytest.mark.slow
