@@ -39,6 +39,18 @@ def test_molecules_are_suggested_from_the_shell(command, tmp_path):
     assert not list(tmp_path.glob("*.parts"))
 
 
+@pytest.mark.slow
+def test_fewer_molecules_than_asked_for_are_said(command, tmp_path):
+    save_tiny(tmp_path / "model")
+    (tmp_path / "library.csv").write_text("smiles\nC\nCC\nC\n")
+    out = tmp_path / "next.csv"
+    for count in (2, 50):
+        arguments = ["-n", count, "--by", "prediction", "--workers", 1, "-o", out]
+        code, result, messages = command("suggest", tmp_path / "model", tmp_path / "library.csv", *arguments)
+        assert code == 0 and result["suggested"] == 2
+        assert ("these are all: -n 50 is more than the library has" in messages) == (count == 50)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -69,4 +69,6 @@ def suggest(
         )
         result = suggest_molecules(predictor, library, out, wish, options, scheduler, workers, device)
     print(f"{out}: {result['suggested']:,} molecules of {result['rows']:,} rows", file=sys.stderr)
+    if result["suggested"] < count:
+        print(f"these are all: -n {count:,} is more than the library has of new, readable molecules", file=sys.stderr)
     print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
