@@ -3,6 +3,7 @@
 Every picture is a grid of panels; a panel has the prediction as caption, the molecule, and a colour bar with its signs.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,7 +154,8 @@ def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
     """Writes one picture with all panels, or a folder with a picture per row.
 
     Args:
-        out: file that ends in .svg or .png, or a folder to make, whose files are named by row from 1, as 00001.svg.
+        out: file that ends in .svg or .png, or a folder to make, whose files are named by row from 1 and by the name
+            of the molecule, as 00001-aspirin.svg.
         explanations: by row; at least one.
 
     Raises:
@@ -166,7 +168,8 @@ def write_pictures(out: Path, explanations: dict[int, Explanation]) -> None:
         write_atomically(out, draw(list(explanations.values()), out.suffix))
     else:
         for row, explanation in explanations.items():
-            write_atomically(out / f"{row + 1:05d}.svg", draw([explanation], ".svg"))
+            name = re.sub(r"\W+", "_", explanation.name, flags=re.ASCII)[:LONGEST_TEXT].strip("_")
+            write_atomically(out / f"{row + 1:05d}{'-' if name else ''}{name}.svg", draw([explanation], ".svg"))
 
 
 def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: Explanation) -> None:

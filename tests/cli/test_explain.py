@@ -95,7 +95,7 @@ def test_a_molecule_that_rdkit_cannot_draw_costs_no_other(saved, table, tmp_path
 
 def test_a_table_into_a_folder(saved, table, tmp_path):
     explain(saved, table, "-o", tmp_path / "pictures")
-    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00001.svg", "00005.svg"]
+    assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00001-ethanol.svg", "00005-a_b.svg"]
 
 
 def test_the_rows_left_out_are_named(saved, table, tmp_path):
