@@ -1,6 +1,7 @@
 import csv
 import gzip
 import io
+import json
 import random
 import signal
 import subprocess
@@ -11,10 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from rdkit import Chem
+from typer.testing import CliRunner
 
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.inference import resumable_writer
-from graphormer_sepnorm.interfaces import cli
+from graphormer_sepnorm.interfaces import cli, commands
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import Interrupted
 from tests.molecules import ODDITIES, REFUSED_BY_STRICT_RDKIT, UNREADABLE
@@ -384,6 +386,12 @@ def test_info(command, model):
     assert code == 0
     assert facts["targets"] == ["logp"] and facts["epoch"] == 3 and facts["validation"] == 0.5
     assert {"architecture", "parameters", "training_data", "metric", "vocabulary", "licence"} <= set(facts)
+
+
+def test_info_begins_with_the_name_of_a_shipped_model(model):
+    for name, first in {"zinc": "zinc, shipped with the package", str(model): str(model)}.items():
+        lines = CliRunner().invoke(commands.app, ["info", name]).stdout.splitlines()
+        assert lines[0].split(maxsplit=1) == ["model", first] and Path(json.loads(lines[-1])["model"]).exists()
 
 
 def test_info_of_the_cache(command, model, tmp_path, monkeypatch):

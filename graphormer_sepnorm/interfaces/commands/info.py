@@ -1,6 +1,7 @@
 """``graphormer-sepnorm info``."""
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,13 +33,20 @@ def info(
         return
     with leaving_at_once():
         from graphormer_sepnorm.runs.info import as_text
-        from graphormer_sepnorm.runs.zoo import card_endpoints, card_facts, resolve_model
+        from graphormer_sepnorm.runs.zoo import (
+            card_endpoints,
+            card_facts,
+            resolve_model,
+            shipped_models,
+            shipped_tables,
+        )
         from graphormer_sepnorm.table_model.info import describe_any
 
     facts = describe_any(resolve_model(model)) | card_facts(model)
     if endpoints := card_endpoints(model):
         facts["endpoints"] = endpoints
-    print(as_text(facts))
+    is_shipped = model in shipped_models() | shipped_tables() and not Path(model).exists()
+    print(as_text({**facts, "model": f"{model}, shipped with the package" if is_shipped else facts["model"]}))
     print_result(facts)
 
 
