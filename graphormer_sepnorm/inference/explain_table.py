@@ -25,7 +25,7 @@ HEADER = ["row", "name", "smiles", "prediction", "meaning", "baseline", "part", 
 def explain_table(
     explain: Callable[[Smiles], dict[int, Explanation | InputError]],
     molecules: str,
-    out: Path,
+    out: Path | None,
     smiles_column: str | None = None,
     delimiter: str | None = None,
     asked: AskedConditions = NO_CONDITIONS,
@@ -35,7 +35,8 @@ def explain_table(
     Args:
         explain: function from SMILES or samples to explanations or errors, by row counted from 0.
         molecules: one SMILES, or a table as ``open_table`` reads it.
-        out: picture, folder with one picture per molecule, or CSV as ``write_contributions``.
+        out: picture, folder with one picture per molecule, or CSV as ``write_contributions``; None: nothing is written,
+            for one SMILES.
         smiles_column, delimiter: as ``open_table``, for a table.
         asked: conditions of the molecules that ``explain`` asks for.
 
@@ -47,11 +48,13 @@ def explain_table(
             picture, or as ``explain`` and ``AskedConditions.places``; nothing is written in these cases.
     """
     is_table = Path(molecules).is_file() or is_table_name(molecules)
-    if is_table and out.exists() and out.samefile(molecules):
+    if is_table and out is None:
+        raise InputError("name what to write for a table: -o PICTURES, a folder, -o GRID.svg or -o OUT.csv")
+    if is_table and out is not None and out.exists() and out.samefile(molecules):
         raise InputError(f"{out} is the input table: choose another name for the output")
     table = first_rows(molecules if is_table else [molecules], smiles_column, delimiter)
     rows, samples = table.rows, samples_of(table.columns, asked, "the table")(table.rows)
-    if out.suffix != CSV:
+    if out is not None and out.suffix != CSV:
         check_output(out, len(rows))
     with current().arithmetic():
         results = explain(samples)
@@ -63,7 +66,8 @@ def explain_table(
     problems = {row: result for row, result in results.items() if isinstance(result, InputError)}
     if problems and not is_table:
         raise problems[0]
-    (write_contributions if out.suffix == CSV else write_pictures)(out, explanations)
+    if out is not None:
+        (write_contributions if out.suffix == CSV else write_pictures)(out, explanations)
     return explanations, problems
 
 

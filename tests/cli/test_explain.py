@@ -43,6 +43,13 @@ def test_one_molecule(saved, tmp_path, ending, method):
     assert picture.stat().st_size > 1000
 
 
+def test_without_a_picture_the_explanation_is_printed(saved, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(commands.app, ["explain", saved, "CCO"])
+    assert result.exit_code == 0 and "prediction = baseline" in result.stderr and result.stderr.count("\n") == 1
+    assert json.loads(result.stdout)[0]["smiles"] == "CCO" and not list(tmp_path.iterdir())
+
+
 def test_a_target_by_name(saved, tmp_path):
     (explanation,) = explain(saved, "CCO", "-o", tmp_path / "x.svg", "--target", "b")
     assert explanation["caption"].startswith("b = ")
@@ -112,6 +119,7 @@ def test_the_rows_left_out_are_named(saved, table, tmp_path):
     ("arguments", "problem"),
     [
         (["C(C", "-o", "x.svg"], "'C(C' is not a valid SMILES"),
+        (["typo.csv"], "name what to write for a table: -o PICTURES"),
         (["typo.csv", "-o", "x.svg"], "cannot read typo.csv: No such file"),
         (["C", "-o", "x.pdf"], "must end in .svg, .png or .csv"),
         (["C", "-o", "x.svg", "--method", "y"], "choose one of gradients, attention"),

@@ -31,8 +31,8 @@ def explain(
     ],
     molecules: Annotated[str, typer.Argument(metavar="INPUT", help=f"One SMILES, or a table: {MOLECULE_TABLES}.")],
     out: Annotated[
-        Path, typer.Option("--output", "-o", help="Picture (.svg or .png), a folder of them, or a table (.csv).")
-    ],
+        Path | None, typer.Option("--output", "-o", help="Picture (.svg or .png), a folder of them, or a table (.csv).")
+    ] = None,
     method: Annotated[
         str,
         typer.Option(
@@ -53,8 +53,8 @@ def explain(
 ) -> None:
     """Draw the contributions of atoms and fragments to a prediction.
 
-    All members of the model are explained. A table gives a picture with a panel per molecule, or a folder
-    with a picture per molecule; its rows that cannot be read are named and left out.
+    All members of the model are explained. Without -o, the explanation of a SMILES is printed. A table gives a picture
+    with a panel per molecule, or a folder with a picture per molecule; its rows that cannot be read are named and left out.
 
     Example: graphormer-sepnorm explain adme "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
     """
@@ -74,7 +74,8 @@ def explain(
         print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)
     for line in map(described, list(explanations.values())[:MOST_DESCRIBED]):
         print(line, file=sys.stderr)
-    print(f"{out}: {len(explanations):,} of {len(explanations) + len(problems):,} molecules", file=sys.stderr)
+    if out is not None:
+        print(f"{out}: {len(explanations):,} of {len(explanations) + len(problems):,} molecules", file=sys.stderr)
     print_result([explanation.facts() for explanation in explanations.values()])
 
 
