@@ -35,7 +35,7 @@ from graphormer_sepnorm.system.files import (
 )
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import in_chunks
-from graphormer_sepnorm.tables.formats import Table, is_file, open_table, table_of_smiles
+from graphormer_sepnorm.tables.formats import Row, Table, is_file, open_table, table_of_smiles
 from graphormer_sepnorm.tables.rows import samples_of
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, MakeWriter, TableWriter, find_writer
 
@@ -98,6 +98,14 @@ class StandardOutput:
 
     def discard(self) -> None:
         """Does nothing: written output cannot be removed."""
+
+
+def print_rows(writer: TableWriter, rows: list[Row], added: list[Cells]) -> None:
+    """Writes a table to standard output at once; raises InputError if that fails."""
+    try:
+        StandardOutput().append(writer.header() + writer.encode(rows, added))
+    except OSError as error:
+        raise InputError(f"cannot write {STANDARD_OUTPUT}: {error.strerror}") from None
 
 
 class PartialFile:

@@ -6,9 +6,11 @@ rows.
 Axis letters: M molecules of the pool.
 """
 
+import contextlib
 import math
 import shutil
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -25,14 +27,17 @@ from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
+from graphormer_sepnorm.inference.predict_table import TextWriter
+from graphormer_sepnorm.inference.resumable_writer import is_standard_output, print_rows
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.options import Promise
+from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, find_column
 from graphormer_sepnorm.tables.formats.table import cell_text
 from graphormer_sepnorm.tables.rows import samples_of
-from graphormer_sepnorm.tables.writers import AddedColumn, find_writer, write_whole
+from graphormer_sepnorm.tables.writers import AddedColumn, DelimitedWriter, find_writer, write_whole
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
@@ -120,18 +125,20 @@ def suggest(
     scheduler: str | None = None,
     workers: int | None = None,
     device: str = "auto",
+    meanings: Mapping[str, str] | None = None,
 ) -> dict:
     """Writes the molecules of a library to measure next, the most promising first.
 
-    While it runs, the best rows of each partition are kept in a folder ``OUT.parts``, and the same call goes on there.
+    While it runs, the best rows of each partition are kept as ``parts_of`` says, and the same call goes on there.
 
     Args:
         predictor: the models, on the CPU.
         source: a table, a folder of them, or a pattern, as ``predict_library``.
-        out: table to write, named by one of ``WRITERS``.
+        out: table to write, named by one of ``WRITERS``; "-" for standard output.
         wish: the request.
         options: how the library is read; its selection and acquisition are those of the wish.
         scheduler, workers, device: as ``predict_library``.
+        meanings: as ``predict_table``, for standard output.
 
     Returns:
         ``suggested``, the number of molecules; ``rows, unreadable`` of the library; ``left_out``, the number of the
@@ -140,21 +147,23 @@ def suggest(
     Raises:
         InputError: as ``acquisition_of``, ``predict_library`` and ``write_whole``, or no molecule is left to suggest.
     """
-    find_writer(out)
+    if is_standard_output(out) and scheduler:
+        raise InputError("with --scheduler, name the output: -o OUT.csv in a folder that all workers have access to")
+    find_writer(Path("out.csv") if is_standard_output(out) else out)
     acquisition = acquisition_of(predictor, wish)
     selection = Selection(
         acquisition.column, max(LEAST_POOL, POOL_PER_PICK * wish.count), lowest=acquisition.lowest_first
     )
     options = replace(options or PartOptions(selection), selection=selection, acquisition=acquisition)
-    folder = out.with_name(f"{out.name}{PARTS}")
-    result = predict_library(predictor, source, folder, options, scheduler, workers, device)
-    pool = read_pool(predictor, Path(result["top"]), options)
-    fresh = without_known(predictor, pool)
-    if not fresh.rows:
-        raise InputError(f"{source} has no molecule to suggest: all readable ones were already measured")
-    picked = pick_diverse(fresh.mols, wish.count, wish.distance)
-    write_picked(predictor, out, fresh.take(picked), replace(options, domain=predictor.trust is not None))
-    shutil.rmtree(folder)
+    with parts_of(out) as folder:
+        result = predict_library(predictor, source, folder, options, scheduler, workers, device)
+        pool = read_pool(predictor, Path(result["top"]), options)
+        fresh = without_known(predictor, pool)
+        if not fresh.rows:
+            raise InputError(f"{source} has no molecule to suggest: all readable ones were already measured")
+        picked = pick_diverse(fresh.mols, wish.count, wish.distance)
+        options = replace(options, domain=predictor.trust is not None)
+        write_picked(predictor, out, fresh.take(picked), options, meanings)
     return {
         "suggested": len(picked),
         "rows": result["rows"],
@@ -163,6 +172,18 @@ def suggest(
         "best": acquisition.best if acquisition.by == "expected-improvement" else None,
         "output": str(out),
     }
+
+
+@contextlib.contextmanager
+def parts_of(out: Path) -> Iterator[Path]:
+    """The folder ``OUT.parts``, which is kept if its use is interrupted; a temporary one for standard output."""
+    if is_standard_output(out):
+        with tempfile.TemporaryDirectory() as temporary, advising("name a file with -o to keep what is done"):
+            yield Path(temporary)
+        return
+    folder = out.with_name(f"{out.name}{PARTS}")
+    yield folder
+    shutil.rmtree(folder)
 
 
 @dataclass(frozen=True)
@@ -220,10 +241,18 @@ def is_known(domain: Domain, mol: Chem.Mol) -> bool:
     return bool(alike) and molecule_key(mol) in map(molecule_key, alike)
 
 
-def write_picked(predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions) -> None:
-    """Writes the suggested molecules with their rank and predictions."""
+def write_picked(
+    predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, meanings: Mapping[str, str] | None
+) -> None:
+    """Writes the suggested molecules with their rank and predictions; arguments and errors as ``suggest``."""
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
     rank = AddedColumn("rank")
-    cells = [np.arange(1.0, len(picked.rows) + 1), *columns.cells(found, found.errors)]
-    write_whole(out, picked.columns, picked.rows, [rank, *columns.columns()], cells)
+    told = columns.cells(found, found.errors)
+    cells = [np.arange(1.0, len(picked.rows) + 1), *told]
+    if not is_standard_output(out):
+        write_whole(out, picked.columns, picked.rows, [rank, *columns.columns()], cells)
+    elif meanings is None:
+        print_rows(DelimitedWriter(picked.columns, [rank, *columns.columns()]), picked.rows, cells)
+    else:  # for people: the order is the rank
+        print_rows(TextWriter(picked.columns, columns.columns(), columns, meanings), picked.rows, told)

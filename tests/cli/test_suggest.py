@@ -4,10 +4,13 @@ import sys
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import graphormer_sepnorm
 import graphormer_sepnorm.library
 from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.interfaces import commands
+from graphormer_sepnorm.interfaces.commands import suggest
 from tests.tiny import save_tiny
 
 
@@ -40,6 +43,24 @@ def test_molecules_are_suggested_from_the_shell(command, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("arguments", [[], ["-o", "-"]])
+def test_without_a_file_molecules_are_printed(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    save_tiny(tmp_path / "model")
+    (tmp_path / "library.csv").write_text("smiles\nC\nCCO\n")
+    asked = ["suggest", "model", "library.csv", "--by", "prediction", "-n", "2", "--workers", "1"]
+    written = CliRunner().invoke(commands.app, [*asked, "-o", "next.csv"])
+    printed = CliRunner().invoke(commands.app, [*asked, *arguments])
+    assert written.exit_code == printed.exit_code == 0
+    assert printed.stdout == (tmp_path / "next.csv").read_text() and "rank" in printed.stdout
+    assert printed.stderr.endswith("2 molecules of 2 rows\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "model", "next.csv"]
+    monkeypatch.setattr(suggest, "is_for_people", lambda out: True)
+    lines = CliRunner().invoke(commands.app, asked).stdout.splitlines()
+    assert sorted(lines[::2]) == ["C", "CCO"] and all(line.startswith("  logp  ") for line in lines[1::2])
+
+
+@pytest.mark.slow
 def test_fewer_molecules_than_asked_for_are_said(command, tmp_path):
     save_tiny(tmp_path / "model")
     (tmp_path / "library.csv").write_text("smiles\nC\nCC\nC\n")
@@ -54,6 +75,7 @@ def test_fewer_molecules_than_asked_for_are_said(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["library.csv", "--scheduler", "tcp://x", "-o", "-"], "with --scheduler, name the output: -o OUT.csv"),
         (["library.csv", "-n", "0"], "-n 0: ask for one molecule or more"),
         (["library.csv", "--target", "mass"], "--target mass is not a target of the model, which predicts logp"),
         (["library.csv", "--target", "log_p"], "predicts logp; did you mean 'logp'?"),

@@ -54,7 +54,8 @@ def explain(
     """Draw the contributions of atoms and fragments to a prediction.
 
     All members of the model are explained. Without -o, the explanation of a SMILES is printed. A table gives a picture
-    with a panel per molecule, or a folder with a picture per molecule; its rows that cannot be read are named and left out.
+    with a panel per molecule, or a folder with a picture per molecule; its rows that cannot be read are named and left
+    out.
 
     Example: graphormer-sepnorm explain adme "CC(=O)Oc1ccccc1C(=O)O" -o aspirin.svg
     """

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphormer_sepnorm.interfaces.commands.options import Conditions, print_result, read_conditions
-from graphormer_sepnorm.interfaces.commands.predict import import_library, refuse_unknown
+from graphormer_sepnorm.interfaces.commands.predict import import_library, is_for_people, meanings_of, refuse_unknown
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -20,7 +20,9 @@ def suggest(
     library: Annotated[
         str, typer.Argument(metavar="LIBRARY", help="A table, a folder of tables, or a pattern of them in quotes.")
     ],
-    out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet or .xlsx.")],
+    out: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write: .csv, .tsv, .parquet or .xlsx.")
+    ] = None,
     count: Annotated[int, typer.Option("-n", help="How many molecules.")] = 50,
     target: Annotated[
         str | None, typer.Option(help="Target to optimize; required for a model of several targets.")
@@ -47,7 +49,8 @@ def suggest(
 
     Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, or by their
     predictions. One after another is taken if its Tanimoto distance to all before it exceeds --distance. Molecules
-    that were measured are left out. The output has the columns of the library and of predict --domain.
+    that were measured are left out. The output has the columns of the library and of predict --domain. Without -o, it
+    is printed: as lines on a terminal, else as CSV.
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """
@@ -67,8 +70,12 @@ def suggest(
         options = PartOptions(
             Selection(""), smiles_column=smiles_column, delimiter=delimiter, alerts=alerts, properties=properties
         )
-        result = suggest_molecules(predictor, library, out, wish, options, scheduler, workers, device)
-    print(f"{out}: {result['suggested']:,} molecules of {result['rows']:,} rows", file=sys.stderr)
+        meanings = meanings_of([model]) if is_for_people(out) else None
+        written = out or Path("-")
+        result = suggest_molecules(predictor, library, written, wish, options, scheduler, workers, device, meanings)
+    where = "" if result["output"] == "-" else f"{out}: "
+    print(f"{where}{result['suggested']:,} molecules of {result['rows']:,} rows", file=sys.stderr)
     if result["suggested"] < count:
         print(f"these are all: -n {count:,} is more than the library has of new, readable molecules", file=sys.stderr)
-    print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
+    if where:
+        print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
