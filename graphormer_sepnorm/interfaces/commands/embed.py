@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, StripSalts, report_rows
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision, StripSalts, model_names, report_rows
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -14,7 +14,12 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 @in_first_process
 def embed(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Run folder, weights file, name of shipped weights, or minimol.")
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Run folder, weights file, name of shipped weights, or minimol.",
+            autocompletion=model_names,
+        ),
     ],
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A table: CSV, .smi, SDF, .xlsx, .parquet, or -.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="File to write: .npz, .parquet, .csv, .tsv or .xlsx.")],

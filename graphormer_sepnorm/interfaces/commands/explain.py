@@ -12,6 +12,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
     Conditions,
     Device,
     Precision,
+    predicting_names,
     print_result,
     read_conditions,
 )
@@ -27,7 +28,12 @@ MOST_DESCRIBED = 3  # molecules whose explanations are printed in words
 @in_first_process
 def explain(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Run folder, weights file, or name of shipped weights.")
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Run folder, weights file, or name of shipped weights.",
+            autocompletion=predicting_names,
+        ),
     ],
     molecules: Annotated[str, typer.Argument(metavar="INPUT", help=f"One SMILES, or a table: {MOLECULE_TABLES}.")],
     out: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.interfaces.commands.options import print_result
+from graphormer_sepnorm.interfaces.commands.options import model_names, print_result
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
@@ -15,7 +15,10 @@ from graphormer_sepnorm.system.signals import leaving_at_once
 @in_first_process
 def info(
     model: Annotated[
-        str | None, typer.Argument(metavar="MODEL", help="Run folder, weights file, or name of shipped weights.")
+        str | None,
+        typer.Argument(
+            metavar="MODEL", help="Run folder, weights file, or name of shipped weights.", autocompletion=model_names
+        ),
     ] = None,
     cache: Annotated[bool, typer.Option("--cache", help="List the contents of the cache and its limit.")] = False,
 ) -> None:

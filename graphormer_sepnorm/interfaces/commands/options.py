@@ -1,5 +1,6 @@
 """Shared code of the commands: options, and the report on a written table."""
 
+import glob
 import json
 import sys
 from collections.abc import Mapping
@@ -57,6 +58,21 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Any field of the config, such as model.layers=6; applied last."),
 ]
+
+
+def model_names(incomplete: str) -> list[str]:
+    """Shell completions of a model: shipped ones, and files that begin the same; the shell finds others."""
+    from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
+
+    names = sorted(name for name in shipped_models() | shipped_tables() if name.startswith(incomplete))
+    return names and [*names, *sorted(glob.glob(f"{glob.escape(incomplete)}*"))]
+
+
+def predicting_names(incomplete: str) -> list[str]:
+    """As ``model_names``, without models that predict no property."""
+    from graphormer_sepnorm.runs.zoo import PRETRAINED
+
+    return [name for name in model_names(incomplete) if name not in PRETRAINED]
 
 
 def with_given(config: "TrainConfig", options: Mapping[str, Any]) -> "TrainConfig":

@@ -19,6 +19,7 @@ from graphormer_sepnorm.interfaces.commands.options import (
     Device,
     Precision,
     StripSalts,
+    predicting_names,
     read_conditions,
     report_rows,
 )
@@ -75,6 +76,7 @@ def predict(
         list[str],
         typer.Argument(
             metavar="MODEL... INPUT",
+            autocompletion=predicting_names,
             help=f"Models to average, then SMILES or a table: {MOLECULE_TABLES}, or - for CSV on standard input.",
         ),
     ],

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from graphormer_sepnorm.errors import InputError, not_installed
-from graphormer_sepnorm.interfaces.commands.options import Device, Precision, print_result
+from graphormer_sepnorm.interfaces.commands.options import Device, Precision, predicting_names, print_result
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import advising, leaving_at_once
 
@@ -20,7 +20,9 @@ TOKEN_VARIABLE = "GRAPHORMER_SEPNORM_TOKEN"
 
 @in_first_process
 def serve(
-    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Models to average.")],
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Models to average.", autocompletion=predicting_names)
+    ],
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free port.")] = 8000,
     host: Annotated[
         str, typer.Option(help="Address to listen at; one that other machines can reach requires a token.")

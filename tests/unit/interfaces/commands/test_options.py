@@ -1,16 +1,21 @@
 import json
 
 import pytest
+import typer
 
 from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands import alone
 from graphormer_sepnorm.interfaces.commands.options import (
+    model_names,
+    predicting_names,
     print_result,
     read_conditions,
     report_rows,
     score_words,
     with_given,
 )
+from graphormer_sepnorm.runs.zoo import PRETRAINED
 
 
 def test_conditions_are_pairs_of_name_and_value():
@@ -59,3 +64,18 @@ def test_a_score_has_the_decimals_of_the_report():
     assert score_words(result) == "MAE 0.592"
     forest = {"baseline": {"random_forest": {"mae": 0.7}}}
     assert score_words(result | forest) == "MAE 0.592 (a random forest: 0.700)"
+
+
+def test_models_are_completed_and_files_that_begin_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zinc.csv").touch()
+    (tmp_path / "other.csv").touch()
+    assert model_names("zinc") == ["zinc", "zinc-subset", "zinc.csv"] and model_names("oth") == []
+    assert set(model_names("")) - set(predicting_names("")) == PRETRAINED
+
+
+@pytest.mark.parametrize("name", ["predict", "explain", "serve", "info", "embed"])
+def test_the_shell_completes_the_model_of_a_command(name):
+    command = typer.main.get_command(alone(name))
+    (model,) = [each for each in command.params if each.name in ("model", "models", "model_and_input")]
+    assert [each.value for each in model.shell_complete(typer.Context(command), "adm")] == ["adme"]
