@@ -165,6 +165,8 @@ class TrainConfig:
             trained; at most half of the epochs.
         frozen_statistics: whether BatchNorm keeps the statistics of ``start_from`` instead of those of each batch.
         patience: number of epochs without a better validation metric after which training stops; 0: no early stopping.
+        keep: epoch whose weights are kept: "best" by the validation metric, or "last", which does not depend on single
+            validation molecules; it excludes ``patience``.
     """
 
     epochs: Annotated[Count, Option("Passes over the molecules.")] = 20
@@ -191,12 +193,15 @@ class TrainConfig:
     patience: Annotated[
         int, Field(ge=0, le=1_000_000), Option("Epochs without improvement before the end; 0: never.")
     ] = 0
+    keep: Annotated[Literal["best", "last"], Option("Epoch whose weights are kept; of a table, the last.")] = "best"
 
     def __post_init__(self) -> None:
         if (self.frozen_layers or self.frozen_epochs or self.frozen_statistics) and self.start_from is None:
             raise ValueError("weights and statistics can be frozen only when training starts from a checkpoint")
         if self.schedule == "trapezoid" and self.warmup + self.cooldown > 1 + 1e-9:
             raise ValueError(f"warmup {self.warmup} and cooldown {self.cooldown} add up to more than 1")
+        if self.patience and self.keep == "last":
+            raise ValueError("patience requires keep=best: the last epoch is kept only of a complete training")
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -94,7 +94,7 @@ def refuse_one_or_many(X) -> None:
 
 
 OF_TABLE = declared(TableOptions, only=("split", "metric", "loss", "weights", "balance", "strip_salts"))
-OF_RECIPE = declared(TrainConfig, without=("seed", "patience"))
+OF_RECIPE = declared(TrainConfig, without=("seed", "patience", "keep"))
 OF_PLAN = [each for each in fields(Plan) if each.name != "resume"]
 
 # Each default is that of the command's declaration; None: the recipe's.

@@ -36,7 +36,10 @@ REESTIMATE_BATCHES = 16
 
 @dataclass
 class TrainingProgress:
-    """Progress of a run: the last epoch, and the best one with its validation metric (0 and None at first)."""
+    """Progress of a run: the last epoch, and the best one with its validation metric (0 and None at first).
+
+    If the config keeps the last epoch, that counts as the best one.
+    """
 
     epoch: int = 0
     best_metric: float | None = None
@@ -156,7 +159,7 @@ class Trainer:
         trained = time.perf_counter()
         metric = self.evaluate(epoch)
         self.progress.epoch = epoch
-        if self.objective.improves(metric, self.progress.best_metric):
+        if self.config.train.keep == "last" or self.objective.improves(metric, self.progress.best_metric):
             self.progress.best_metric, self.progress.best_epoch = metric, epoch
         speed = len(self.train) / (trained - started)
         return Epoch(epoch, loss, metric, lr, speed, time.perf_counter() - started)

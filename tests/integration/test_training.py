@@ -226,6 +226,18 @@ def test_patience_counts_from_the_first_epoch_in_which_the_body_learns(run_confi
     assert [epoch.val_metric for epoch in trainer.epochs()] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
+@pytest.mark.parametrize(("keep", "kept"), [("best", 1), ("last", 3)])
+def test_the_best_or_the_last_epoch_is_kept(run_config, tmp_path, monkeypatch, keep, kept):
+    """Every epoch is worse than the one before it."""
+    data = molecules(16, run_config)
+    config = replace(run_config, train=replace(run_config.train, epochs=3, keep=keep))
+    run = recorder(config, data, data, tmp_path)
+    monkeypatch.setattr(Trainer, "evaluate", lambda self, epoch: float(epoch))
+    assert run.train() == {"epoch": kept, "val_metric": float(kept)}
+    assert checkpoint.load_model(tmp_path)[2]["epoch"] == kept
+    assert run.trainer.evaluated.cls.equal(checkpoint.load_model(tmp_path)[0].cls) is (keep == "last")
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_gradients_are_clipped(run_config, optimizer):
     train = replace(run_config.train, clip_norm=1e-3, optimizer=optimizer)

@@ -33,16 +33,7 @@ from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
-from graphormer_sepnorm.training.trainer import Epoch, Trainer
-
-
-class LastEpochTrainer(Trainer):
-    """A trainer that keeps the last epoch; its validation molecules do not select an epoch."""
-
-    def run_epoch(self, epoch: int) -> Epoch:
-        found = super().run_epoch(epoch)
-        self.progress.best_epoch = epoch
-        return found
+from graphormer_sepnorm.training.trainer import Trainer
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +180,10 @@ def prepared(molecules: MoleculeFeatures, labels: Labels, config: Config) -> Gra
 
 
 def of_fold(config: Config, labels: Labels, number: int) -> Config:
-    """The config of the network of a fold."""
+    """The config of the network of a fold, whose validation molecules do not select an epoch."""
     task = replace(labels.task, metric=TASKS[labels.task.kind].curve_metric)
-    return replace(config, task=task, train=replace(config.train, seed=config.train.seed + number, patience=0))
+    train = replace(config.train, seed=config.train.seed + number, patience=0, keep="last")
+    return replace(config, task=task, train=train)
 
 
 def train(
@@ -199,7 +191,7 @@ def train(
 ) -> None:
     """Trains a network to its last epoch in a run folder; ``val`` is used only for the curves."""
     try:
-        trainer = LastEpochTrainer(config, learnt, val)
+        trainer = Trainer(config, learnt, val)
     except InputError as error:
         raise CannotLearn(str(error)) from None
     with training_alone(run, setting.resume):
