@@ -229,8 +229,10 @@ def write_table(
         check_output(out, source)
     with opened(source, smiles_column, delimiter) as table:
         writer = make_writer(table.columns, added.columns())
+        writer.keep_types(table.types)
         names = [column.name for column in added.columns()]
-        settings = (smiles_column, delimiter, out.suffix, current().precision, reader.featurizer, *names, *options)
+        of_input = (smiles_column, delimiter, *map(str, table.types))
+        settings = (*of_input, out.suffix, current().precision, reader.featurizer, *names, *options)
         try:
             if is_standard_output(out):
                 output = StandardOutput()

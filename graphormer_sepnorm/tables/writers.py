@@ -65,6 +65,10 @@ class TableWriter(Protocol):
 
     most_rows: float = math.inf
 
+    def keep_types(self, types: "Sequence[pa.DataType]") -> None:
+        """Writes the columns of the input with their types in Parquet, if the output is Parquet too."""
+        return
+
     def header(self) -> bytes:
         """The beginning of the growing file, at least one byte."""
 
@@ -119,7 +123,7 @@ def text_of_number(number: float | None) -> str:
 
 
 class ParquetWriter(TableWriter):
-    """Parquet: the columns of the input as text, and the added ones with their types.
+    """Parquet: the columns of the input as text unless they have types, and the added ones with their types.
 
     It grows as an Arrow stream: a schema and a batch for some rows at a time.
     """
@@ -138,15 +142,18 @@ class ParquetWriter(TableWriter):
         self.pyarrow = pyarrow
         self.schema = pyarrow.schema([(name, pyarrow.string()) for name in columns] + arrow_fields(added, columns))
 
+    def keep_types(self, types: "Sequence[pa.DataType]") -> None:
+        for place, kind in enumerate(types):
+            if is_written_as_text(kind):
+                self.schema = self.schema.set(place, self.schema.field(place).with_type(kind))
+
     def header(self) -> bytes:
         return self.schema.serialize().to_pybytes()
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         fields = zip(*(row.fields for row in rows), strict=True)
-        texts = [self.pyarrow.array(list(map(as_utf8, column)), self.pyarrow.string()) for column in fields]
-        return (
-            self.pyarrow.record_batch([*texts, *map(arrow_array, added)], schema=self.schema).serialize().to_pybytes()
-        )
+        own = [typed(list(map(as_utf8, column)), kind) for column, kind in zip(fields, self.schema.types, strict=False)]
+        return self.pyarrow.record_batch([*own, *map(arrow_array, added)], schema=self.schema).serialize().to_pybytes()
 
     def complete(self, grown: Path) -> Path:
         completed = grown.with_suffix(COMPLETED)
@@ -181,6 +188,22 @@ def arrow_array(cells: Cells) -> "pa.Array":
     if numbers.ndim == 2:
         return pa.FixedSizeListArray.from_arrays(numbers.reshape(-1), numbers.shape[1])
     return pa.array(numbers, from_pandas=True)
+
+
+def is_written_as_text(kind: "pa.DataType") -> bool:
+    """Whether ``cell_text`` of a value of this type can be read as the value again."""
+    import pyarrow.types as of  # an extra
+
+    kinds = (of.is_integer, of.is_floating, of.is_decimal, of.is_boolean, of.is_date, of.is_timestamp)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def typed(texts: list[str], kind: "pa.DataType") -> "pa.Array":
+    """Texts as values of a type; an empty one is null unless the type is text."""
+    import pyarrow as pa  # an extra
+
+    column = pa.array(texts, pa.string())
+    return column if kind == pa.string() else pa.array([text or None for text in texts], pa.string()).cast(kind)
 
 
 def as_utf8(text: str) -> str:

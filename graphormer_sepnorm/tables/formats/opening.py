@@ -4,12 +4,13 @@ import contextlib
 import glob
 import io
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats.csv_text import read_csv
 from graphormer_sepnorm.tables.formats.excel import MAX_UNPACKED, SPREADSHEET_KINDS, sheet_records
-from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records
+from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records, parquet_types
 from graphormer_sepnorm.tables.formats.sdf import read_sdf
 from graphormer_sepnorm.tables.formats.smi import read_smi
 from graphormer_sepnorm.tables.formats.table import Table, table_of_records
@@ -69,7 +70,8 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
         raise InputError(f"{path} is {NOT_READ[kind]}, which is not read here: save the table as CSV")
     if kind in RECORDS_OF:
         with contextlib.closing(RECORDS_OF[kind](str(path))) as records:
-            yield table_of_records(records, str(path), smiles_column)
+            table = table_of_records(records, str(path), smiles_column)
+            yield replace(table, types=parquet_types(str(path)) if kind == PARQUET else ())
         return
     with contextlib.closing(text_lines(path)) as lines:
         if kind == ".sdf":

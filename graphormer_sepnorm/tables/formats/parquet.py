@@ -57,6 +57,12 @@ def batches_of(
         yield batch
 
 
+def parquet_types(path: str) -> "list[pa.DataType]":
+    """The types of the columns; raises InputError as ``open_parquet``."""
+    with open_parquet(path) as file:
+        return file.schema_arrow.types
+
+
 def parquet_records(path: str) -> Generator[list[str], None, None]:
     """The names of the columns and then the rows, as text; raises InputError as ``open_parquet`` and ``readable``."""
     with open_parquet(path) as file:

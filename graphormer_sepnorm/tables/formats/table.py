@@ -5,9 +5,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.tables.label_text import is_number
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_SHOWN = 20
 # Names of the column of molecules, the surest first. Capitals, spaces and signs between words do not matter.
@@ -40,11 +44,13 @@ class Table:
         columns: their names as the file has them.
         rows: the records, read as they are asked for.
         delimiter: between the columns of a CSV; "" in other files.
+        types: of the columns in Parquet; empty in other files.
     """
 
     columns: list[str]
     rows: Iterator[Row]
     delimiter: str = ""
+    types: "Sequence[pa.DataType]" = ()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 import csv
 import io
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +62,29 @@ def test_parquet_keeps_the_numbers(tmp_path):
     assert found["x"] == ["1.5", "caf?", "-3"] and found["said"] == CELLS[1]
     assert found["x_predicted"] == [float(np.float32(1 / 3)), None, 5.0]
     assert found["many"][2] == CELLS[2][2].tolist() and np.isnan(found["many"][1]).all()
+
+
+def test_parquet_keeps_the_types_of_columns_that_come_from_parquet(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {
+        "smiles": ["C", "", "CCO"],
+        "count": pa.array([1, None, 255], pa.uint8()),
+        "y": pa.array([0.1, None, -1e30], pa.float32()),
+        "price": pa.array([Decimal("1.50"), None, Decimal("0E-9")], pa.decimal128(30, 9)),
+        "sold": [True, None, False],
+        "day": [date(2024, 5, 31), None, date(1, 1, 1)],
+        "time": pa.array([datetime(2024, 5, 31), None, datetime(2024, 5, 31, 1, 2, 3, 456)], pa.timestamp("us", "UTC")),
+    }
+    given = pa.table(columns | {"list": [[1], [2], [3]]})
+    pq.write_table(given, tmp_path / "in.parquet")
+    with open_table(tmp_path / "in.parquet") as table:
+        writer = WRITERS[".parquet"](table.columns, [AddedColumn("p")])
+        writer.keep_types(table.types)
+        grown = tmp_path / "grown"
+        grown.write_bytes(writer.header() + writer.encode(list(table.rows), [np.arange(3)]))
+    found = pq.read_table(writer.complete(grown))
+    assert found.select(list(columns)) == given.select(list(columns))
+    assert found["list"].to_pylist() == ["[1]", "[2]", "[3]"] and found["p"].to_pylist() == [0, 1, 2]
 
 
 def test_a_sheet_has_numbers_and_no_formulas(tmp_path):
