@@ -6,8 +6,10 @@ Axis letters: M molecules, D width.
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_graphs
 from graphormer_sepnorm.config import Config, ModelConfig, config_to_json
@@ -20,7 +22,11 @@ from graphormer_sepnorm.runs.arrays import load_arrays
 from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS, RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically
+from graphormer_sepnorm.tables.formats.table import find_column
 from graphormer_sepnorm.tasks import make_task
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MOLECULES_PER_CHUNK = 8192
 SECONDS_TO_CONNECT = 5
@@ -182,26 +188,33 @@ class Graphormer(Network):
             )
         return self.run_config
 
-    def predict(self, smiles: Sequence[str]) -> np.ndarray:
+    def predict(self, smiles: "DataFrame | Sequence[str | Chem.Mol]") -> np.ndarray:
         """Predictions float32 [M, tasks]: values on the original scale of the targets, or probabilities.
 
         These are the predictions of only this network. The command ``predict`` and ``load_predictor`` also use the
         forest, the calibration and other models of a run folder. Sets the model to evaluation mode.
 
+        Args:
+            smiles: M SMILES or RDKit molecules; or a DataFrame, whose column of SMILES is found as by the command.
+
         Raises:
-            InputError: a SMILES cannot be read, and the message names its row; or ``run_config`` is not set.
+            InputError: a SMILES cannot be read, and the message names its row; a DataFrame has no such column; or
+                ``run_config`` is not set.
         """
         task = make_task(self.known_run().task, self.cls.device)
         return self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
 
-    def embed(self, smiles: Sequence[str]) -> np.ndarray:
-        """Final embeddings of the CLS, float32 [M, D]; mode and errors as ``predict``."""
+    def embed(self, smiles: "DataFrame | Sequence[str | Chem.Mol]") -> np.ndarray:
+        """Final embeddings of the CLS, float32 [M, D]; input, mode and errors as ``predict``."""
         return self.rows(smiles, self.config.width, lambda molecules: embed_dataset(self, molecules))
 
-    def rows(self, smiles: Sequence[str], width: int, compute: Callable[[MoleculeDataset], np.ndarray]) -> np.ndarray:
+    def rows(self, smiles: Any, width: int, compute: Callable[[MoleculeDataset], np.ndarray]) -> np.ndarray:
         """Results of ``compute`` for prepared molecules, in bounded memory: float32 [M, width]."""
-        if isinstance(smiles, str):
-            raise InputError("give a list of SMILES, not one string")
+        if isinstance(smiles, str | Chem.Mol):
+            raise InputError("give a list of molecules, not one molecule")
+        if hasattr(smiles, "columns"):
+            names = [str(name) for name in smiles.columns]
+            smiles = smiles.iloc[:, find_column(names, None, "the table", advice="pass it, as in table['NAME']")]
         featurizer = self.known_run().featurizer
         self.eval()
         texts = list(smiles)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from huggingface_hub import constants
 from huggingface_hub.utils import logging
+from rdkit import Chem
 from torch_geometric.loader import DataLoader
 
 from graphormer_sepnorm import Graphormer
@@ -113,6 +114,12 @@ def test_molecules_do_not_depend_on_their_company(model, monkeypatch):
     np.testing.assert_allclose(model.predict(pd.Series(SMILES, index=range(5, 10))), together, rtol=1e-4)
 
 
+def test_a_table_is_read_from_its_column_of_smiles(model):
+    table = pd.DataFrame({"id": range(5), "Canonical_SMILES": SMILES}, index=range(5, 10))
+    np.testing.assert_array_equal(model.predict(table), model.predict(SMILES))
+    np.testing.assert_array_equal(model.embed(table.assign(smiles=SMILES[::-1])), model.embed(SMILES[::-1]))
+
+
 def test_prediction_leaves_dropout_out(model):
     model.train()
     np.testing.assert_array_equal(model.predict(SMILES), model.predict(SMILES))
@@ -130,7 +137,9 @@ def test_no_molecules(model):
         (["CCO", "C", None], "row 2.*string"),
         (["", "C"], "row 0.*empty"),
         (["C", "[Xe]"], "row 1.*Xe"),
-        ("CCO", "a list"),
+        ("CCO", "a list of molecules, not one molecule"),
+        (Chem.MolFromSmiles("CCO"), "a list of molecules, not one molecule"),
+        (pd.DataFrame({"a": ["C"], "b": ["C"]}), r"the table has no column 'smiles': pass it, as in table\['NAME'\]"),
     ],
 )
 def test_what_cannot_be_read_is_named(model, smiles, message, monkeypatch):
