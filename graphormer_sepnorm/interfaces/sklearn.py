@@ -66,10 +66,7 @@ def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> Labelle
 
 
 class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
-    """Regression on molecules with the table model; supports several targets and missing labels (NaN).
-
-    Parameters and attributes are those of ``TableEstimator``.
-    """
+    """Regression on molecules with the table model; supports several targets and missing labels (NaN)."""
 
     def fit(self, X, y, sample_weight=None) -> "GraphormerRegressor":
         """Fits the table model.
@@ -120,8 +117,6 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
 
 class GraphormerClassifier(ClassifierMixin, TableEstimator):
     """Classification of molecules with the table model: binary, multiclass or multilabel.
-
-    Parameters and attributes are those of ``TableEstimator``, and
 
     Attributes:
         classes_: [K] classes of any type, in rising order.
@@ -223,7 +218,10 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
     """
 
     def __init__(
-        self, pretrained: str | os.PathLike | None = None, estimator: TableEstimator | None = None, device: str = "auto"
+        self,
+        pretrained: str | os.PathLike | None = None,
+        estimator: "GraphormerRegressor | GraphormerClassifier | None" = None,
+        device: str = "auto",
     ):
         self.pretrained = pretrained
         self.estimator = estimator

@@ -6,6 +6,7 @@ Axis letters: M molecules, T targets, D width, K classes.
 """
 
 import functools
+import inspect
 import json
 import os
 from dataclasses import fields, make_dataclass, replace
@@ -95,6 +96,7 @@ def refuse_one_or_many(X) -> None:
 
 OF_TABLE = declared(TableOptions, only=("split", "metric", "loss", "weights", "balance", "strip_salts"))
 OF_RECIPE = declared(TrainConfig, without=("seed", "patience", "keep"))
+PYTHON_TYPES = {"split": "str", "metric": "str | None", "loss": "str | None", "weights": "Sequence[float]"}
 OF_PLAN = [each for each in fields(Plan) if each.name != "resume"]
 
 # Each default is that of the command's declaration; None: the recipe's.
@@ -103,8 +105,8 @@ Parameters: Any = make_dataclass(
     [
         ("recipe", str, "foundation"),
         *[(each.name, each.type, each.default) for each in OF_PLAN],
-        *[(each.field, each.type, each.default) for each in OF_TABLE],
-        *[(each.field, each.type, None) for each in OF_RECIPE],
+        *[(each.field, PYTHON_TYPES.get(each.field, each.type), each.default) for each in OF_TABLE],
+        *[(each.field, each.type | None, None) for each in OF_RECIPE],
         ("settings", "dict | None", None),
         ("pretrained", "str | os.PathLike | None", None),
         ("frozen_layers", "int | None", None),
@@ -140,9 +142,13 @@ class TableEstimator(SmilesEstimator):
         forest: whether to include the random forest.
         blend: whether to include members other than the networks.
         quick: fit only the kernel machine, which takes about half a minute.
-        split, metric, loss, weights, balance, strip_salts: as the options of the command; folds are made as the split,
-            which is one of ``SPLITTERS``.
-        epochs, batch_size, lr, ...: fields of ``TrainConfig``; None: the recipe's.
+        split: how molecules are put into folds, as ``--split``: "scaffold", "scaffold-deepchem", "random" or "butina".
+        balance: whether positives and negatives of a classification get the same total weight.
+        metric: as ``--metric``: the metric of the model, which also chooses the loss of a regression.
+        loss: loss of a regression, "l1" or "mse"; None: "mse" for the metrics rmse and r2, otherwise "l1".
+        weights: weight of each target in the loss; none: all are equal.
+        strip_salts: whether to read only the largest organic part of each molecule.
+        TRAINING
         settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
         pretrained: run folder, weights file or shipped weights to start from; None: those of the recipe.
         frozen_layers: number of first layers whose weights are frozen; None: those that the recipe freezes.
@@ -159,6 +165,15 @@ class TableEstimator(SmilesEstimator):
     """
 
     __init__ = checked(Parameters.__init__)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Adds the arguments and attributes described above to the description of an estimator."""
+        super().__init_subclass__(**kwargs)
+        summary, _, own = inspect.cleandoc(cls.__doc__ or "").partition("\n\nAttributes:\n")
+        _, heading, shared = inspect.cleandoc(TableEstimator.__doc__ or "").partition("\n\nArgs:")
+        training = [f"{each.field}: {each.option.help} None: the recipe's." for each in OF_RECIPE]
+        described = summary + heading + shared.replace("TRAINING", "\n    ".join(training))
+        cls.__doc__ = "\n".join(filter(None, (described, own)))
 
     def learn(self, X, rows: list[LabelledRow], options: dict, sample_weight, class_names: tuple = ()) -> None:
         """Sets ``model_``, ``out_of_fold_`` and ``left_out_``.

@@ -1,5 +1,7 @@
 """How estimators fit a table model: what their parameters mean, and that it is the model of the command."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,6 +58,15 @@ def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, t
         classifier = GraphormerClassifier(random_state=3, **parameters).fit(learnt.smiles, learnt.y.astype(int))
         values = classifier.predict_proba(smiles[60:80])[:, 1]
     np.testing.assert_allclose(values, shell.y, rtol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", [GraphormerRegressor, GraphormerClassifier])
+def test_the_parameters_are_described(estimator):
+    described = inspect.getdoc(estimator)
+    assert [described.count(f"\n{part}:\n") for part in ("Args", "Attributes")] == [1, 1]
+    for name in estimator().get_params():
+        assert described.count(f"\n    {name}: ") == 1, name
+    assert "\n    model_: " in described and ("\n    classes_: " in described) == (estimator is GraphormerClassifier)
 
 
 @pytest.mark.slow
