@@ -86,6 +86,7 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
         self.learn(X, rows, {"targets": names, "kind": "regression"}, sample_weight)
         self.n_outputs_ = columns.shape[1]
         self.one_dimensional_ = values.ndim == 1
+        self.out_of_fold_ = self.shaped(self.out_of_fold_)
         return self
 
     def predict(self, X, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -155,6 +156,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
             labels = labels if self.positive_ else 1 - labels
         rows = [LabelledRow(number, "", row.tolist()) for number, row in enumerate(labels, 1)]
         self.learn(X, rows, options, sample_weight, names)
+        self.out_of_fold_ = self.of_classes(self.out_of_fold_)
         return self
 
     @property
@@ -185,6 +187,10 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities [M, K] of the classes in the order of ``classes_``."""
         probability, _ = self.predictions(X)
+        return self.of_classes(probability)
+
+    def of_classes(self, probability: np.ndarray) -> np.ndarray:
+        """Probabilities [M, K] in the order of ``classes_`` from those of the model, [M, 1] for two classes."""
         return self.in_order(np.hstack([1 - probability, probability])) if self.is_binary else probability
 
     def in_order(self, of_two: np.ndarray) -> np.ndarray:

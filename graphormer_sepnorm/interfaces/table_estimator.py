@@ -158,8 +158,8 @@ class TableEstimator(SmilesEstimator):
 
     Attributes:
         model_: the ``TableModel``.
-        out_of_fold_: float64 [M, T], out-of-fold predictions for the training molecules, without molecules that have no
-            label.
+        out_of_fold_: out-of-fold predictions for the training molecules, without molecules that have no label: float64
+            in the shape of ``predict``, and of a classifier in that of ``predict_proba``.
         left_out_: reasons for the members that were left out, by name.
         n_features_in_: 1, the column of molecules.
     """

@@ -190,6 +190,15 @@ def test_targets_on_their_own_scale_keep_their_names_and_shape():
     assert one.predict(SMILES).shape == (40,) and one.model_.targets == ("length",)
 
 
+def test_predictions_out_of_fold_have_the_shape_of_predictions():
+    assert GraphormerRegressor(**TINY).fit(SMILES, LENGTH).out_of_fold_.shape == (40,)
+    assert GraphormerRegressor(**TINY).fit(SMILES, LENGTH[:, None]).out_of_fold_.shape == (40, 1)
+    assert GraphormerRegressor(**TINY).fit(SMILES, np.stack([LENGTH, -LENGTH], 1)).out_of_fold_.shape == (40, 2)
+    words = np.where(KIND == "acid", "active", "inactive")
+    estimator = GraphormerClassifier(**TINY, split="random").fit(SMILES, words)
+    assert (estimator.classes_[estimator.out_of_fold_.argmax(axis=1)] == words).mean() > 0.9
+
+
 def test_labels_may_be_bounds_as_in_a_table():
     said = [f">{length - 4:g}" if place % 5 == 0 else f"{length:g}" for place, length in enumerate(LENGTH)]
     estimator = GraphormerRegressor(**TINY).fit(SMILES, said)

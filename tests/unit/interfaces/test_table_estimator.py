@@ -73,7 +73,7 @@ def test_the_parameters_are_described(estimator):
 def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, logp):
     def members(**parameters) -> list[str]:
         estimator = GraphormerRegressor(recipe=tiny_recipe, networks=2, **parameters).fit(smiles[:40], logp[:40, 0])
-        assert np.isfinite(estimator.predict(smiles[40:50])).all() and estimator.out_of_fold_.shape == (40, 1)
+        assert np.isfinite(estimator.predict(smiles[40:50])).all() and estimator.out_of_fold_.shape == (40,)
         return list(estimator.model_.members)
 
     assert members() == list(MEMBERS)
