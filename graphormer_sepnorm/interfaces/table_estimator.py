@@ -37,7 +37,7 @@ from graphormer_sepnorm.table_model.members.base import Setting
 from graphormer_sepnorm.table_model.stacking import make_folds
 from graphormer_sepnorm.table_model.train import Plan, labels_of
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
-from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, table_task
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, refuse_constant, table_task
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tables.splits import SPLITTERS
@@ -197,7 +197,8 @@ class TableEstimator(SmilesEstimator):
         asked["weights"] = tuple(float(weight) for weight in asked["weights"])
         chosen = TableOptions("y", seed=seed, **options, **{each.field: asked[each.field] for each in OF_TABLE})
         config = self.make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
-        table = read_rows(smiles, rows, config.featurizer)
+        table = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
+        refuse_constant(chosen, table)
         labels = labels_of(table.rows, config.task)
         make_task(config.task).check_learnable(labels.y)
         labels = replace(labels, weight=weights_of(sample_weight, table.rows, len(smiles)))

@@ -187,6 +187,10 @@ def test_rows_without_labels_are_not_learnt_from():
         GraphormerRegressor(**QUICK).fit(SMILES, np.full(40, np.nan))
 
 
-def test_labels_that_are_all_alike_are_refused():
-    with pytest.raises(InputError, match="for every training molecule"):
-        GraphormerRegressor(**QUICK).fit(SMILES, np.ones(40))
+def test_labels_that_are_all_alike_are_refused_as_by_the_command():
+    for y, found in (
+        (pd.Series(np.ones(40), name="a"), "all labels of a are 1"),
+        (np.full((40, 2), [1, 2.5]), "all labels of y0 are 1, all labels of y1 are 2.5"),
+    ):
+        with pytest.raises(InputError, match=f"^y: {found}: there is nothing to learn$"):
+            GraphormerRegressor(**QUICK).fit(SMILES, y)
