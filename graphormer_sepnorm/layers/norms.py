@@ -78,6 +78,7 @@ class SepNorm(nn.Module):
 
     def __init__(self, hidden_size: int, cls_norm: NormLayer = nn.BatchNorm1d, tok_norm: NormLayer = nn.LayerNorm):
         super().__init__()
+        self.hidden_size = hidden_size
         self.cls_norm_layer = cls_norm(hidden_size)
         self.tok_norm_layer = tok_norm(hidden_size)
 
@@ -89,8 +90,10 @@ class SepNorm(nn.Module):
             mask: [n, l], True at real tokens; required if the token norm uses batch statistics and x is padded.
 
         Raises:
-            ValueError: one sequence in training with a BatchNorm on the CLS.
+            ValueError: x has another shape, or is one sequence in training with a BatchNorm on the CLS.
         """
+        if x.dim() != 3 or x.shape[2] != self.hidden_size:
+            raise ValueError(f"SepNorm needs tokens [sequences, length, {self.hidden_size}], got {list(x.shape)}")
         forbid_single_row(self.cls_norm_layer, x.shape[0])
         cls = self.cls_norm_layer(x[:, 0])
         tok = normalize_rows(self.tok_norm_layer, x[:, 1:], None if mask is None else mask[:, 1:])

@@ -1,3 +1,4 @@
+import re
 from functools import partial
 
 import pytest
@@ -14,6 +15,12 @@ def test_sepnorm_by_hand():
     # CLS by column over the batch: (0, 2) and (4, 8) become (-1, 1). Atoms by row: (1, 3) becomes (-1, 1), (10, 10) 0.
     expected = torch.tensor([[[-1.0, -1.0], [-1.0, 1.0]], [[1.0, 1.0], [0.0, 0.0]]])
     torch.testing.assert_close(norm(x), expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 7), (3, 8), (3, 8, 5), (3, 2, 5, 8)])
+def test_other_shapes_are_named(shape):
+    with pytest.raises(ValueError, match=re.escape(f"needs tokens [sequences, length, 8], got {list(shape)}")):
+        SepNorm(8)(torch.zeros(shape))
 
 
 def test_published_interface():
