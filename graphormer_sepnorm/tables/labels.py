@@ -181,8 +181,7 @@ def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> s
         purpose = {"train": "training", "val": "validation", "test": "the test"}[split]
         return f"{rows} {'is' if usable == 1 else 'are'} too few: none is left for {purpose}"
     if options.split == "column":
-        advice = "; or give the test rows as --test-csv" if split == "val" else ""
-        return f"the column {options.split_column} has {split} in none of {rows}: name some rows {split}{advice}"
+        return f"the column {options.split_column} has {split} in none of {rows}: name some rows {split}"
     return f"no molecule of {rows} is in the {split} split by {options.split}{acyclic_advice(options, labelled)}"
 
 
@@ -241,15 +240,16 @@ def read_folds(options: TableOptions, featurizer: str, table: WholeTable | None 
 
 
 def assign_splits(options: TableOptions, labelled: LabelledTable, structures: Structures) -> list[str]:
-    """The split of each row."""
-    if options.split == "column":
-        return [row.split for row in labelled.rows]
+    """The split of each row; if only test rows are given, a tenth of the others is for validation."""
+    given = [row.split for row in labelled.rows]
+    if "val" in given:
+        return given
     if options.split == "time":
         return time_split(read_times(row.time for row in labelled.rows), structures.families, options.sizes)
-    y, split = labels_to_stratify(options, labelled), SPLITTERS[options.split]
-    if options.test_csv is None:
+    y, split = labels_to_stratify(options, labelled), SPLITTERS.get(options.split, SPLITTERS["random"])
+    if options.test_csv is None and options.split != "column":
         return split(structures, y, options.sizes, options.seed)
-    places = [place for place, row in enumerate(labelled.rows) if row.split != "test"]
+    places = [place for place, row in enumerate(given) if row != "test"]
     own = split(structures.take(places), None if y is None else y[places], WITH_OWN_TEST, options.seed)
     by_place = dict(zip(places, own, strict=True))
     return [by_place.get(place, "test") for place in range(len(labelled.rows))]

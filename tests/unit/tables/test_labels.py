@@ -344,6 +344,19 @@ def test_the_rows_of_a_molecule_are_averaged_within_a_split(tmp_path):
     assert [row.labels[0] for row in found.rows if row.smiles == "CC"] == [2.0, 9.0]
 
 
+def test_a_column_without_validation_gets_it_from_the_training_rows(tmp_path):
+    rows = [f"{line},{'test' if place % 4 == 0 else 'train'}" for place, line in enumerate(chains(40))]
+    options = TableOptions(
+        table(tmp_path / "a.csv", "smiles,y,fold", *rows), ("y",), split="column", split_column="fold", seed=1
+    )
+    splits = [row.split for row in read_labelled(options, "mol").rows]
+    assert {place for place, split in enumerate(splits) if split == "test"} == set(range(0, 40, 4))
+    assert splits.count("val") == 3 and splits.count("train") == 27
+    path = table(tmp_path / "b.csv", "smiles,y,fold", *(f"{line},train" for line in chains(40)))
+    with pytest.raises(InputError, match=r"the column fold has test in none of 40 usable rows: name some rows test$"):
+        read_labelled(replace(options, path=path), "mol")
+
+
 def test_classes_keep_their_names(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("smiles,a,b\nCCO,No,1\nCCN,yes,\n")
