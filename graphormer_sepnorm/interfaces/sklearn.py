@@ -135,7 +135,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
 
         Args:
             X: M molecules.
-            y: classes [M]; or [M, K] of 0 and 1 if a molecule may have several labels, NaN where one is missing.
+            y: classes [M]; or [M, K] of 0 and 1 if a molecule may have several labels. NaN where one is missing.
             sample_weight: as ``GraphormerRegressor.fit``.
 
         Raises:
@@ -166,12 +166,21 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
 
     def binary_labels(self, y) -> np.ndarray:
         """Labels 0 and 1, NaN where missing: float64 [M, 1] for two classes, otherwise [M, K]; sets ``classes_``."""
+        import pandas as pd  # its import takes a while
+
         if y is None:
             raise InputError("fit requires y to be passed, but the target y is None")
-        values, missing = np.asarray(y), np.zeros(0)
+        values = np.asarray(y)
+        missing: np.ndarray = np.zeros(0)
         if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fO":
             missing = np.isnan(values.astype(np.float64))
             y = np.where(missing, 0, values).astype(np.float64)
+        elif values.size in values.shape and pd.Series(values.ravel()).hasnans:
+            column = pd.Series(values.ravel(), dtype=object)
+            missing = column.isna().to_numpy()[:, None]
+            if missing.all():
+                raise InputError("y has no labels: all of them are missing")
+            y = np.array(column.fillna(column.dropna().iloc[0]).tolist())
         check_classification_targets(y)
         y = np.asarray(y) if type_of_target(y) == "multilabel-indicator" else column_or_1d(y, warn=True)
         self.binarizer_ = LabelBinarizer()

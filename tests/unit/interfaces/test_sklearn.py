@@ -251,6 +251,20 @@ def test_more_than_two_classes():
     assert (estimator.predict(SMILES) == estimator.classes_[probability.argmax(axis=1)]).all()
 
 
+@pytest.mark.parametrize("classes", [("active", "inactive"), (1, 0), (True, False)])
+def test_a_molecule_without_a_class_is_not_learnt_from(classes):
+    labels, part = np.where(KIND == "acid", *classes), slice(5, None)
+    expected = GraphormerClassifier(**TINY).fit(SMILES[part], labels[part])
+    missing = pd.Series(labels).astype(object)
+    missing[:3], missing[3:5] = np.nan, None
+    for y in (missing, missing.to_frame()):
+        found = GraphormerClassifier(**TINY).fit(SMILES, y)
+        assert found.classes_.tolist() == sorted(classes) and len(found.out_of_fold_) == 35
+        np.testing.assert_array_equal(found.predict_proba(SMILES), expected.predict_proba(SMILES))
+    with pytest.raises(InputError, match="y has no labels"):
+        GraphormerClassifier(**TINY).fit(SMILES, np.full(40, np.nan))
+
+
 def test_several_labels_each():
     labels = pd.DataFrame({"acid": KIND == "acid", "long": LENGTH > 8}).astype(float)
     estimator = GraphormerClassifier(**TINY).fit(SMILES, labels)
