@@ -194,7 +194,7 @@ class TableEstimator(SmilesEstimator):
         if plan.networks < 2:
             raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
         known("split", asked["split"], SPLITTERS)
-        asked["weights"] = tuple(float(weight) for weight in asked["weights"])
+        asked["weights"] = tuple(float(weight) for weight in np.atleast_1d(asked["weights"]))
         chosen = TableOptions("y", seed=seed, **options, **{each.field: asked[each.field] for each in OF_TABLE})
         config = self.make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
         table = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)

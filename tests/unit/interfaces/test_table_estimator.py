@@ -131,11 +131,11 @@ def test_an_unknown_parameter_gets_the_one_that_is_most_like_it():
         GraphormerRegressor(quik=True)
 
 
-def test_weights_of_targets_come_in_any_sequence():
-    y = np.stack([LENGTH, -LENGTH], axis=1)
-    found = [
-        GraphormerRegressor(**QUICK, weights=each).fit(SMILES, y).predict(SMILES) for each in ([1, 0.5], (1.0, 0.5))
-    ]
+@pytest.mark.parametrize(
+    ("y", "one", "other"), [(np.stack([LENGTH, -LENGTH], axis=1), [1, 0.5], (1.0, 0.5)), (LENGTH, 2, [2.0])]
+)
+def test_weights_of_targets_come_in_any_sequence(y, one, other):
+    found = [GraphormerRegressor(**QUICK, weights=each).fit(SMILES, y).predict(SMILES) for each in (one, other)]
     np.testing.assert_array_equal(*found)
 
 
