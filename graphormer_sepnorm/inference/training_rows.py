@@ -14,6 +14,7 @@ from graphormer_sepnorm.runs.arrays import Stored
 
 MOST_DECIMALS = 3
 USUAL_DECIMALS = 2  # of computed numbers, such as logarithms
+FREQUENT = 0.25  # share of the labels of a target from which on equal ones are pointed out
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,19 @@ class TrainingRows:
     def decimals(self) -> list[int]:
         """How many decimals nine of ten labels of each target need, at most ``MOST_DECIMALS``."""
         return [decimals_of(known) for known in self.sorted_labels]
+
+    @property
+    def frequent(self) -> list[tuple[float, float] | None]:
+        """The most frequent label of each target, such as a limit of the assay, and its share of the labels.
+
+        None if less than ``FREQUENT`` of the labels are equal.
+        """
+        found: list[tuple[float, float] | None] = []
+        for known in self.sorted_labels:
+            values, counts = np.unique(known, return_counts=True)
+            is_frequent = len(known) > 0 and counts.max() >= FREQUENT * len(known)
+            found.append((float(values[counts.argmax()]), float(counts.max() / len(known))) if is_frequent else None)
+        return found
 
     def percentiles(self, values: np.ndarray) -> np.ndarray:
         """Percentiles of values [M, T] among the labels, where ties count half: float64 [M, T].

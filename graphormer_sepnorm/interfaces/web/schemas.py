@@ -32,6 +32,9 @@ class EndpointFacts(BaseModel):
     scale: Scale = Field(default="", description="of the predictions, such as log10; empty: as measured")
     unit: str = Field(default="", description="of the values behind a logarithm, or 'as measured' if it is not known")
     molecules: int | None = Field(default=None, description="how many training molecules have a label, where known")
+    frequent: tuple[float, float] | None = Field(
+        default=None, description="the most frequent training label and its share, if that is 0.25 or more"
+    )
     rmse_out_of_fold: float | None = Field(default=None, description="of a shipped model, where its card has it")
     test: float | None = Field(default=None, description="score on the test molecules, where it is known")
     test_interval: tuple[float, float] | None = Field(default=None, description="95 % interval of that score")

@@ -130,17 +130,18 @@ class PredictionService:
         return dict(zip(self.predictor.targets, names, strict=True))
 
     def known_endpoints(self) -> dict[str, EndpointFacts]:
-        """The facts about each target, with its scale, its unit and the number of its training molecules."""
+        """The facts about each target, with its scale, its unit, and what is known of its training labels."""
         rows, targets = self.trust.rows if self.trust else None, self.predictor.targets
         counts = [len(known) for known in rows.sorted_labels] if rows else [None] * len(targets)
+        frequent = rows.frequent if rows else [None] * len(targets)
         as_measured: Scale = ""
+        scales = self.predictor.scales or (as_measured,) * len(targets)
         found = {}
-        for target, scale, count in zip(
-            targets, self.predictor.scales or (as_measured,) * len(targets), counts, strict=True
-        ):
+        for target, scale, count, most in zip(targets, scales, counts, frequent, strict=True):
             known = self.endpoints.get(target, EndpointFacts())
             unit = measured_unit(scale, known.description) if scale else ""
-            found[target] = known.model_copy(update={"scale": scale, "unit": unit, "molecules": count})
+            update = {"scale": scale, "unit": unit, "molecules": count, "frequent": most}
+            found[target] = known.model_copy(update=update)
         return found
 
     def conditions(self) -> list[ConditionFacts]:

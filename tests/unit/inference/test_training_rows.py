@@ -20,6 +20,13 @@ def test_percentiles_by_hand():
     assert np.isnan(found[:, 1]).all()
 
 
+def test_a_label_of_a_quarter_of_the_molecules_is_found():
+    """3 of 5 and 1 of 4 labels; 1 of 5 is less than a quarter."""
+    labels = np.array([[0.68, 1, 1, np.nan], [0.68, 2, 2, np.nan], [0.5, 3, 3, np.nan], [0.68, 4, 4, np.nan]])
+    labels = np.vstack([labels, [2, np.nan, 5, np.nan]])
+    assert TrainingRows.of(labels).frequent == [(0.68, 0.6), (1, 0.25), None, None]
+
+
 def test_decimals_are_those_of_nine_of_ten_labels():
     whole = np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 0.123])
     columns = [whole, whole / 10, np.log10(whole), np.full(10, np.nan)]

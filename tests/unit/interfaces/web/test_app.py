@@ -408,6 +408,25 @@ def test_a_logarithm_is_shown_in_the_unit_of_the_measurements(tmp_path, unit, wo
     assert f">{words}</small>" in shown.replace("\N{NO-BREAK SPACE}", " ") and "as_measured" not in shown
 
 
+def test_the_percentile_tells_of_a_label_that_many_training_molecules_share(tmp_path):
+    models = PretendedService()
+    known = EndpointFacts(frequent=(0.7, 0.312))
+    facts, predict_one = models.facts().model_copy(update={"endpoints": {"length": known}}), models.predict_one
+
+    def with_percentile(text: str) -> MoleculePrediction:
+        found = predict_one(text)
+        found.predictions["length"].percentile = 12.0
+        return found
+
+    models.facts, models.predict_one = lambda: facts, with_percentile
+    with open_queue(InThisProcess(models), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
+    words = "31 % of training values are 0.7</small>"
+    assert f'above 12 % of training values</small><small class="meaning">{words}' in shown, "on a card"
+    assert words in shown.split("</thead>")[0], "in a table, once"
+
+
 def test_the_choice_of_an_order_has_no_columns_of_details(page):
     address = f"/tables/{predict(page, 'CCO', 'CC')['id']}/rows"
     offered = r"<option(?: selected)?>(\w+)</option>"

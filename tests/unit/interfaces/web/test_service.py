@@ -215,7 +215,7 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     known = {"logp": EndpointFacts(description="log10 of P")}
     predictor = EarlierModel(models.predictor.models, trust=replace(models.trust, rows=rows))
     facts = replace(models, predictor=predictor, endpoints=known).facts()
-    assert facts.endpoints == {"logp": EndpointFacts(description="log10 of P", molecules=195)}
+    assert facts.endpoints == {"logp": EndpointFacts(description="log10 of P", molecules=195, frequent=(1, 1))}
     assert models.facts().endpoints == {"logp": EndpointFacts()}
     predictor.scales = ("log10",)
     logarithm = replace(models, predictor=predictor, endpoints=known).facts().endpoints["logp"]
