@@ -23,7 +23,6 @@ from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel,
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.limits import limited
 from graphormer_sepnorm.tasks.scales import measured, measured_name
 
 ERROR = "error"
@@ -300,8 +299,7 @@ def interval_ends(
     Raises:
         InputError: the model has no intervals, or none at this confidence level.
     """
-    half = known_intervals(model).half_widths(confidence, spread)
-    return limited(values - half, model.limits), limited(values + half, model.limits)
+    return known_intervals(model).ends(confidence, values, spread, model.limits)
 
 
 def known_sets(model: PredictingModel) -> ClassSets:

@@ -3,13 +3,16 @@
 Axis letters: M molecules, K molecules of calibration, T targets.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
+from graphormer_sepnorm.config import Limit
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
+from graphormer_sepnorm.tasks.limits import limited
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,22 @@ class Intervals:
         quantile = self.scores[ranks - 1, np.arange(len(counts))]
         return quantile * unit(spread, self.offset)
 
+    def ends(
+        self, confidence: float, values: np.ndarray, spread: np.ndarray, limits: Sequence[tuple[Limit, Limit]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and upper ends of intervals around predictions, within limits: float64 [M, T] each.
+
+        Args:
+            confidence, spread: as ``half_widths``.
+            values: [M, T], the predictions.
+            limits: of the targets, as in ``TaskConfig``.
+
+        Raises:
+            InputError: as ``half_widths``.
+        """
+        half = self.half_widths(confidence, spread)
+        return limited(values - half, limits), limited(values + half, limits)
+
 
 def spread_of_models(by_model: np.ndarray) -> np.ndarray:
     """The standard deviation over models of what they predict [models, M, T]: float64 [M, T]."""
@@ -88,9 +107,9 @@ def fit_intervals(y: np.ndarray, prediction: np.ndarray, spread: np.ndarray, sha
     return Intervals(np.sort(np.abs(y - prediction) / unit(spread, offset), axis=0), offset)
 
 
-def coverage(y: np.ndarray, prediction: np.ndarray, half_widths: np.ndarray) -> np.ndarray:
+def coverage(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The share of the labels that lie in their interval [T]; NaN for a target without labels; arguments [M, T]."""
     labelled = ~np.isnan(y)
-    inside = np.abs(np.subtract(y, prediction, dtype=np.float64)) <= half_widths
+    inside = (low <= y) & (y <= high)
     counts = labelled.sum(axis=0)
     return np.where(counts > 0, (inside & labelled).sum(axis=0) / np.maximum(counts, 1), np.nan)

@@ -65,10 +65,10 @@ def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
 def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
     """Coverage and mean width [T] of the intervals; NaN where there are no intervals at this confidence level."""
     try:
-        half_widths = intervals.half_widths(confidence, test.spread)
+        low, high = intervals.ends(confidence, test.prediction, test.spread, test.task.limits)
     except InputError:  # too few calibration molecules
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
-    return coverage(test.y, test.prediction, half_widths), 2 * half_widths.mean(axis=0)
+    return coverage(test.y, low, high), (high - low).mean(axis=0)
 
 
 def measure_sets(sets: ClassSets, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:

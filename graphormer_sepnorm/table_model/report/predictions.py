@@ -70,10 +70,7 @@ def points_of(page: Reported, place: int) -> Points:
     labelled = np.flatnonzero(~np.isnan(measured))
     rows = labelled[evenly(len(labelled), MOST_POINTS)] if len(labelled) else labelled
     predicted = page.test.prediction[:, place].astype(np.float64)
-    widths = page.half_widths
-    low = high = None
-    if widths is not None:
-        low, high = predicted[rows] - widths[rows, place], predicted[rows] + widths[rows, place]
+    low, high = [ends[rows, place] for ends in page.interval_ends] if page.interval_ends else (None, None)
     words = [point_words(page, row, place) for row in rows.tolist()]
     return Points(measured[rows], predicted[rows], low, high, words)
 

@@ -137,10 +137,10 @@ class Reported:
 
     def interval(self, row: int, place: int) -> str | None:
         """The interval of a test molecule at ``confidence`` as text; None without intervals."""
-        if self.half_widths is None:
+        if self.interval_ends is None:
             return None
-        value, half = float(self.test.prediction[row, place]), self.half_widths[row, place]
-        return f"{self.rounded(value - half, place)} to {self.rounded(value + half, place)}"
+        low, high = (ends[row, place] for ends in self.interval_ends)
+        return f"{self.rounded(low, place)} to {self.rounded(high, place)}"
 
     def class_set(self, row: int, group: int) -> str | None:
         """The classes in a set of a test molecule, at the usual confidence; None without sets.
@@ -181,12 +181,13 @@ class Reported:
         return usual_confidence(self.result["trust"])
 
     @cached_property
-    def half_widths(self) -> np.ndarray | None:
-        """Half the widths of the intervals of the test molecules at ``confidence``: [M, T]; None without intervals."""
+    def interval_ends(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The ends of the intervals of the test molecules at ``confidence``: [M, T] each; None without intervals."""
         assert self.model.trust is not None
         if self.confidence is None or self.model.trust.intervals is None:
             return None
-        return self.model.trust.intervals.half_widths(float(self.confidence), self.test.spread)
+        prediction, spread, limits = self.test.prediction, self.test.spread, self.task.limits
+        return self.model.trust.intervals.ends(float(self.confidence), prediction, spread, limits)
 
 
 def counted(number: int, what: str) -> str:

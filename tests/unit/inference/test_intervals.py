@@ -51,6 +51,14 @@ def test_missing_labels_are_not_counted():
         fit_intervals(y[[0, 3]], np.zeros((2, 2)), np.zeros((2, 2)))
 
 
+def test_ends_stay_within_the_limits_of_the_target():
+    found = fit_intervals(column(*range(1, 10)), column(*[0] * 9), column(*[0] * 9))
+    low, high = found.ends(0.5, column(1, 8), column(0, 0), ((0, 10),))
+    assert (low.tolist(), high.tolist()) == ([[0], [3]], [[6], [10]])
+    low, high = found.ends(0.5, column(1), column(0), ())
+    assert (low.tolist(), high.tolist()) == ([[-4]], [[6]])
+
+
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 @pytest.mark.parametrize("confidence", [0.51, 0.83, 0.93])
 def test_what_is_promised_holds_on_average(confidence, spread):
@@ -68,5 +76,6 @@ def test_what_is_promised_holds_on_average(confidence, spread):
 
 def test_coverage_by_hand():
     y = np.array([[1.0, np.nan, np.nan], [2, 2, np.nan], [3, np.nan, np.nan]])
-    found = coverage(y, np.zeros((3, 3)), np.array([[1.0, 0, 0], [1, 3, 0], [3, 9, 0]]))
+    half_widths = np.array([[1.0, 0, 0], [1, 3, 0], [3, 9, 0]])
+    found = coverage(y, -half_widths, half_widths)
     np.testing.assert_array_equal(found, [2 / 3, 1, np.nan])

@@ -1,5 +1,7 @@
 """How far intervals hold, and errors by distance: by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,8 @@ def test_coverage_and_width_on_test_by_hand():
     shares, widths = measure_interval(intervals, 0.5, test)
     assert (shares.tolist(), widths.tolist()) == ([0.5], [4])
     assert all(np.isnan(values).all() for values in measure_interval(intervals, 0.9, test))
+    limits = scores(replace(ONE, limits=((0.0, None),)), [[1.0], [-1]], [[1.0], [1]])
+    assert [values.tolist() for values in measure_interval(intervals, 0.5, limits)] == [[0.5], [3]]
     found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test)
     assert found["coverage"]["0.5"] == {"a": 0.5} and found["mean_width"]["0.9"] == {"a": None}
 

@@ -1,5 +1,6 @@
 """Texts of numbers and names of molecules, by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -53,12 +54,17 @@ def test_the_usual_confidence_or_the_largest_possible_one(coverage, confidence):
     assert reported({"trust": {"coverage": coverage}}).confidence == confidence
 
 
-def test_half_the_widths_of_the_intervals():
+def test_the_ends_of_the_intervals():
     intervals = Intervals(np.arange(1.0, 10)[:, None], np.zeros(1))
     model = fitted([[1.0]], trust={"intervals": intervals})
-    page = reported({"trust": {"coverage": {"0.9": {"a": 1.0}}}}, fitted=model, test={"spread": np.zeros((2, 1))})
-    np.testing.assert_array_equal(page.half_widths, [[9], [9]])
-    assert reported({"trust": {}}, fitted=SimpleNamespace(model=model.model)).half_widths is None
+    test = {"spread": np.zeros((2, 1)), "prediction": np.array([[1.0], [20]])}
+    result = {"trust": {"coverage": {"0.9": {"a": 1.0}}}}
+    page = reported(result, fitted=model, test=test, targets=("a",))
+    np.testing.assert_array_equal(page.interval_ends, [[[-8], [11]], [[10], [29]]])
+    page.test.task = replace(page.task, limits=((0.0, 25.0),))
+    limited = replace(page)
+    assert [limited.interval(row, 0) for row in (0, 1)] == ["0 to 10", "11 to 25"]
+    assert reported({"trust": {}}, fitted=SimpleNamespace(model=model.model)).interval_ends is None
 
 
 def test_a_molecule_that_cannot_be_drawn_has_no_picture():
