@@ -45,8 +45,8 @@ class Describer:
         found = self.model.predictions(molecules, outputs)
         if self.domain:
             nearness = nearness_to(self.domain, molecules.mols, embeddings)
-            pairs = zip(found.warnings, self.domain.unlike(nearness.similarity), strict=True)
-            found = replace(found, nearness=nearness, warnings=[" ".join(filter(None, pair)) for pair in pairs])
+            warnings = self.domain.add_unlike(found.warnings, nearness.similarity)
+            found = replace(found, nearness=nearness, warnings=warnings)
         return replace(
             found,
             alerts=alerts_of(molecules.mols) if self.alerts else None,

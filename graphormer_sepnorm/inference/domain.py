@@ -87,10 +87,18 @@ class Domain:
         "" for a similarity of ``usual_similarity`` or more, and for NaN.
         """
         usual = self.usual_similarity
-        sentence = "No training molecule is similar (Tanimoto {:.2f}; {:.0f} % of them have another at {:.2f} or more)."
+        sentence = (
+            "No training molecule is similar: the Tanimoto similarity to the nearest one is {:.2f}; for {:.0f} % of "
+            "training molecules it is {:.2f} or more."
+        )
         return [
             sentence.format(each, 100 * (1 - UNUSUAL), usual) if each < usual else "" for each in similarity.tolist()
         ]
+
+    def add_unlike(self, warnings: Sequence[str], similarity: np.ndarray) -> list[str]:
+        """M warnings, each followed by that of ``unlike``."""
+        pairs = zip(warnings, self.unlike(similarity), strict=True)
+        return [" ".join(filter(None, pair)) for pair in pairs]
 
     def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
         """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.

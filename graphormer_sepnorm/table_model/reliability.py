@@ -196,7 +196,7 @@ def compare(
     nearest = dict(zip(compared.tolist(), molecules, strict=True))
     distance[compared] = domain.distance(Body(model.embedder)(MoleculeFeatures([smiles[row] for row in compared])))
     nearness = Nearness(similarity, [nearest.get(row, "") for row in range(len(smiles))], distance)
-    warnings = model.conditions.add_warnings(domain.warnings(mols), conditions)
+    warnings = domain.add_unlike(model.conditions.add_warnings(domain.warnings(mols), conditions), similarity)
     return ComparedMolecules(smiles, nearness, warnings, molecule_errors(test.task, test.y, test.prediction))
 
 

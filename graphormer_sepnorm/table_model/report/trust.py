@@ -11,7 +11,7 @@ from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, 
 from graphormer_sepnorm.table_model.report.charts import coverage_chart, error_chart, reliability_chart
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
-from graphormer_sepnorm.table_model.report.reported import Reported
+from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.tasks import TASKS
 
 RARE_SCAFFOLDS = "puts the common scaffolds into the training set and rare ones into the test set"
@@ -143,16 +143,17 @@ def distance_section(page: Reported) -> Section:
 def unfamiliar_count(page: Reported) -> str:
     """How many test molecules have a warning, as a sentence."""
     count = page.result["trust"]["unfamiliar"]
-    if not count:
-        return f"No test molecule has {unfamiliar_words(page)}."
-    return f"Test molecules with {unfamiliar_words(page)}: {count:,}."
+    return (
+        f"{counted(count, 'test molecule')} {'has' if count == 1 else 'have'} a warning, as predict --domain gives it: "
+        f"{unfamiliar_words(page)}."
+    )
 
 
 def unfamiliar_words(page: Reported) -> str:
     """The reasons for a warning about a test molecule."""
     if not page.model.conditions.columns:
-        return "an element, a charge or a size that no training molecule has"
-    return "an element, a charge, a size or a condition that is outside the training data"
+        return "an element, a charge or a size that no training molecule has, or a very low similarity"
+    return "an element, a charge, a size or a condition outside the training data, or a very low similarity"
 
 
 def distance_charts(page: Reported) -> Iterator[Chart]:

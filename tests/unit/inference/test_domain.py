@@ -109,8 +109,12 @@ def test_a_molecule_less_similar_than_training_molecules_are_to_each_other_is_wa
     second = np.sort(similarities(domain))[1]  # of 200, one in a hundred is below
     assert domain.usual_similarity == second
     found = domain.unlike(np.array([second, second - 0.01, np.nan, 1.0]))
-    limits = f"Tanimoto {second - 0.01:.2f}; 99 % of them have another at {second:.2f} or more"
-    assert found == ["", f"No training molecule is similar ({limits}).", "", ""]
+    sentence = (
+        f"No training molecule is similar: the Tanimoto similarity to the nearest one is {second - 0.01:.2f}; "
+        f"for 99 % of training molecules it is {second:.2f} or more."
+    )
+    assert found == ["", sentence, "", ""]
+    assert domain.add_unlike(["Odd.", "Odd.", ""], np.array([1.0, 0.0, second - 0.01]))[::2] == ["Odd.", sentence]
 
 
 def test_the_usual_similarity_is_that_between_different_molecules():

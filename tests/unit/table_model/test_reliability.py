@@ -1,6 +1,7 @@
 """How far intervals hold, and errors by distance: by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Nearness
 from graphormer_sepnorm.inference.trust import Trust
+from graphormer_sepnorm.table_model import reliability
 from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.reliability import (
     ComparedMolecules,
+    compare,
     error_words,
     low_coverage,
     measure_interval,
@@ -130,6 +133,18 @@ def test_errors_by_similarity_by_hand():
     by_similarity = [(part["n"], part["error"]) for part in found["error_by_similarity"]]
     assert by_similarity == [(2, 1.5), (1, 3), (0, None), (0, None), (0, None), (2, 5)]
     assert found["unfamiliar"] == 2
+
+
+def test_test_molecules_have_the_warnings_of_predictions(monkeypatch):
+    """Of conditions and of the similarity; no network is there to embed the molecules."""
+    monkeypatch.setattr(reliability, "Body", lambda embedder: lambda features: np.zeros((2, 1), np.float32))
+    domain = fit_domain(["CCCCO", "CCCCCO"], np.ones((2, 1), np.float32))
+    conditions = Conditions.of(["pH"], [("5",), ("7.4",)])
+    model = SimpleNamespace(trust=Trust(domain), conditions=conditions, embedder=None)
+    test = scores(ONE, [[1.0], [1.0]], [[1.0], [1.0]])
+    found = compare(model, ["CCCCO", "c1ccoc1"], test, [("9",), ("6",)])
+    assert found.warnings == ["The condition pH is 9; training rows have 5 to 7.4.", domain.unlike(np.zeros(1))[0]]
+    assert found.by_similarity()["unfamiliar"] == 2 and found.warnings[1].startswith("No training molecule is similar")
 
 
 def test_conditions_outside_the_training_range_are_warned_about():
