@@ -40,7 +40,21 @@ class Slope(NamedTuple):
 
 
 def of_bias(page: Reported) -> Iterator[str]:
-    """A sentence on each target of a regression whose predictions are biased, or miss extreme values."""
+    """A warning for each target of a regression whose predictions are biased."""
+    for target, slope, _ in slopes(page):
+        if slope is not None and slope.is_biased:
+            yield f"{target}: {bias_words(slope)}"
+
+
+def of_extremes(page: Reported) -> Iterator[str]:
+    """A paragraph for each target of a regression whose predictions miss extreme values without being biased."""
+    for target, slope, spread in slopes(page):
+        if spread < FLAT and not (slope is not None and slope.is_biased):
+            yield f"{target}: {flat_words(spread, slope)}"
+
+
+def slopes(page: Reported) -> Iterator[tuple[str, Slope | None, float]]:
+    """Each target of a regression, the slope of measured against predicted values, and the slope the other way."""
     if not page.is_regression:
         return
     rows = page.folds.predicted
@@ -48,11 +62,7 @@ def of_bias(page: Reported) -> Iterator[str]:
     for target, y, predicted in zip(page.task.targets, page.labels.y[rows].T, values.T, strict=True):
         known = np.isfinite(y) & np.isfinite(predicted)
         y, predicted = y[known], predicted[known]
-        slope, spread = resampled_slope(predicted, y), slope_of(y, predicted)
-        if slope is not None and slope.is_biased:
-            yield f"{target}: {bias_words(slope)}"
-        elif spread < FLAT:
-            yield f"{target}: {flat_words(spread, slope)}"
+        yield target, resampled_slope(predicted, y), slope_of(y, predicted)
 
 
 def bias_words(slope: Slope) -> str:

@@ -217,11 +217,11 @@ def of_probabilities(page: Reported) -> Iterator[str]:
 
 
 def of_salts(page: Reported) -> Iterator[str]:
-    """The errors of test molecules with several parts and of the others."""
+    """The errors of test molecules with several parts and of the others, if the former are larger."""
     errors = page.looked.errors
     several = np.array(["." in smiles for smiles in page.looked.smiles], bool)
     salts, others = (errors[part & np.isfinite(errors)] for part in (several, ~several))
-    if len(salts) >= LEAST_SALTS and len(others):
+    if len(salts) >= LEAST_SALTS and len(others) and salts.mean() > others.mean():
         of_those, of_rest = shown_together([salts.mean(), others.mean()])
         yield (
             f"{counted(len(salts), 'test molecule')} are salts or mixtures: their mean error is {of_those}, "
@@ -230,24 +230,19 @@ def of_salts(page: Reported) -> Iterator[str]:
 
 
 def of_networks(page: Reported) -> Iterator[str]:
-    """Targets for which the members that need networks do not clearly improve the out-of-fold score.
-
-    --quick is recommended only if the model is not clearly better than its kernel, either.
-    """
+    """Targets for which the model is not clearly better out of fold than without networks, nor than its kernel."""
     without, kernel = without_networks(page), only_kernel(page)
-    if without is None:
+    if without is None or kernel is None:
         return
     for target, columns in list(columns_of(page.task).items())[:MAX_PANELS]:
-        gain = gain_out_of_fold(page, columns, without)
-        if gain is not None and gain.low <= 0:
+        gain, over_kernel = (gain_out_of_fold(page, columns, others) for others in (without, kernel))
+        if gain is not None and gain.low <= 0 and over_kernel is not None and over_kernel.low <= 0:
             shares = page.model.weights[[name in OF_NETWORKS for name in page.model.members], columns]
             words = "show no clear gain" if shares.any() else "have the weight 0"
-            over_kernel = None if kernel is None else gain_out_of_fold(page, columns, kernel)
             decimals = decimals_for(gain)
-            advice = "" if over_kernel is None or over_kernel.low > 0 else QUICK
             yield (
                 f"{page.title_of(target)}: the networks {words}. With them, the out-of-fold {page.metric} is "
-                f"{gain.size(decimals)} ({gain.ends(decimals)}).{advice}"
+                f"{gain.size(decimals)} ({gain.ends(decimals)}).{QUICK}"
             )
 
 

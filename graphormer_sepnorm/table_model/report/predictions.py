@@ -10,6 +10,7 @@ import numpy as np
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.numbers import UNDEFINED
 from graphormer_sepnorm.runs.plots import MAX_PANELS
+from graphormer_sepnorm.table_model.report.bias import of_extremes
 from graphormer_sepnorm.table_model.report.charts import (
     UNIT,
     Axis,
@@ -21,7 +22,7 @@ from graphormer_sepnorm.table_model.report.charts import (
     strip_chart,
 )
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
-from graphormer_sepnorm.table_model.report.reported import CUT, Reported
+from graphormer_sepnorm.table_model.report.reported import CUT, Reported, counted
 from graphormer_sepnorm.tasks import TASKS
 
 MOST_POINTS = 1_000  # of a chart
@@ -54,7 +55,7 @@ def values_section(page: Reported) -> Section:
     words = "Each point is a test molecule. Point at it, or tap it, to see its values."
     if page.result["n"] > MOST_POINTS:
         words += f" The charts show {MOST_POINTS:,} of the {page.result['n']:,} test molecules."
-    return Section("Predictions", (words,), charts=tuple(charts))
+    return Section("Predictions", (words, *of_extremes(page)), charts=tuple(charts))
 
 
 def parity_words(page: Reported) -> str:
@@ -92,7 +93,7 @@ def point_words(page: Reported, row: int, place: int) -> str:
 def labels_chart(page: Reported, place: int) -> Chart:
     learnt, tested = (each[:, place] for each in (page.labels.y, page.test.y.astype(np.float64)))
     learnt, tested = learnt[~np.isnan(learnt)], tested[~np.isnan(tested)]
-    words = f"{len(learnt):,} training labels (blue) and {len(tested):,} test labels (orange)."
+    words = f"{counted(len(learnt), 'training label')} (blue) and {counted(len(tested), 'test label')} (orange)."
     return histogram_chart(f"{page.task.targets[place]}: labels", learnt, tested, words)
 
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.table_model.labels import Folds
-from graphormer_sepnorm.table_model.report.bias import LEAST_DRAWN, of_bias, resampled_slope, slope_of
+from graphormer_sepnorm.table_model.report.bias import LEAST_DRAWN, of_bias, of_extremes, resampled_slope, slope_of
 from tests.unit.table_model.report.conftest import reported
 
 NAN = float("nan")
 
 
-def told(y: np.ndarray, predicted: np.ndarray, kind: str = "regression") -> list[str]:
-    """The sentences on labels and out-of-fold predictions of one target."""
+def told(y: np.ndarray, predicted: np.ndarray, kind: str = "regression", words=of_bias) -> list[str]:
+    """The warnings about labels and out-of-fold predictions of one target, or other words on them."""
     found = SimpleNamespace(out_of_fold=SimpleNamespace(values=predicted[:, None]))
     folds = Folds(np.arange(len(y)) % 2)
-    return list(of_bias(reported(kind=kind, targets=("a",), y=y[:, None], fitted=found, folds=folds)))
+    return list(words(reported(kind=kind, targets=("a",), y=y[:, None], fitted=found, folds=folds)))
 
 
 def calibrated(noise: float, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -28,13 +28,14 @@ def calibrated(noise: float, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
 
 def test_accurate_predictions_need_no_sentence():
     y, predicted = calibrated(0.3)
-    assert told(y, predicted) == []
+    assert told(y, predicted) == told(y, predicted, words=of_extremes) == []
     assert told(y, 0.4 * predicted, "classification") == []
 
 
 def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used():
     """R2, and the slope of predicted against measured values, is 1 / (1 + 1.5) = 0.4."""
-    (sentence,) = told(*calibrated(1.5**0.5))
+    assert told(*calibrated(1.5**0.5)) == [], "nothing to act on"
+    (sentence,) = told(*calibrated(1.5**0.5), words=of_extremes)
     assert sentence.startswith("a: very high and very low values are predicted too close to the mean. Out of fold, a ")
     assert "that is measured 1 above the mean is predicted 0.40 above it on average. " in sentence
     assert (
@@ -68,14 +69,15 @@ def test_a_slope_that_may_be_noise_is_no_bias():
 
 
 def test_the_same_prediction_for_all_misses_extremes():
-    (sentence,) = told(np.arange(20.0), np.zeros(20))
+    (sentence,) = told(np.arange(20.0), np.zeros(20), words=of_extremes)
     assert sentence.endswith("is predicted 0.00 above it on average.")
     assert told(np.ones(20), np.ones(20)) == []
 
 
 def test_missing_labels_do_not_count():
     y, predicted = calibrated(1.25)
-    assert told(np.append(y, [NAN, 100.0]), np.append(predicted, [100.0, NAN])) == told(y, predicted)
+    y_more, more = np.append(y, [NAN, 100.0]), np.append(predicted, [100.0, NAN])
+    assert told(y_more, more, words=of_extremes) == told(y, predicted, words=of_extremes) != []
 
 
 def test_a_slope_by_hand():

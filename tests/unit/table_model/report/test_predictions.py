@@ -1,11 +1,13 @@
 """Predictions of test molecules in charts and tables, by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 
 from graphormer_sepnorm.inference.intervals import Intervals
+from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.report import predictions
 from graphormer_sepnorm.table_model.report.charts import UNIT, Axis, Drawing
 from graphormer_sepnorm.table_model.report.page import Chart
@@ -38,7 +40,12 @@ def page(confidence: str | None = "0.5"):
         y=np.array([[0.5, 1]]),
         test=test,
         labelled=table(*ROWS, names={2: "CHEMBL2"}),
-        fitted=fitted([[0.5, 1], [0.5, 1]], trust={"intervals": intervals}),
+        fitted=fitted(
+            [[0.5, 1], [0.5, 1]],
+            trust={"intervals": intervals},
+            out_of_fold=SimpleNamespace(values=np.array([[0.5, 1]])),
+        ),
+        folds=Folds(np.zeros(1, int)),
     )
 
 
@@ -63,11 +70,19 @@ def test_many_points_are_an_evenly_spaced_part(monkeypatch):
     assert "The charts show 1 of the 3 test molecules." in predictions_section(page()).words[0]
 
 
+def test_missed_extremes_are_a_paragraph_of_the_section():
+    y = np.tile(np.arange(20.0)[:, None], 2)
+    whole = page()
+    whole.fitted.out_of_fold.values = np.hstack([y[:, :1], np.zeros((20, 1))])
+    _, words = predictions_section(replace(whole, labels=Labels(whole.task, y), folds=Folds(np.zeros(20, int)))).words
+    assert words.startswith("b: very high and very low values are predicted too close to the mean.")
+
+
 def test_each_target_of_a_regression_has_three_charts():
     section = predictions_section(page())
     assert [len(texts(chart)) for chart in section.charts[:2]] == [2, 2] and len(section.charts) == 6
     assert section.charts[0].words.endswith("Lines: 50 % intervals of the predictions.")
-    assert section.charts[2].words == "1 training labels (blue) and 2 test labels (orange)."
+    assert section.charts[2].words == "1 training label (blue) and 2 test labels (orange)."
 
 
 def test_a_confusion_table_by_hand():
