@@ -142,6 +142,10 @@ class TextWriter(TableWriter):
             if place[2:] in ((), ("value",))
         }
         width = max(map(len, heads.values()), default=0)
+        for part in ("value", "low", "high"):
+            places = [place for place in known if place[2:] == (part,)]
+            known |= zip(places, aligned([known[place] for place in places]), strict=True)
+        rows = []
         for place, head in heads.items():
             parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
@@ -152,7 +156,20 @@ class TextWriter(TableWriter):
                 if part not in said
             )
             unit, meaning = (self.units.get(head, ""), self.meanings.get(head, "")) if place[2:] else ("", "")
-            yield "  ".join(filter(None, (f"  {head:{width}}", known[place] + unit, ends, others, meaning)))
+            rows.append((f"  {head:{width}}", known[place] + unit, ends, others, meaning))
+        targets = sum(place[2:] == ("value",) for place in heads)
+        widths = [max(map(len, column)) for column in zip(*rows[:targets], strict=True)]
+        for number, row in enumerate(rows):
+            cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) if number < targets else row
+            yield "  ".join(filter(None, cells)).rstrip()
+
+
+def aligned(numbers: Sequence[str]) -> list[str]:
+    """Numbers with blanks around them, so that their decimal points stand below each other."""
+    parts = [number.partition(".") for number in numbers]
+    before = max((len(whole) for whole, _, _ in parts), default=0)
+    after = max((len(point + rest) for _, point, rest in parts), default=0)
+    return [f"{whole:>{before}}{point + rest:{after}}" for whole, point, rest in parts]
 
 
 def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[str]]:

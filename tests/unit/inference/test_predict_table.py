@@ -11,7 +11,7 @@ from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Predictor
-from graphormer_sepnorm.inference.predict_table import models_and_source, predict_table
+from graphormer_sepnorm.inference.predict_table import aligned, models_and_source, predict_table
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.numbers import shown
@@ -70,6 +70,15 @@ def test_lines_for_people(tmp_path, capsys):
     assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES: a square bracket is not closed."]
     predict_table(predictor, ["CCO"], Path("-"), meanings={"logp": "log10 of P"})
     assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P\n"
+
+
+def test_numbers_of_targets_stand_below_each_other(capsys):
+    assert aligned(["1.06", "-0.043", "12"]) == [" 1.06 ", "-0.043", "12    "] and aligned([]) == []
+    model = Predictor([tiny_model(targets=("a", "longer"))])
+    predict_table(model, ["CCO"], Path("-"), meanings={"a": "of a", "longer": "of both"})
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len({line.index(".") for line in lines}) == len({line.index("of") for line in lines}) == 1
+    assert [line.split()[0] for line in lines] == ["a", "longer"] and lines[1].endswith("of both")
 
 
 def test_the_class_has_the_name_of_its_column(tmp_path, capsys):
