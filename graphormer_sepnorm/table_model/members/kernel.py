@@ -54,9 +54,11 @@ class KernelMember:
     @classmethod
     def words(cls, task: TaskConfig) -> str:
         """As ``Member.words``."""
-        vectors = ", averaged with a support vector machine if there are up to 10,000 molecules,"
-        process = "a Gaussian process" + ("" if TASKS[task.kind].predicts_probabilities else vectors)
-        return f"{process} on similarities of fingerprints, descriptors and embeddings of the pretrained network"
+        similarities = "similarities of fingerprints, descriptors and embeddings of the pretrained network"
+        words = f"a Gaussian process on {similarities}"
+        if TASKS[task.kind].predicts_probabilities:
+            return words
+        return f"{words}; with at most 10,000 molecules, its mean with a support vector machine on these similarities"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:

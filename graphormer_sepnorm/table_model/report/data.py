@@ -116,7 +116,7 @@ def floor_words(page: Reported, place: int, deviation: float) -> str:
     floor_text, rmse_text = shown_together([deviation, rmse])
     floor = (
         f"{target}: the standard deviation of measurements of one molecule is {floor_text}. This is the floor of "
-        "the RMSE on single measurements: no model is expected to be better"
+        "the RMSE on single measurements: no model is expected to have a lower one"
     )
     return f"{floor}." if rmse is None else f"{floor}; the RMSE of this model is {rmse_text}."
 
@@ -128,7 +128,8 @@ def replicates_grids(page: Reported) -> Iterator[Grid]:
     order = sorted(differing, key=lambda duplicate: -spread_of(page, duplicate))[:MOST_REPLICATES]
     rows = tuple(replicates_row(page, duplicate, len(targets)) for duplicate in order)
     header = ("rows", "SMILES", *(f"measured {name}" for name in targets))
-    words = f"The {len(rows)} whose labels differ most." if len(differing) > len(rows) else "Those whose labels differ."
+    most = f"The {counted(len(rows), 'molecule')} whose labels differ most."
+    words = most if len(differing) > len(rows) else "Molecules whose labels differ."
     if rows:
         yield Grid(header, rows, words)
 

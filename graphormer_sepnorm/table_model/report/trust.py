@@ -46,8 +46,8 @@ def intervals_section(page: Reported) -> Section:
         columns.append(shown_together(trust["mean_width"][level][name] for level in levels))
     rows = tuple(zip(*columns, strict=True))
     words = (
-        f"Intervals are calibrated on the errors for {trust['calibrated_on']:,} {trust['calibrated_by']}. For each "
-        "confidence level: the share of test values inside their interval (coverage)."
+        f"Intervals are calibrated on the errors for {trust['calibrated_on']:,} {trust['calibrated_by']}. The "
+        "coverage is the share of test values that are inside their interval."
     )
     if any(UNDEFINED in row for row in rows):
         words += f" {UNDEFINED.capitalize()}: this level needs more calibration molecules."
@@ -64,9 +64,8 @@ def unlike_words(page: Reported, consequence: str) -> Iterator[str]:
     if page.options.split in APART:
         yield (
             f"{consequence}: a {page.options.split} split {APART[page.options.split]}, so errors on the test molecules "
-            "can be larger than those of the training molecules, on which the calibration rests. For new molecules "
-            "that are as unlike the training molecules (a low similarity in predict --domain), ask for a higher "
-            "confidence, such as --interval 0.95."
+            "can be larger than those of the calibration. For new molecules with a low similarity to the training "
+            "molecules (predict --domain), ask for a higher confidence, such as --interval 0.95."
         )
 
 

@@ -80,10 +80,10 @@ def test_replicates_that_agree_are_not_listed(monkeypatch):
         return repeatability_section(reported(targets=("a",), labelled=kept, fitted=fitted([[1.0]])))
 
     (grid,) = section(duplicates).grids
-    assert [row[1] for row in grid.rows] == ["O", "N"] and grid.words == "Those whose labels differ."
+    assert [row[1] for row in grid.rows] == ["O", "N"] and grid.words == "Molecules whose labels differ."
     assert section(duplicates[:1]).grids == () and section(duplicates[:1]).words[0] == "1 molecule appears in 2 rows."
     monkeypatch.setattr(data, "MOST_REPLICATES", 1)
-    assert section(duplicates).grids[0].words == "The 1 whose labels differ most."
+    assert section(duplicates).grids[0].words == "The 1 molecule whose labels differ most."
 
 
 def test_replicates_have_a_floor_and_stand_with_their_labels():
