@@ -156,7 +156,7 @@ def separate_norms(
 
     Convert the model before you wrap it in DistributedDataParallel and before you create the optimizer, because the CLS
     norms are new parameters. BatchNorm on the tokens would include padding. BatchNorm on a CLS that no attention has
-    reached yet sees the same row n times and can only return its bias; exclude such a norm with ``only``.
+    reached yet sees the same row n times and can only return its bias; exclude such a norm with ``where``.
 
     Source: Chen et al., "On Separate Normalization in Self-supervised Transformers", NeurIPS 2023.
 

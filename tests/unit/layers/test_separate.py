@@ -687,3 +687,19 @@ def test_snippets_of_the_pages_run():
     assert len(snippets()) >= 3
     for snippet in snippets():
         exec(compile(snippet, "snippet", "exec"), {})
+
+
+@pytest.mark.skipif(not PAGES[0].exists(), reason="no README beside the tests")
+def test_the_images_of_the_page_reach_a_batch_norm_only_after_attention():
+    """Before it, every image has the same CLS."""
+    pytest.importorskip("timm")
+    (snippet,) = (snippet for snippet in snippets() if "timm" in snippet)
+    names: dict = {}
+    exec(compile(snippet, "snippet", "exec"), names)
+    variances = {}
+    for name, module in names["model"].named_modules():
+        if isinstance(module, nn.BatchNorm1d):
+            module.register_forward_pre_hook(lambda _, x, name=name: variances.update({name: x[0].var(dim=0).max()}))
+    names["model"](torch.randn(4, 3, 32, 32))
+    assert len(variances) == 24
+    assert min(variances.values()) > 0
