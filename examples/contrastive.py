@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 from tqdm import tqdm
 
-from graphormer_sepnorm import Graphormer
+from graphormer_sepnorm import Graphormer, reestimate_batch_norm
 from graphormer_sepnorm.chem.features import (
     FEATURIZERS,
     FOR_TABLES,
@@ -46,7 +46,6 @@ from graphormer_sepnorm.graphs import GraphBatch, Graphs
 from graphormer_sepnorm.inference.cls_geometry import alignment, uniformity
 from graphormer_sepnorm.inference.forward import embed_dataset
 from graphormer_sepnorm.interfaces.guard import guarded
-from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 from graphormer_sepnorm.recipes import slim
 
 BATCH = 64

@@ -28,10 +28,10 @@ from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 from transformers import ViTMAEConfig, ViTMAEForPreTraining
 
+from graphormer_sepnorm import reestimate_batch_norm
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.cls_geometry import effective_rank, uniformity
 from graphormer_sepnorm.interfaces.guard import guarded
-from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 
 BATCH = 64
 EVALUATION_BATCH = 256
@@ -183,7 +183,6 @@ def over_all(compute: Callable[[Tensor], Tensor], images: Images) -> Tensor:
 def prepare(model: Classifier, seen: Images) -> None:
     """Puts the model into evaluation mode, with the statistics that whole training images give its BatchNorms."""
     reestimate_batch_norm(model, model.embed, map(seen.batch, batches(len(seen.classes))))
-    model.eval()
 
 
 def probe(model: Classifier, images: dict[str, Images]) -> dict[str, float]:

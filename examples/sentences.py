@@ -45,10 +45,10 @@ from transformers import (
     RobertaModel,
 )
 
+from graphormer_sepnorm import reestimate_batch_norm
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.cls_geometry import alignment, uniformity
 from graphormer_sepnorm.interfaces.guard import guarded
-from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
 
 WIKIPEDIA = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'])")

@@ -25,6 +25,7 @@ MODULES = {
     "base": "recipes",
     "best": "recipes",
     "load_model": "table_model.load",
+    "reestimate_batch_norm": "layers.batch_norm",
     "separate_norms": "layers.separate",
     "slim": "recipes",
 }
@@ -45,6 +46,7 @@ __all__ = [
     "base",
     "best",
     "load_model",
+    "reestimate_batch_norm",
     "separate_norms",
     "slim",
 ]
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.graphs import GraphBatch
     from graphormer_sepnorm.inference.pretrained import Graphormer
     from graphormer_sepnorm.interfaces.sklearn import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor
+    from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
     from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
     from graphormer_sepnorm.layers.separate import separate_norms
     from graphormer_sepnorm.recipes import base, best, slim

@@ -1,13 +1,15 @@
 """BatchNorm over several processes, and recomputation of its statistics before an evaluation."""
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.system.distributed import all_reduce, gather, num_processes
+
+Batch = TypeVar("Batch")
 
 
 def synchronize_batch_norms(model: nn.Module) -> None:
@@ -88,11 +90,11 @@ class SyncedBatchNorm(nn.BatchNorm1d):
 
 
 def batch_statistics(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The variance and mean [d] with which a BatchNorm normalizes rows x [n, d] in training."""
+    """The variance and mean [d] with which a BatchNorm normalizes rows x [n, d], or x [n, d, ...], in training."""
     if isinstance(norm, SyncedBatchNorm):
         _, mean, variance = statistics(x)
         return variance, mean
-    return torch.var_mean(x, dim=0, correction=0)
+    return torch.var_mean(x, dim=[0, *range(2, x.dim())], correction=0)
 
 
 def freeze_statistics(model: nn.Module) -> None:
@@ -103,21 +105,22 @@ def freeze_statistics(model: nn.Module) -> None:
 
 
 @torch.no_grad()
-def reestimate_batch_norm(
-    model: nn.Module, encode: Callable[[GraphBatch], object], batches: Iterable[GraphBatch]
-) -> None:
+def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], batches: Iterable[Batch]) -> None:
     """Replaces the running statistics of BatchNorms by averages over ``batches`` with the current weights.
 
+    The model is in evaluation mode afterwards.
+
     Args:
-        model: the model that contains the norms.
-        encode: passes a batch through all norms; ``Network.encode``.
-        batches: at least one.
+        model: the model that contains the norms, of this package or another one.
+        encode: passes a batch through the norms: ``model`` itself, or a method such as ``Network.encode``. Norms that
+            it does not reach keep their statistics.
+        batches: of training examples, in the form that ``encode`` reads.
 
     The CLS starts as one constant vector, so in early layers small changes of the weights shift its statistics by many
     standard deviations, and running averages from before those changes are wrong for the evaluation. The variance is
     the one used in training, without the factor n / (n - 1) of PyTorch's running variance: with the few CLS rows of a
     batch and two norms per layer, that factor accumulates. Dropout is off, as it is when the statistics are used;
-    otherwise its noise would count as variance of the molecules.
+    otherwise its noise would count as variance of the examples. ``torch.optim.swa_utils.update_bn`` differs in both.
     """
     norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     if not norms:
@@ -135,7 +138,10 @@ def reestimate_batch_norm(
         encode(batch)
     for hook in hooks:
         hook.remove()
+    model.eval()
     for module, statistics in seen.items():
+        if not statistics:
+            continue
         variances, means = zip(*statistics, strict=True)
         module.get_buffer("running_var").copy_(torch.stack(variances).mean(0))
         module.get_buffer("running_mean").copy_(torch.stack(means).mean(0))

@@ -28,6 +28,16 @@ def test_running_statistics_become_averages_over_the_batches():
     assert model[2].running_var.item() == pytest.approx(1, abs=1e-4)
 
 
+def test_a_transformer_of_another_package_gets_statistics_of_its_batches():
+    """Batches and norms are of any kind, and norms that the batches do not reach keep their statistics."""
+    body, head = nn.Sequential(nn.Conv2d(3, 2, 1), nn.BatchNorm2d(2)), nn.BatchNorm1d(2)
+    model, batch = nn.ModuleDict({"body": body, "head": head}), {"pixels": torch.randn(4, 3, 5, 5)}
+    reestimate_batch_norm(model, lambda batch: body(batch["pixels"]), [batch])
+    torch.testing.assert_close(body[1].running_mean, body[0](batch["pixels"]).mean(dim=(0, 2, 3)))
+    assert head.running_mean.tolist() == [0, 0]
+    assert not any(module.training for module in model.modules())
+
+
 def test_hooks_are_removed_afterwards():
     """So that the model is as fast as before, and can be copied and sent to other processes."""
     model = nn.Sequential(nn.BatchNorm1d(1))

@@ -675,18 +675,19 @@ def test_sync_batchnorm_conversion_finds_the_cls_norms():
 
 
 def snippets() -> list[str]:
-    """Python blocks that separate the norms of another transformer."""
+    """Python blocks that separate the norms of another transformer, or use it then."""
     found = [block for page in PAGES for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)]
-    return [block for block in found if "separate_norms" in block]
+    return [block for block in found if re.search("separate_norms|reestimate_batch_norm", block)]
 
 
 @pytest.mark.skipif(not PAGES[0].exists(), reason="no README beside the tests")
 def test_snippets_of_the_pages_run():
     pytest.importorskip("timm")
     pytest.importorskip("transformers")
-    assert len(snippets()) >= 3
+    assert len(snippets()) >= 4
+    names: dict = {}
     for snippet in snippets():
-        exec(compile(snippet, "snippet", "exec"), {})
+        exec(compile(snippet, "snippet", "exec"), names)
 
 
 @pytest.mark.skipif(not PAGES[0].exists(), reason="no README beside the tests")
