@@ -1,14 +1,15 @@
 """Configuration of a run, as frozen dataclasses.
 
-Parsing is strict: an unknown key, a wrong type or a value out of range raises ``InputError``.
+Parsing and construction are strict: an unknown key, a wrong type or a value out of range raises ``InputError``.
 """
 
 import json
 import math
+from collections.abc import Collection
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -24,12 +25,13 @@ from pydantic_core import CoreSchema, core_schema
 
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.base import STRICT, Encoding
-from graphormer_sepnorm.errors import InputError, known
+from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.formats import config_of_format_1
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.options import Option
 
+Checked = TypeVar("Checked")
 FORMAT_VERSION = 2
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
@@ -54,6 +56,22 @@ def one_of_encodings(_: type, handler: GetCoreSchemaHandler) -> CoreSchema:
     return core_schema.tagged_union_schema(choices, discriminator="name")
 
 
+def explained(cls: type[Checked]) -> type[Checked]:
+    """Makes the constructor of a dataclass of pydantic raise ``InputError`` with one sentence."""
+    construct: Any = cls.__init__
+
+    @wraps(construct)
+    def init(self: Checked, *args: Any, **fields: Any) -> None:
+        try:
+            construct(self, *args, **fields)
+        except ValidationError as error:
+            raise InputError(first_problem(error, cls.__annotations__)) from None
+
+    cls.__init__ = init  # type: ignore[assignment]
+    return cls
+
+
+@explained
 @dataclass(frozen=True, config=STRICT)
 class ModelConfig:
     """Architecture of a Graphormer.
@@ -135,6 +153,7 @@ class ModelConfig:
         return layer < self.layers - 1 or self.readout != "cls" or NORMS[self.norm](self.width).cls_sees_atoms
 
 
+@explained
 @dataclass(frozen=True, config=STRICT)
 class TrainConfig:
     """Optimization of a run.  Each field with an ``Option`` is an option of commands.
@@ -204,6 +223,7 @@ class TrainConfig:
             raise ValueError("patience requires keep=best: the last epoch is kept only of a complete training")
 
 
+@explained
 @dataclass(frozen=True, config=STRICT)
 class TaskConfig:
     """The targets, the loss and the metric.
@@ -267,6 +287,7 @@ class TaskConfig:
         return self.class_names or self.usual_classes
 
 
+@explained
 @dataclass(frozen=True, config=STRICT)
 class Config:
     """A whole run: saved as ``config.json``, from which a model is rebuilt.
@@ -342,8 +363,15 @@ def config_from_json(text: str | bytes, source: str) -> Config:
         raise InputError(f"{source}: {error}") from None
 
 
-def first_problem(error: ValidationError) -> str:
-    """One sentence about the first validation error."""
+def first_problem(error: ValidationError, fields: Collection[str] = ()) -> str:
+    """One sentence about the first validation error; ``fields`` are the names that are allowed for an unknown one."""
     problem = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    return ": ".join(filter(None, (where, problem["msg"].removeprefix("Value error, "))))
+    where, message = ".".join(str(part) for part in problem["loc"]), problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "unexpected_keyword_argument":
+        message += did_you_mean(where, fields)
+    if problem["type"] == "union_tag_invalid":
+        message = (
+            f"unknown encoding {problem['ctx']['tag']!r}, choose one of {problem['ctx']['expected_tags']}; "
+            "one of your own must be in ENCODINGS before the first import of graphormer_sepnorm.config"
+        )
+    return ": ".join(filter(None, (where, message)))

@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 from rdkit import Chem
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
-from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_problem
+from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.options import declared
@@ -221,10 +220,7 @@ class TableEstimator(SmilesEstimator):
         given = {each.field: plain(asked[each.field]) for each in OF_RECIPE if asked[each.field] is not None}
         if "epochs" in given:
             given.setdefault("min_updates", 0)
-        try:
-            train = replace(recipe.train, seed=seed, **given)
-        except ValidationError as error:
-            raise InputError(first_problem(error)) from None
+        train = replace(recipe.train, seed=seed, **given)
         config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
         start = asked["pretrained"] or train.start_from
         if start is not None:

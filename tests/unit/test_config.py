@@ -2,7 +2,6 @@ import json
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
-from pydantic import ValidationError
 
 from graphormer_sepnorm.config import (
     FORMAT_VERSION,
@@ -32,7 +31,7 @@ def test_a_config_survives_json():
 
 
 def test_a_trapezoid_whose_sides_overlap_is_refused():
-    with pytest.raises(ValidationError, match="add up to more than 1"):
+    with pytest.raises(InputError, match="add up to more than 1"):
         TrainConfig(schedule="trapezoid", warmup=0.3, cooldown=0.8)
     assert TrainConfig(schedule="trapezoid", warmup=0.1, cooldown=0.9).cooldown == 0.9
     assert TrainConfig(schedule="cosine", warmup=0.3, cooldown=0.8).cooldown == 0.8
@@ -88,7 +87,7 @@ def test_a_missing_config_is_refused(tmp_path):
 
 
 def test_encodings_are_unique_and_configs_are_frozen():
-    with pytest.raises(ValidationError, match="an encoding is named twice: spatial, spatial"):
+    with pytest.raises(InputError, match="an encoding is named twice: spatial, spatial"):
         replace(MODEL, encodings=(Spatial(), Spatial(max_distance=3)))
     with pytest.raises(FrozenInstanceError):
         CONFIG.train.lr = 1.0
@@ -186,20 +185,20 @@ def test_class_names_are_for_each_target_of_a_classification():
     names = (("inactive", "active"),)
     assert TaskConfig("classification", "rocauc", ("a",), class_names=names).classes == names
     assert TaskConfig("classification", "rocauc", ("a", "b")).classes == (("0", "1"), ("0", "1"))
-    with pytest.raises(ValidationError, match="2 targets of a classification, but 1 class_names"):
+    with pytest.raises(InputError, match="2 targets of a classification, but 1 class_names"):
         TaskConfig("classification", "rocauc", ("a", "b"), class_names=names)
     three = ("low", "middle", "high")
     assert TaskConfig("multiclass", "rocauc", ("y_a", "y_b", "y_c"), class_names=(three,)).classes == (three,)
     assert TaskConfig("multiclass", "rocauc", ("y_a", "y_b")).classes == (("y_a", "y_b"),)
     assert TaskConfig("regression", "mae", ("a",)).classes == ()
-    with pytest.raises(ValidationError, match="2 targets of a multiclass, but 1 class_names"):
+    with pytest.raises(InputError, match="2 targets of a multiclass, but 1 class_names"):
         TaskConfig("multiclass", "rocauc", ("y_a", "y_b"), class_names=(three,))
-    with pytest.raises(ValidationError, match="1 targets of a regression, but 1 class_names"):
+    with pytest.raises(InputError, match="1 targets of a regression, but 1 class_names"):
         TaskConfig("regression", "mae", ("a",), class_names=names)
 
 
 def test_gates_need_messages():
-    with pytest.raises(ValidationError, match="message_gates requires messages=True"):
+    with pytest.raises(InputError, match="message_gates requires messages=True"):
         replace(MODEL, message_gates=True)
     assert replace(MODEL, messages=True, message_gates=True).message_gates
 
@@ -217,3 +216,27 @@ def test_limits_are_kept_and_optional_and_those_that_cannot_hold_are_refused():
         TaskConfig("classification", "rocauc", ("y",), limits=((0.0, 1.0),))
     with pytest.raises(ValueError, match="a lower limit is not below the upper limit"):
         replace(task, limits=((2.0, 2.0),))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: TrainConfig(bacth_size=3), "bacth_size: Unexpected keyword argument; did you mean 'batch_size'?"),
+        (lambda: replace(TrainConfig(), lr=-1.0), "lr: Input should be greater than 0"),
+        (lambda: replace(MODEL, width=81), "width 81 is not a multiple of heads 8"),
+    ],
+)
+def test_constructors_report_the_first_problem_in_one_sentence(make, sentence):
+    with pytest.raises(InputError) as error:
+        make()
+    assert str(error.value) == sentence
+
+
+def test_an_encoding_that_configs_do_not_know_is_reported_with_the_remedy():
+    """In a file, as of a program with an encoding of its own, and in a constructor."""
+    text = config_to_json(CONFIG).replace('"spatial"', '"connectivity"')
+    end = "must be in ENCODINGS before the first import of graphormer_sepnorm.config"
+    with pytest.raises(InputError, match=f"model.encodings.0: unknown encoding 'connectivity', choose .*{end}"):
+        config_from_json(text, "here")
+    with pytest.raises(InputError, match=f"encodings.0: unknown encoding 'connectivity', choose .*{end}"):
+        replace(MODEL, encodings=({"name": "connectivity"},))

@@ -4,7 +4,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from graphormer_sepnorm.config import OPTIONS, Kind, TaskConfig
 from graphormer_sepnorm.datasets.benchmarks import HIV, MAE
@@ -15,7 +15,7 @@ NAN = float("nan")
 
 
 def test_a_classification_has_its_own_loss():
-    with pytest.raises(ValidationError, match="loss mse is for regression"):
+    with pytest.raises(InputError, match="loss mse is for regression"):
         replace(HIV, loss="mse")
 
 
@@ -63,7 +63,7 @@ def test_weights_of_molecules_by_hand():
     ],
 )
 def test_weights_that_do_not_fit_are_refused(changes, sentence):
-    with pytest.raises(ValidationError, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         replace(MAE, **changes)
 
 
