@@ -66,7 +66,9 @@ else:
 
     def __getattr__(name: str) -> object:
         if name not in MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from graphormer_sepnorm.errors import did_you_mean
+
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{did_you_mean(name, MODULES)}")
         return getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
 
 

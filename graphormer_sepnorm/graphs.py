@@ -221,9 +221,12 @@ def pack_data(graphs: "list[Data]", bond_sizes: tuple[int, ...]) -> Graphs:
     """Packs PyG graphs with ``x`` [n, F] or [n], ``edge_index`` [2, e] and ``edge_attr`` [e, C] or [e].
 
     Raises:
-        InputError: as ``checked_graphs``, or ``edge_attr`` has the wrong size.
+        InputError: as ``checked_graphs``, or one of these is missing, or ``edge_attr`` has the wrong size.
     """
     for number, graph in enumerate(graphs):
+        for name in ("x", "edge_index", "edge_attr"):
+            if getattr(graph, name, None) is None:
+                raise InputError(f"molecule {number} has no {name}: graphs need x, edge_index and edge_attr")
         if graph.edge_attr.numel() != graph.num_edges * len(bond_sizes):
             raise InputError(
                 f"edge_attr of molecule {number} is {list(graph.edge_attr.shape)}, its {graph.num_edges} directed "

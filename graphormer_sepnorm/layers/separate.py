@@ -173,10 +173,10 @@ def separate_norms(
         inplace: whether to change ``model`` or a copy of it.
 
     Raises:
-        InputError: no norm was replaced, ``tok_norm`` or ``cls_positions`` is invalid, or the model is wrapped in
-            DistributedDataParallel.
+        InputError: no norm was replaced, ``cls_norm``, ``tok_norm`` or ``cls_positions`` is invalid, or the model is
+            wrapped in DistributedDataParallel.
     """
-    check_convertible(model, tok_norm)
+    check_convertible(model, cls_norm, tok_norm)
     positions = check_positions(cls_positions)
     model = model if inplace else copy.deepcopy(model)
 
@@ -191,9 +191,11 @@ def separate_norms(
     return model
 
 
-def check_convertible(model: nn.Module, tok_norm: NormLayer | Literal["keep"]) -> None:
-    """Raises InputError for a wrong ``tok_norm`` or a model in DistributedDataParallel."""
-    if isinstance(tok_norm, str) and tok_norm != "keep":
+def check_convertible(model: nn.Module, cls_norm: NormLayer, tok_norm: NormLayer | Literal["keep"]) -> None:
+    """Raises InputError for a wrong ``cls_norm`` or ``tok_norm``, or a model in DistributedDataParallel."""
+    if not callable(cls_norm):
+        raise InputError(f"cls_norm must be a function that creates a norm from the width, got {cls_norm!r}")
+    if not callable(tok_norm) and tok_norm != "keep":
         raise InputError(f'tok_norm must be "keep" or a function that creates a norm from the width, got {tok_norm!r}')
     if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
         raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")

@@ -47,8 +47,8 @@ def test_a_name_is_what_its_module_defines(name):
 
 
 def test_an_unknown_name_is_reported():
-    with pytest.raises(AttributeError, match="has no attribute 'Grafformer'"):
-        graphormer_sepnorm.Grafformer  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'SepNrom'; did you mean 'SepNorm'"):
+        graphormer_sepnorm.SepNrom  # noqa: B018
 
 
 @pytest.mark.nightly

@@ -198,7 +198,7 @@ def test_sequence_without_the_special_position_is_refused(positions):
 
 def test_one_sequence_in_training_is_refused_by_batchnorm_and_accepted_in_eval():
     norm = separate_literal((0,))
-    with pytest.raises(ValueError, match="at least 2"):
+    with pytest.raises(ValueError, match="at least 2 sequences"):
         norm(torch.randn(1, 3, 2))
     assert norm.eval()(torch.randn(1, 3, 2)).shape == (1, 3, 2)
 
@@ -454,6 +454,7 @@ def test_separate_norms_are_not_separated_again():
     ("options", "problem"),
     [
         ({"tok_norm": "LayerNorm"}, "tok_norm"),
+        ({"cls_norm": "layer"}, "cls_norm must be a function that creates a norm from the width, got 'layer'"),
         ({"cls_positions": ()}, "increasing"),
         ({"cls_positions": (1, 0)}, "increasing"),
         ({"cls_positions": (-1, 0)}, "increasing"),
