@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.batch_norm import SyncedBatchNorm
 
 NormLayer = Callable[[int], nn.Module]
@@ -19,22 +20,26 @@ BY_ROW = (nn.LayerNorm, nn.RMSNorm, nn.Identity)
 def normalize_rows(norm: nn.Module, x: Tensor, mask: Tensor | None) -> Tensor:
     """Applies ``norm`` to the last axis of x [..., d], only at the positions where ``mask`` [...] is True.
 
-    Other positions keep their values, so a norm with batch statistics never sees padding.
+    Other positions keep their values, so a norm with batch statistics never sees padding. Raises InputError for a mask
+    that is not boolean.
     """
+    if mask is not None and mask.dtype != torch.bool:
+        raise InputError(f"mask must be boolean, True at real tokens, got {mask.dtype}")
     if mask is None:
         return norm(x.reshape(-1, x.shape[-1])).view(x.shape)
     return x.masked_scatter(mask.unsqueeze(-1), norm(x[mask]))
 
 
-def forbid_single_row(norm: nn.Module, rows: int) -> None:
+def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> None:
     """Raises ValueError if ``norm`` would compute batch statistics of a single row in training.
 
+    ``kind`` is what the rows stand for, for the message.
     A synchronized BatchNorm may have a single row per process; training ensures that there are more in total.
     """
     alone = isinstance(norm, nn.modules.batchnorm._BatchNorm) and not isinstance(norm, SyncedBatchNorm)
     if rows < 2 and norm.training and alone:
         raise ValueError(
-            "BatchNorm on the CLS needs at least 2 molecules in a training batch, got 1: "
+            f"BatchNorm on the CLS needs at least 2 {kind} in a training batch, got 1: "
             "use a larger batch, drop the last incomplete one, or choose LayerNorm for the CLS"
         )
 
@@ -87,7 +92,8 @@ class SepNorm(nn.Module):
 
         Args:
             x: tokens [n, l, d].
-            mask: [n, l], True at real tokens; required if the token norm uses batch statistics and x is padded.
+            mask: boolean [n, l], True at real tokens, the opposite of PyTorch's ``src_key_padding_mask``; required if
+                the token norm uses batch statistics and x is padded.
 
         Raises:
             ValueError: x has another shape, or is one sequence in training with a BatchNorm on the CLS.
@@ -104,7 +110,7 @@ class SepNorm(nn.Module):
 
         Raises as ``forward``.
         """
-        forbid_single_row(self.cls_norm_layer, num_cls)
+        forbid_single_row(self.cls_norm_layer, num_cls, "molecules")
         if x.shape[0] == num_cls:
             return self.cls_norm_layer(x)
         cls, tok = x.split([num_cls, x.shape[0] - num_cls])
@@ -126,7 +132,7 @@ class ShareNorm(nn.Module):
         self.norm_layer = norm(hidden_size)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Normalizes x [n, l, d]; ``mask`` [n, l] is True at real tokens."""
+        """Normalizes x [n, l, d]; ``mask`` as in ``SepNorm.forward``."""
         return normalize_rows(self.norm_layer, x, mask)
 
     def packed(self, x: Tensor, num_cls: int) -> Tensor:

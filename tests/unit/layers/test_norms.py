@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from graphormer_sepnorm import SepNorm, ShareNorm
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.norms import NORMS
 
 
@@ -119,11 +120,19 @@ def test_without_padding_the_mask_is_not_needed(name):
     torch.testing.assert_close(NORMS[name](8)(x), NORMS[name](8)(x, torch.ones(4, 3, dtype=torch.bool)))
 
 
-@pytest.mark.parametrize("form", ["published", "packed"])
-def test_one_molecule_in_training_is_refused(form):
+@pytest.mark.parametrize("norm", [SepNorm(8), ShareNorm(8)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_a_mask_of_numbers_is_refused(norm, dtype):
+    """An integer one would choose rows by number."""
+    with pytest.raises(InputError, match=f"mask must be boolean, True at real tokens, got {dtype}"):
+        norm(torch.randn(4, 3, 8), torch.ones(4, 3, dtype=dtype))
+
+
+@pytest.mark.parametrize(("form", "kind"), [("published", "sequences"), ("packed", "molecules")])
+def test_one_molecule_in_training_is_refused(form, kind):
     norm = SepNorm(4)
     x = torch.randn(1, 3, 4)
-    with pytest.raises(ValueError, match="at least 2 molecules"):
+    with pytest.raises(ValueError, match=f"at least 2 {kind}"):
         norm(x) if form == "published" else norm.packed(x[0], 1)
     norm.eval()
     assert norm(x).shape == (1, 3, 4)
