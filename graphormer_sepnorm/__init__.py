@@ -25,6 +25,7 @@ MODULES = {
     "base": "recipes",
     "best": "recipes",
     "load_model": "table_model.load",
+    "local": "recipes",
     "reestimate_batch_norm": "layers.batch_norm",
     "separate_norms": "layers.separate",
     "slim": "recipes",
@@ -46,6 +47,7 @@ __all__ = [
     "base",
     "best",
     "load_model",
+    "local",
     "reestimate_batch_norm",
     "separate_norms",
     "slim",
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
     from graphormer_sepnorm.layers.batch_norm import reestimate_batch_norm
     from graphormer_sepnorm.layers.norms import SepNorm, ShareNorm
     from graphormer_sepnorm.layers.separate import separate_norms
-    from graphormer_sepnorm.recipes import base, best, slim
+    from graphormer_sepnorm.recipes import base, best, local, slim
     from graphormer_sepnorm.table_model.load import load_model
 else:
 

@@ -63,6 +63,11 @@ def best(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: in
     )
 
 
+def local(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
+    """``best`` with attention only in the last three of its ten layers, and atom values."""
+    return replace(best(atom_sizes, bond_sizes, num_tasks), attention_layers=3, atom_values=True)
+
+
 def paper_encodings(*, max_hops: int = 5) -> tuple[Encoding, ...]:
     """The three encodings of Graphormer, with paths of up to ``max_hops`` bonds."""
     return Centrality(), Spatial(), EdgePath(max_hops=max_hops)
@@ -90,8 +95,6 @@ paper = variant(
     dropout=0.1,
     attention_dropout=0.1,
 )
-# Attention only in the last three of ten layers, and atom values.
-local = variant(best, attention_layers=3, atom_values=True)
 # For pretraining, without cycles; about three million, 0.7 million and 0.2 million parameters. In the small one, the
 # CLS and the atoms each have a BatchNorm.
 foundation_base = variant(best, encodings=walk_and_ring_encodings(), width=192, ffn_width=192, attention_dropout=0.1)
