@@ -56,6 +56,8 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         distributed.wait_for_all()
         recorder = RunWriter(Trainer(config, train, val, verbose=True), run)
         with training_alone(run, resume):
+            if config.train.averaging and distributed.rank() == 0:
+                print(f"evaluated and saved: moving averages of the weights (averaging {config.train.averaging})")
             if resume:
                 recorder.resume()
             recorder.train()

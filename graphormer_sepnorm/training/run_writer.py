@@ -124,8 +124,9 @@ class RunWriter:
 def words(epoch: Epoch, config: Config) -> str:
     """One line about an epoch."""
     metric = METRICS[config.task.metric].title
+    scaled = " (scaled)" if config.task.std else ""  # in standard deviations of the labels, other than the metric
     return (
-        f"epoch {epoch.epoch}/{config.train.epochs}: training loss {epoch.train_loss:.4f}, "
+        f"epoch {epoch.epoch}/{config.train.epochs}: training loss{scaled} {epoch.train_loss:.4f}, "
         f"validation {metric} {epoch.val_metric:.4f}, {epoch.molecules_per_second:.0f} molecules/s"
     )
 

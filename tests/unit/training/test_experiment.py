@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.training.experiment import Scores, evaluate_run, train_run
+from tests.robustness.tiny_run import tiny_config
 from tests.tiny import save_tiny, tiny_model
 
 
@@ -29,6 +31,13 @@ def test_a_score_describes_the_run(tmp_path):
     assert (result["dataset"], result["split"], result["metric"], result["n"]) == ("sample", "val", "mae", 500)
     assert result["value"] == result["scores"]["mae"] > 0 and result["epoch"] == 3
     assert json.loads(json.dumps(result)) == result
+
+
+def test_the_lines_say_what_the_loss_and_the_weights_are(tmp_path, capsys):
+    train_run(tiny_config(epochs=1), tmp_path / "run")
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == "evaluated and saved: moving averages of the weights (averaging 0.9)"
+    assert re.match(r"epoch 1/1: training loss \(scaled\) \d\.\d{4}, validation MAE \d", second)
 
 
 def test_a_folder_without_a_run_is_not_scored(tmp_path):
