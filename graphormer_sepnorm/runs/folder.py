@@ -142,7 +142,8 @@ class RunFolder:
         if not self.holds_run:
             return
         if not resume:
-            raise InputError(f"{self} already holds a run: continue it with --resume, or choose another --out")
+            advice = "continue it with --resume (in Python resume=True), or choose another --out"
+            raise InputError(f"{self} already holds a run: {advice}")
         if not self.state.exists():
             try:
                 read_config(self.config)

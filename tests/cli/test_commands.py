@@ -196,3 +196,9 @@ def test_an_interruption_of_the_imports_is_a_line(start, module):
     hook = f"lambda event, what: event == 'import' and what[0] == {module!r} and os.kill(os.getpid(), signal.SIGINT)"
     done = run("-c", f"import os, signal, sys; sys.addaudithook({hook}); {START[start]}", *ARGUMENTS[start])
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize("wrong", [("--optimizer", "sgd"), ("--set", "train.lr=0")])
+def test_a_wrong_option_is_refused_before_training_is_announced(command, tmp_path, wrong):
+    code, _, messages = command("train", "--out", tmp_path / "run", *wrong)
+    assert code == 2 and messages.startswith("error: ") and "training slim" not in messages

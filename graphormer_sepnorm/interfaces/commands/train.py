@@ -41,6 +41,7 @@ from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.tasks import METRICS
 from graphormer_sepnorm.training.experiment import train_run
 from graphormer_sepnorm.training.finetune import starting_from
+from graphormer_sepnorm.training.optimizers import find_optimizer
 from graphormer_sepnorm.training.settings import in_precision, with_settings
 
 
@@ -143,8 +144,6 @@ def train(
     if run.csv is None:
         refuse_options_of_tables(table, task, ensemble)
         config = dataset_config(run.dataset, train_config, run.norm, recipe.architecture)
-        if rank() == 0:
-            print(f"training {run.found_recipe} on {run.dataset}; for your own table: train FILE", file=sys.stderr)
     else:
         content = read_whole(run.csv, table.get("smiles_column"), table.get("delimiter"))
         options = options_of_table(run.csv, content, table, task, train_config.seed)
@@ -152,6 +151,9 @@ def train(
         config = task_config(TABLE, options.featurizer, task_asked, train_config, run.norm, recipe.architecture)
     config = started_from(config, run)
     config = with_settings(replace(config, model=replace(config.model, **dropouts)), settings or ())
+    find_optimizer(config.train.optimizer)
+    if options is None and rank() == 0:
+        print(f"training {run.found_recipe} on {run.dataset}; for your own table: train FILE", file=sys.stderr)
     with computing(compute):
         if options is None:
             result = train_run(config, run.folder(config), root, run.resume)

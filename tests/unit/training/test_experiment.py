@@ -14,7 +14,7 @@ from tests.tiny import save_tiny, tiny_model
 
 def test_a_folder_with_a_run_is_left_alone(tmp_path):
     (tmp_path / "config.json").write_text("something else")
-    with pytest.raises(InputError, match="already holds a run: continue it with --resume"):
+    with pytest.raises(InputError, match=r"already holds a run: continue it with --resume \(in Python resume=True\)"):
         train_run(tiny_model(featurizer="zinc")[1], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
     assert (tmp_path / "config.json").read_text() == "something else"
