@@ -145,7 +145,7 @@ class ModelConfig:
         """Number of blocks without attention; they come first."""
         return 0 if self.attention_layers is None else max(0, self.layers - self.attention_layers)
 
-    def atoms_count_after(self, layer: int) -> bool:
+    def atoms_matter_after(self, layer: int) -> bool:
         """Whether the prediction depends on the atoms that leave a layer.
 
         It depends on those of the last layer only if the readout or the norm of the CLS uses them.

@@ -43,13 +43,13 @@ def config_of_format_1(config: dict) -> dict:
 
 
 def tensors_of_format_1(
-    tensors: dict[str, Tensor], config: dict, atoms_count_after: Callable[[int], bool]
+    tensors: dict[str, Tensor], config: dict, atoms_matter_after: Callable[[int], bool]
 ) -> dict[str, Tensor]:
     """Converts weights of format 1, or a training state with moving averages and moments, to the current format.
 
     Args:
         config: the JSON of the run in format 1.
-        atoms_count_after: whether the prediction depends on the atoms that leave a layer. Layers for which it does not
+        atoms_matter_after: whether the prediction depends on the atoms that leave a layer. Layers for which it does not
             no longer have messages or degree scaling.
     """
     kept = [place for place, encoding in enumerate(encodings_of(config)) if not is_field(encoding)]
@@ -59,6 +59,6 @@ def tensors_of_format_1(
         received = RECEIVED.search(name)
         if received is None:
             found[ENCODING.sub(lambda match: f"encodings.{place_now.get(match[1], match[1])}", name)] = tensor
-        elif atoms_count_after(int(received[1])):
+        elif atoms_matter_after(int(received[1])):
             found[name] = tensor[1:].clone() if "messages.bond" in name and tensor.ndim == 2 else tensor
     return found

@@ -58,7 +58,7 @@ class BiasNetwork(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Multi-head attention between all tokens of a molecule, with a bias per head and pair."""
+    """Multi-head attention between all tokens of a molecule: softmax(q k^T / sqrt(d) + b) v, b per head and pair."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -66,14 +66,14 @@ class SelfAttention(nn.Module):
         self.out = nn.Linear(config.width, config.width)
         self.dropout = config.attention_dropout
 
-    def forward(self, x: Tensor, read: int, attend: Attention) -> Tensor:
-        """Attention output of the first ``read`` rows (all N rows or only the B CLS rows), from x [N, D]: [read, D]."""
+    def forward(self, x: Tensor, num_read: int, attend: Attention) -> Tensor:
+        """Attention output of the first ``num_read`` rows (all N or only the B CLS rows) of x [N, D]: [num_read, D]."""
         dropout = self.dropout if self.training else 0.0
-        if read == x.shape[0]:
+        if num_read == x.shape[0]:
             return self.out(attend(self.qkv(x), dropout))
         parts = [x.shape[1], 2 * x.shape[1]]
         weights, biases = self.qkv.weight.split(parts), self.qkv.bias.split(parts)
-        q, kv = (linear(rows, *part) for rows, *part in zip((x[:read], x), weights, biases, strict=True))
+        q, kv = (linear(rows, *part) for rows, *part in zip((x[:num_read], x), weights, biases, strict=True))
         return self.out(attend.of_cls(q, kv, dropout))
 
 
@@ -91,12 +91,14 @@ class Structure(NamedTuple):
     """The structure of the molecules in a batch, shared by all blocks.
 
     Attributes:
+        num_cls: number of molecules B, whose CLS rows come first.
         attend: attention with the bias of this batch.
         edge_index: int64 [2, E] source and target of the directed bonds.
         bond: int64 [E] bond type, starting at 1.
         in_degree: int64 [T].
     """
 
+    num_cls: int
     attend: Attention
     edge_index: Tensor
     bond: Tensor
@@ -110,11 +112,11 @@ class Trunk(NamedTuple):
     """The output of the first part of a network, which fine-tuned networks with the same weights there can share.
 
     Attributes:
-        near: [T, D] atoms from the local blocks.
+        local_atoms: [T, D] atoms from the local blocks.
         structure: structure that the other blocks read.
     """
 
-    near: Tensor
+    local_atoms: Tensor
     structure: Structure
 
 
@@ -163,30 +165,30 @@ class Block(nn.Module):
     by their degrees.
 
     Args:
-        atoms_count: whether the prediction depends on the atoms that leave this block. If not, the block has no
+        atoms_matter: whether the prediction depends on the atoms that leave this block. If not, the block has no
             messages and no degree scaling, and the token norm that is not used is frozen.
     """
 
-    norms_of_read_rows: tuple[str, ...]
+    norms_of_read_rows: tuple[str, ...]  # those after the attention, which see only the rows that are read
 
-    def __init__(self, config: ModelConfig, atoms_count: bool):
+    def __init__(self, config: ModelConfig, atoms_matter: bool):
         super().__init__()
         self.attention = SelfAttention(config)
-        messages, scales = config.messages and atoms_count, config.degree_scaling and atoms_count
+        messages, scales = config.messages and atoms_matter, config.degree_scaling and atoms_matter
         self.messages = make_messages(config.width, config.num_bond_types, config.message_gates) if messages else None
         self.degree_scaler = DegreeScaler(config.width) if scales else None
         self.attention_norm = NORMS[config.norm](config.width)
         self.ffn = FeedForward(config)
         self.ffn_norm = NORMS[config.norm](config.width)
         self.dropout = nn.Dropout(config.dropout)
-        if not atoms_count:
+        if not atoms_matter:  # only CLS rows are read
             for name in self.norms_of_read_rows:
                 getattr(self, name).see_cls_alone()
 
-    def receive(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
-        """Output of attention and messages for the first ``read`` rows of x [N, D]."""
-        received = self.attention(x, read, structure.attend)
-        if read == num_cls or (self.messages is None and self.degree_scaler is None):
+    def receive(self, x: Tensor, num_read: int, structure: Structure) -> Tensor:
+        """Output of attention and messages for the first ``num_read`` rows of x [N, D]."""
+        received, num_cls = self.attention(x, num_read, structure.attend), structure.num_cls
+        if num_read == num_cls or (self.messages is None and self.degree_scaler is None):
             return received
         cls, atoms = received.split([num_cls, x.shape[0] - num_cls])
         if self.messages is not None:
@@ -199,21 +201,21 @@ class Block(nn.Module):
 class PostNormBlock(Block):
     norms_of_read_rows = ("attention_norm", "ffn_norm")
 
-    def forward(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
-        """Maps rows [N, D] to the first ``read`` output rows: all N, or only the CLS rows."""
-        x = x[:read] + self.dropout(self.receive(x, read, num_cls, structure))
-        x = self.attention_norm.packed(x, num_cls)
-        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), num_cls)
+    def forward(self, x: Tensor, num_read: int, structure: Structure) -> Tensor:
+        """Maps rows [N, D] to the first ``num_read`` output rows: all N, or only the CLS rows."""
+        x = x[:num_read] + self.dropout(self.receive(x, num_read, structure))
+        x = self.attention_norm.packed(x, structure.num_cls)
+        return self.ffn_norm.packed(x + self.dropout(self.ffn(x)), structure.num_cls)
 
 
 class PreNormBlock(Block):
     norms_of_read_rows = ("ffn_norm",)
 
-    def forward(self, x: Tensor, read: int, num_cls: int, structure: Structure) -> Tensor:
+    def forward(self, x: Tensor, num_read: int, structure: Structure) -> Tensor:
         """As ``PostNormBlock.forward``."""
-        normed = self.attention_norm.packed(x, num_cls)
-        x = x[:read] + self.dropout(self.receive(normed, read, num_cls, structure))
-        return x + self.dropout(self.ffn(self.ffn_norm.packed(x, num_cls)))
+        normed = self.attention_norm.packed(x, structure.num_cls)
+        x = x[:num_read] + self.dropout(self.receive(normed, num_read, structure))
+        return x + self.dropout(self.ffn(self.ffn_norm.packed(x, structure.num_cls)))
 
 
 BLOCKS = {"post": PostNormBlock, "pre": PreNormBlock}
@@ -232,21 +234,18 @@ class Network(nn.Module):
         self.config = config
         self.embedding = AtomEmbedding(config.atom_sizes, config.width)
         self.cls = nn.Parameter(torch.empty(1, config.width))
-        self.cls_bias = nn.Parameter(torch.empty(config.heads))
+        self.cls_bias = nn.Parameter(torch.empty(config.heads))  # the bias b from, to and on the CLS
         channels = config.bias_hidden or config.heads
         sizes = EncodingSizes(config.width, channels, config.heads, config.num_bond_types)
         self.encodings = nn.ModuleList(encoding.module(sizes) for encoding in config.encodings)
         self.bias_network = BiasNetwork(channels, config.heads) if config.bias_hidden else nn.Identity()
-        self.local_blocks = nn.ModuleList(
-            LOCAL_BLOCKS[config.norm_position](config) for _ in range(config.local_layers)
-        )
-        self.blocks = nn.ModuleList(
-            BLOCKS[config.norm_position](config, config.atoms_count_after(layer))
-            for layer in range(config.local_layers, config.layers)
-        )
+        position = config.norm_position
+        self.local_blocks = nn.ModuleList(LOCAL_BLOCKS[position](config) for _ in range(config.local_layers))
+        attending = range(config.local_layers, config.layers)
+        self.blocks = nn.ModuleList(BLOCKS[position](config, config.atoms_matter_after(layer)) for layer in attending)
         self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
-        self.atoms_count = config.atoms_count_after(config.layers - 1)
-        if self.last_norm is not None and not self.atoms_count:
+        self.atoms_matter = config.atoms_matter_after(config.layers - 1)
+        if self.last_norm is not None and not self.atoms_matter:
             self.last_norm.see_cls_alone()
         self.readout = READOUTS[config.readout]
         self.head = nn.Sequential(
@@ -297,6 +296,9 @@ class Network(nn.Module):
     def encode(self, batch: "Batch | GraphBatch") -> tuple[Tensor, Tensor]:
         """The final embeddings of the CLS tokens [B, D] and of the atoms [T, D].
 
+        With the readout "cls" and a separate norm, no prediction reads these atoms: the last block has no messages, and
+        training does not change its norm of them.
+
         Args:
             batch: a GraphBatch, or a batch of PyG's DataLoader whose graphs were transformed by ``transform()``.
 
@@ -304,22 +306,19 @@ class Network(nn.Module):
             ValueError: there is only one molecule in training with a BatchNorm on the CLS; or a PyG batch lacks the
                 attributes that the transform adds, or has atom features outside the vocabularies.
         """
-        batch = self.packed(batch)
-        near, structure = self.run_trunk(batch)
-        return self.run_blocks(near, batch.num_graphs, structure)
+        return self.run_blocks(*self.run_trunk(self.packed(batch)))
 
     def encode_cls(self, batch: "Batch | GraphBatch", trunk: Trunk | None = None) -> Tensor:
         """The final embeddings of the CLS tokens [B, D] only; raises as ``encode``.
 
-        Do not use it in training with a BatchNorm shared by all tokens, whose statistics need the atoms.
+        With the readouts "mean" and "sum", no prediction reads them, so the last block is not trained for them. Do not
+        use it in training with a BatchNorm shared by all tokens, whose statistics need the atoms.
 
         Args:
             batch: as ``encode``.
             trunk: of a model whose trunk has the same weights, for this batch; None: it is computed.
         """
-        batch = self.packed(batch)
-        near, structure = trunk or self.run_trunk(batch)
-        return self.run_blocks(near, batch.num_graphs, structure, read_atoms=False)[0]
+        return self.run_blocks(*(trunk or self.run_trunk(self.packed(batch))), read_atoms=False)[0]
 
     def packed(self, batch: "Batch | GraphBatch") -> GraphBatch:
         """Converts a PyG batch to a ``GraphBatch``; raises as ``encode``."""
@@ -333,7 +332,7 @@ class Network(nn.Module):
         terms = [encoding(batch) for encoding in self.encodings]
         bias, factor = self.pair_bias(batch, terms), find_factor(terms)
         attend = make_attention(batch.ptr, bias, self.cls_bias, factor, batch.padding)
-        structure = Structure(attend, batch.edge_index, batch.bond, batch.in_degree)
+        structure = Structure(batch.num_graphs, attend, batch.edge_index, batch.bond, batch.in_degree)
         return Trunk(self.run_local_blocks(self.embed_atoms(batch, terms), structure), structure)
 
     def run_local_blocks(self, atoms: Tensor, structure: Structure) -> Tensor:
@@ -341,19 +340,17 @@ class Network(nn.Module):
             atoms = block(atoms, structure)
         return atoms  # [T, D]
 
-    def run_blocks(
-        self, atoms: Tensor, num_cls: int, structure: Structure, read_atoms: bool = True
-    ) -> tuple[Tensor, Tensor]:
+    def run_blocks(self, atoms: Tensor, structure: Structure, read_atoms: bool = True) -> tuple[Tensor, Tensor]:
         """Runs the blocks on the atoms [T, D] from the local blocks; returns the CLS [B, D] and atom embeddings [T, D].
 
         All blocks but the last compute every row. Without ``read_atoms``, the last one computes only the CLS rows, and
         the returned atoms are empty.
         """
+        (*blocks, last), num_cls = self.blocks, structure.num_cls
         x = torch.cat([self.cls.expand(num_cls, -1), atoms])  # [N, D]
-        *blocks, last = self.blocks
         for block in blocks:
-            x = block(x, x.shape[0], num_cls, structure)
-        x = last(x, x.shape[0] if read_atoms else num_cls, num_cls, structure)
+            x = block(x, x.shape[0], structure)
+        x = last(x, x.shape[0] if read_atoms else num_cls, structure)
         if self.last_norm is not None:
             x = self.last_norm.packed(x, num_cls)
         return x[:num_cls], x[num_cls:]
@@ -369,11 +366,13 @@ class Network(nn.Module):
             pairs = [self.cls_bias.new_zeros(batch.num_pairs, channels)]
         return self.bias_network(in_one_tensor(pairs))
 
-    def read(self, near: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, conditions: Tensor | None = None) -> Tensor:
+    def read(
+        self, local_atoms: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, conditions: Tensor | None = None
+    ) -> Tensor:
         """Predictions [B, tasks].
 
         Args:
-            near: [T, D], output of the local blocks.
+            local_atoms: [T, D], output of the local blocks.
             cls, atoms: output of ``run_blocks``.
             ptr: [B + 1] atom offsets of the batch.
             conditions: [B, C], of a model with ``conditions``.
@@ -385,7 +384,7 @@ class Network(nn.Module):
             raise InputError("the network reads conditions of the measurement: name the table model that it is part of")
         read = self.readout.read(cls, atoms, ptr)
         predicted = self.head(read if conditions is None else torch.cat([read, conditions.to(read)], dim=1))
-        return predicted if self.atom_values is None else predicted + self.atom_values(near, ptr)
+        return predicted if self.atom_values is None else predicted + self.atom_values(local_atoms, ptr)
 
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
         """Predictions [B, tasks]; raises as ``encode`` and ``read``."""
@@ -394,7 +393,7 @@ class Network(nn.Module):
     def embed_and_predict(self, batch: "Batch | GraphBatch", trunk: Trunk | None = None) -> tuple[Tensor, Tensor]:
         """The final embeddings of the CLS tokens [B, D] and predictions [B, tasks]; arguments as ``encode_cls``."""
         batch = self.packed(batch)
-        near, structure = trunk or self.run_trunk(batch)
-        cls, atoms = self.run_blocks(near, batch.num_graphs, structure, self.atoms_count)
+        local_atoms, structure = trunk or self.run_trunk(batch)
+        cls, atoms = self.run_blocks(local_atoms, structure, self.atoms_matter)
         conditions = batch.conditions if self.config.conditions else None
-        return cls, self.read(near, cls, atoms, batch.ptr, conditions)
+        return cls, self.read(local_atoms, cls, atoms, batch.ptr, conditions)

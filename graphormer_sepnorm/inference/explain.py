@@ -238,10 +238,10 @@ class EmbeddedMolecule:
         factor = None if self.pair_factor is None else self.pair_factor.repeat(copies, 1)
         attend = attention(ptr, self.pair_bias.repeat(copies, 1), self.model.cls_bias.detach(), factor)
         edge_index = (self.edge_index.unsqueeze(1) + ptr[:-1].unsqueeze(1)).flatten(1)  # [2, S e]
-        structure = Structure(attend, edge_index, self.bond.repeat(copies), self.in_degree.repeat(copies))
-        near = self.model.run_local_blocks(atoms.flatten(0, 1), structure)
+        structure = Structure(copies, attend, edge_index, self.bond.repeat(copies), self.in_degree.repeat(copies))
+        local_atoms = self.model.run_local_blocks(atoms.flatten(0, 1), structure)
         conditions = self.conditions.expand(copies, -1) if self.conditions.numel() else None
-        return self.model.read(near, *self.model.run_blocks(near, copies, structure), ptr, conditions)
+        return self.model.read(local_atoms, *self.model.run_blocks(local_atoms, structure), ptr, conditions)
 
 
 def attributions(molecule: EmbeddedMolecule, value: Callable[[Tensor], Tensor]) -> Attributions:

@@ -89,7 +89,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], Config, dict]:
         raise InputError(f"{path} is damaged: its content does not match its checksum")
     check_usable(config, path)
     if FORMAT.validate_json(metadata["config"]).format_version < 2:
-        tensors = tensors_of_format_1(tensors, json.loads(metadata["config"]), config.model.atoms_count_after)
+        tensors = tensors_of_format_1(tensors, json.loads(metadata["config"]), config.model.atoms_matter_after)
     check_parameters(config, tensors, path)
     return tensors, config, read_facts(metadata["facts"], path)
 

@@ -95,9 +95,9 @@ def test_encodings_are_unique_and_configs_are_frozen():
 
 def test_atoms_of_the_last_layer_count_if_something_reads_them():
     last = MODEL.layers - 1
-    assert MODEL.atoms_count_after(last - 1) and not MODEL.atoms_count_after(last)
-    assert replace(MODEL, readout="mean").atoms_count_after(last)
-    assert replace(MODEL, norm="sharenorm-batchnorm").atoms_count_after(last)
+    assert MODEL.atoms_matter_after(last - 1) and not MODEL.atoms_matter_after(last)
+    assert replace(MODEL, readout="mean").atoms_matter_after(last)
+    assert replace(MODEL, norm="sharenorm-batchnorm").atoms_matter_after(last)
 
 
 def test_bond_types_are_combinations():

@@ -73,10 +73,10 @@ def test_dropout_acts_on_the_output_of_each_sublayer_only_in_training(config, no
     block, rows = make_model(config).blocks[0], torch.randn(5, config.width)
     attend = make_attention(torch.tensor([0, 4]), torch.zeros(16, 4), torch.zeros(4))
     no_bonds = torch.empty(2, 0, dtype=torch.long)
-    structure = Structure(attend, no_bonds, no_bonds[0], torch.zeros(4, dtype=torch.long))
+    structure = Structure(1, attend, no_bonds, no_bonds[0], torch.zeros(4, dtype=torch.long))
     untouched = rows if norm_position == "pre" else block.ffn_norm.packed(block.attention_norm.packed(rows, 1), 1)
-    torch.testing.assert_close(block.train()(rows, 5, 1, structure), untouched)
-    assert not torch.allclose(block.eval()(rows, 5, 1, structure), untouched)
+    torch.testing.assert_close(block.train()(rows, 5, structure), untouched)
+    assert not torch.allclose(block.eval()(rows, 5, structure), untouched)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-5), (torch.float64, 1e-12)])
@@ -171,7 +171,7 @@ def test_predictions_are_read_from_the_embeddings_of_all_rows(variant, graphs):
         model.train(training)
         read = model.head(model.readout.read(*model.encode(batch), batch.ptr))
         if model.atom_values is not None:
-            read += model.atom_values(model.run_trunk(batch).near, batch.ptr)
+            read += model.atom_values(model.run_trunk(batch).local_atoms, batch.ptr)
         torch.testing.assert_close(model(batch), read, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(model.encode_cls(batch), model.encode(batch)[0], rtol=1e-5, atol=1e-5)
 
@@ -188,7 +188,7 @@ def test_local_blocks_pass_messages_only_to_neighbours(config):
     model = make_model(replace(config, layers=7, messages=True, attention_layers=2, norm="sepnorm-layernorm")).eval()
     assert (len(model.local_blocks), len(model.blocks), len(model.layers)) == (5, 2, 7)
     batch = model.packed(collate(model, [chain, other]))
-    first, second = model.run_trunk(batch).near.split(7)
+    first, second = model.run_trunk(batch).local_atoms.split(7)
     assert [torch.equal(a, b) for a, b in zip(first, second, strict=True)] == [True] + [False] * 6
     cls = model.encode_cls(batch)
     assert not torch.allclose(cls[0], cls[1])
