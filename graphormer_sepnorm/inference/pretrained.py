@@ -205,7 +205,10 @@ class Graphormer(Network):
         return self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
 
     def embed(self, smiles: "DataFrame | Sequence[str | Chem.Mol]") -> np.ndarray:
-        """Final embeddings of the CLS, float32 [M, D]; input, mode and errors as ``predict``."""
+        """Final embeddings of the CLS, float32 [M, D]; input, mode and errors as ``predict``.
+
+        With the readouts "mean" and "sum", no prediction reads them, so the last block is not trained for them.
+        """
         return self.rows(smiles, self.config.width, lambda molecules: embed_dataset(self, molecules))
 
     def rows(self, smiles: Any, width: int, compute: Callable[[MoleculeDataset], np.ndarray]) -> np.ndarray:
