@@ -42,7 +42,8 @@ def report_folds(
     )
     notes = (
         *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in low_coverage(pooled(results))),
-        "To predict with one model of all molecules, train it without --folds in another folder.",
+        "To predict, train a final model without --folds in another folder; --split random --split-sizes 98:1:1 lets "
+        "it learn from nearly all molecules.",
     )
     words = f"The {METRICS[task.metric].title} in each fold. The folder of each fold contains its own report."
     by_target = {title: [result["targets"][name] for result in results] for name, title in shown_targets}
