@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import PurePath
 from typing import Annotated
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     submit_file,
 )
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
-from graphormer_sepnorm.interfaces.web.jobs import csv_lines
+from graphormer_sepnorm.interfaces.web.jobs import csv_lines, workbook
 from graphormer_sepnorm.interfaces.web.schemas import (
     AtomContributions,
     JobStatus,
@@ -61,6 +62,10 @@ PROBLEMS: dict[int | str, dict] = {
 
 class CsvResponse(Response):
     media_type = "text/csv"
+
+
+class WorkbookResponse(Response):
+    media_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 class SvgResponse(Response):
@@ -111,7 +116,7 @@ def add_tables(app: FastAPI, queue: JobQueue) -> None:
 
 
 def add_results(app: FastAPI, queue: JobQueue) -> None:
-    """Finished tables, as JSON and as CSV."""
+    """Finished tables, as JSON, CSV and Excel workbook."""
 
     @app.get("/api/tables/{id}/rows", tags=["tables"])
     def rows(
@@ -132,6 +137,13 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
             headers = {"Content-Disposition": attachment(queue.store.download_of(id))}
             return FileResponse(path, 200, headers, "text/csv")
         raise NO_TABLE
+
+    @app.get("/api/tables/{id}/predictions.xlsx", tags=["tables"], response_class=WorkbookResponse)
+    def download_workbook(id: str) -> Response:
+        """The same as an Excel workbook, of a table of the same models."""
+        job = known(queue, id)
+        headers = {"Content-Disposition": attachment(f"{PurePath(job.download).stem}.xlsx")}
+        return WorkbookResponse(workbook(job), 200, headers)
 
 
 def add_pictures(app: FastAPI, queue: JobQueue) -> None:

@@ -1,14 +1,18 @@
-"""A table on its way, and the store of those that are finished: as CSV, and as JSON for the page."""
+"""A table on its way, its downloads, and the store of those that are finished: as CSV, and as JSON for the page."""
 
 import csv
 import io
 import json
+import math
 import re
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePath
 from typing import cast
+
+import numpy as np
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces.web.schemas import (
@@ -20,8 +24,8 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRow,
 )
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tables.formats import with_free_names
-from graphormer_sepnorm.tables.writers import text_of_number
+from graphormer_sepnorm.tables.formats import Row, with_free_names
+from graphormer_sepnorm.tables.writers import AddedColumn, Cells, text_of_number, write_whole
 
 DAYS_KEPT = 7
 NUMBER = re.compile(r"[0-9a-f]{32}")
@@ -171,6 +175,25 @@ def csv_lines(job: Job) -> Iterator[bytes]:
         cells = (cell_at(answer, column.place) for column in job.added)
         texts = (cell if isinstance(cell, str) else text_of_number(cell) for cell in cells)
         yield csv_line([*row.fields, *texts])
+
+
+def workbook(job: Job) -> bytes:
+    """The same table as an Excel workbook, whose numbers are numbers; raises InputError as ``write_whole``."""
+    answers = list(job.answers)
+    rows = [Row(row.fields, row.smiles) for row in job.rows[: len(answers)]]
+    cells = [cells_at(answers, column.place) for column in job.added]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "predictions.xlsx"
+        write_whole(out, job.columns, rows, [AddedColumn(column.name) for column in job.added], cells)
+        return out.read_bytes()
+
+
+def cells_at(answers: list[MoleculePrediction], place: list[str]) -> Cells:
+    """A column: of numbers, or of texts if one of its cells is a text."""
+    cells = [cell_at(answer, place) for answer in answers]
+    if any(isinstance(cell, str) for cell in cells):
+        return [cell if isinstance(cell, str) else text_of_number(cell) for cell in cells]
+    return np.array([math.nan if cell is None else cell for cell in cells], dtype=np.float64)
 
 
 def cell_at(answer: MoleculePrediction, place: list[str]) -> str | float | None:

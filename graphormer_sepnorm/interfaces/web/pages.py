@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -62,6 +63,7 @@ class Pages:
             limits=queue.limits,
             version=__version__,
             kinds=TABLE_KINDS,
+            writes_excel=find_spec("openpyxl") is not None,
             condition=CONDITION,
             confidences=confidences_of(queue.facts),
             usual=usual_options(queue.facts),

@@ -96,6 +96,26 @@ def test_a_table_as_csv(page):
     assert [row["length"] for row in rows] == ["2", ""] and rows[1]["error"] == "X cannot be read"
 
 
+def test_a_table_as_an_excel_workbook(page):
+    number = finished(page, upload(page, b"smiles,n\nCC,0.50\nX,007\n"))["id"]
+    answer = page.get(f"/api/tables/{number}/predictions.xlsx")
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''molecules-predictions.xlsx"
+    sheet = pytest.importorskip("openpyxl").load_workbook(io.BytesIO(answer.content)).active
+    header, *rows = [dict(enumerate(row)) for row in sheet.values]
+    names = {name: place for place, name in header.items()}
+    assert [[row[names[name]] for name in ("smiles", "n", "length", "error")] for row in rows] == [
+        ["CC", "0.50", 2, None], ["X", "007", None, "X cannot be read"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_excel_is_offered_where_it_can_be_written(queue, monkeypatch, is_installed):
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.web.pages.find_spec", lambda name: is_installed or None)
+    page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+    number = predict(page, "CC")["id"]
+    assert (f"/api/tables/{number}/predictions.xlsx" in page.get(f"/tables/{number}").text) == is_installed
+
+
 def test_a_download_has_the_name_of_its_upload_in_any_script(page):
     number = finished(page, upload(page, b"smiles\nCC\n", "m\u00e9; x.csv"))["id"]
     named = page.get(f"/api/tables/{number}/predictions.csv").headers["content-disposition"]
@@ -171,6 +191,7 @@ def test_the_name_of_a_file_is_no_path(page, queue, tmp_path):
         "/api/tables/{}",
         "/api/tables/{}/rows",
         "/api/tables/{}/predictions.csv",
+        "/api/tables/{}/predictions.xlsx",
         "/api/tables/{}/rows/0/structure.svg",
         "/api/tables/{}/rows/0/nearest.svg",
         "/tables/{}",

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, csv_lines, harmless
+from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, csv_lines, harmless, workbook
 from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
 from tests.page import ADDED, PretendedService
 
@@ -80,6 +80,17 @@ def test_the_store_forgets_after_a_week(tmp_path):
     again = ResultStore(tmp_path)
     assert [again.find_csv(digit * 32) is None for digit in "01"] == [True, False]
     assert [again.load(digit * 32, FACTS) is None for digit in "01"] == [True, False]
+
+
+def test_a_column_with_a_text_is_one_of_texts_in_the_workbook():
+    openpyxl = pytest.importorskip("openpyxl")
+    job = finished()
+    job.rows[0].fields[0] = "=1+1"
+    job.answers[0].nearest = "<-6.5"
+    sheet = openpyxl.load_workbook(io.BytesIO(workbook(job))).active
+    cells = {first.value: [(cell.value, cell.data_type) for cell in rest] for first, *rest in sheet.columns}
+    assert cells["na?me"] == [("=1+1", "s"), (None, "n")] and cells["length"] == [(2, "n"), (None, "n")]
+    assert cells["nearest"] == [("<-6.5", "s"), (None, "n")]
 
 
 FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\uff1d1", "-2+3+cmd|' /C calc'!A0", "\u200b=1"]
