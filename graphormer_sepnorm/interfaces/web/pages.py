@@ -133,6 +133,7 @@ def shown_of(job: Job, view: View = FIRST_VIEW) -> dict:
         "num_rows": len(numbers),
         "columns": list(names)[:MOST_COLUMNS_SHOWN],
         "added": job.added,
+        "details": {column.place[-1] for column in job.added if column.place[0] == "predictions"},
         "sortable": [column.name for column in job.added if is_sortable(column, view)],
         "view": view,
         "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),

@@ -25,7 +25,7 @@ from graphormer_sepnorm.interfaces.web.schemas import (
     TableRows,
     TargetPrediction,
 )
-from tests.page import InThisProcess, PretendedService, open_queue
+from tests.page import ADDED, InThisProcess, PretendedService, open_queue
 
 HTMX = {"hx-request": "true"}
 LIMITS = JobLimits(upload_bytes=100_000, rows=1000)
@@ -427,25 +427,42 @@ def test_a_logarithm_is_shown_in_the_unit_of_the_measurements(tmp_path, unit, wo
         page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
         shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
     assert f">{words}</small>" in shown.replace("\N{NO-BREAK SPACE}", " ") and "as_measured" not in shown
+    assert shown.index("<span>2.0 to 4.0</span>") < shown.index('class="measured"'), "the confidence comes first"
+    head = shown.split("</thead>")[0]
+    assert 'title="log10 of length"' in head and f"<small>{'log10, m' if unit else 'log10'}</small></th>" in head
 
 
-def test_the_percentile_tells_of_a_label_that_many_training_molecules_share(tmp_path):
+@pytest.mark.parametrize(("more", "kind"), [((), ""), (("a", "b", "c"), ' class="meaning"')])
+def test_bars_and_nearest_values_are_explained_below_the_table(tmp_path, monkeypatch, more, kind):
     models = PretendedService()
     known = EndpointFacts(frequent=(0.7, 0.312))
-    facts, predict_one = models.facts().model_copy(update={"endpoints": {"length": known}}), models.predict_one
+    of_target = [ColumnFacts(name=name, place=["predictions", "length", name]) for name in ("percentile", "nearest")]
+    monkeypatch.setattr("tests.page.ADDED", [*ADDED, *of_target])
+    update = {"endpoints": {"length": known}, "targets": ["length", *more]}
+    facts, predict_one = models.facts().model_copy(update=update), models.predict_one
 
     def with_percentile(text: str) -> MoleculePrediction:
         found = predict_one(text)
         found.predictions["length"].percentile = 12.0
+        found.predictions["length"].nearest = 0.5
+        found.predictions.update(dict.fromkeys(more, found.predictions["length"]))
         return found
 
     models.facts, models.predict_one = lambda: facts, with_percentile
     with open_queue(InThisProcess(models), tmp_path) as queue:
         page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
         shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
-    words = "31 % of training values are 0.7</small>"
-    assert f'above 12 % of training values</small><small class="meaning">{words}' in shown, "on a card"
-    assert words in shown.split("</thead>")[0], "in a table, once"
+    table, below = shown.split("</table>")
+    assert f"<small{kind}>above 12 % of training values</small>" in table, "of many targets on cards only"
+    assert ">nearest: 0.5</small>" in table
+    assert "Bar: the percentage of the training values that are lower." in below
+    assert "31 % of the training values of length equal 0.7, so percentiles near it mean little." in below
+    assert "Nearest: the value that was measured for the nearest training molecule." in below
+
+
+def test_only_what_is_shown_is_explained_below_the_table(page):
+    shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
+    assert "Bar: " not in shown and "Nearest: " not in shown
 
 
 def test_the_choice_of_an_order_has_no_columns_of_details(page):
