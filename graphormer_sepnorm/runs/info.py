@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphormer_sepnorm.chem.features import ZINC_ATOM_TYPES, prepared
+from graphormer_sepnorm.chem.features import FEATURIZERS, ZINC_ATOM_TYPES, as_written
 from graphormer_sepnorm.chem.smiles import MAX_ATOMS
 from graphormer_sepnorm.config import Config, TaskConfig
 from graphormer_sepnorm.runs.checkpoint import load_model
@@ -17,16 +17,12 @@ AS_WRITTEN = {
     "ogb": "all elements, by OGB's nine atom and three bond features",
     "mol": "all elements and bonds, with charges, hydrogens, rings and CIP labels, however a SMILES is written",
 }
-PREPARED = {
-    "without-salts": "of several parts of a SMILES the largest organic one",
-    "standardized": "of each molecule its neutral parent",
-    "tautomer": "of each molecule its neutral parent in one canonical tautomer",
-    "chembl": "of each molecule its parent by ChEMBL's structure pipeline",
-}
-VOCABULARIES = AS_WRITTEN | {
-    prepared(name, preparation): f"{words}; {what}"
-    for name, words in AS_WRITTEN.items()
-    for preparation, what in PREPARED.items()
+SALTS = {
+    "": "read as written, with all parts of a SMILES",
+    "without-salts": "removed: of several parts of a SMILES the largest organic one is read",
+    "standardized": "removed: of each molecule its neutral parent is read",
+    "tautomer": "removed: of each molecule its neutral parent is read, in one canonical tautomer",
+    "chembl": "removed: of each molecule its parent by ChEMBL's structure pipeline is read",
 }
 
 
@@ -60,6 +56,7 @@ def describe_model(path: Path) -> dict:
         "test": facts.get("test", RunFolder(path).saved_score()),
         "featurizer": config.featurizer,
         "vocabulary": vocabulary_words(config.featurizer),
+        "salts": salts_words(config.featurizer),
         "licence": facts.get("licence", "not stated in the file: that of its training data applies"),
     }
 
@@ -73,7 +70,12 @@ def probability_words(task: TaskConfig) -> list[str] | None:
 
 def vocabulary_words(featurizer: str) -> str:
     """The molecules that a featurizer can read, in words."""
-    return f"{VOCABULARIES[featurizer]}; up to {MAX_ATOMS:,} atoms"
+    return f"{AS_WRITTEN[as_written(featurizer)]}; up to {MAX_ATOMS:,} atoms"
+
+
+def salts_words(featurizer: str) -> str:
+    """The parts of a salt that a model with this featurizer reads, in words."""
+    return SALTS[FEATURIZERS[featurizer].preparation]
 
 
 def training_words(config: Config) -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.info import describe_model, probability_words, vocabulary_words
+from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, vocabulary_words
 from graphormer_sepnorm.table_model.evaluate import kept_options
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.scores import STACK
@@ -47,6 +47,7 @@ def describe_table_model(run: RunFolder) -> dict:
         "sets_of_classes": trust is not None and trust.class_sets is not None if of_classes else None,
         "featurizer": model.featurizer,
         "vocabulary": vocabulary_words(model.featurizer),
+        "salts": salts_words(model.featurizer),
         "licence": "that of its training data",
     }
 

@@ -43,6 +43,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 MEANINGS = {
     "weights": "how much each part of the model counts in the prediction",
     "vocabulary": "which molecules the model can read",
+    "salts": "which part of a salt or a mixture the model reads",
 }
 RowNumber = Annotated[int, Query(ge=0)]
 AskedView = Annotated[View, Query()]

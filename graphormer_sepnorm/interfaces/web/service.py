@@ -60,6 +60,7 @@ SHOWN_OF_MODEL = (
     "validation",
     "test",
     "vocabulary",
+    "salts",
     "licence",
 )
 

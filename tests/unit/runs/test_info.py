@@ -6,7 +6,7 @@ from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs.checkpoint import save_model
 from graphormer_sepnorm.runs.folder import WEIGHTS
-from graphormer_sepnorm.runs.info import VOCABULARIES, as_text, describe_model
+from graphormer_sepnorm.runs.info import as_text, describe_model, salts_words, vocabulary_words
 from tests.tiny import save_tiny, tiny_model
 
 
@@ -36,7 +36,10 @@ def test_probabilities_are_of_the_second_class(tmp_path):
 
 
 def test_every_featurizer_is_described():
-    assert VOCABULARIES.keys() == FEATURIZERS.keys()
+    for name, featurizer in FEATURIZERS.items():
+        assert "bond" in vocabulary_words(name) and "parent" not in vocabulary_words(name)
+        assert ("removed" if featurizer.preparation else "as written") in salts_words(name)
+    assert "neutral parent" in salts_words("mol-standardized")
 
 
 def test_a_line_for_each_fact_that_is_known():

@@ -393,7 +393,7 @@ def test_a_model_without_known_labels_has_predictions_of_four_digits(tmp_path):
 def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     models = PretendedService()
     known = EndpointFacts(description="log10 of <length>, m", molecules=1234, rmse_out_of_fold=0.4)
-    about = {"architecture": "none", "weights": "kernel 1.00", "vocabulary": "all"}
+    about = {"architecture": "none", "weights": "kernel 1.00", "salts": "removed"}
     facts = models.facts().model_copy(update={"endpoints": {"length": known}, "about": about})
     models.facts = lambda: facts
     with open_queue(InThisProcess(models), tmp_path) as queue:
@@ -409,6 +409,7 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     assert re.findall("<small>(.+?)</small>", first) == ["log10 of &lt;length&gt;, m"]
     assert re.findall("<td>(.+?)</td>", first) == ["1,234", "0.400"]
     assert "how much each part of the model counts in the prediction" in technical and "kernel 1.00" in technical
+    assert "which part of a salt or a mixture the model reads</small></th><td>removed</td>" in technical
 
 
 @pytest.mark.parametrize(("unit", "words"), [("m", "= 1000 m (100 to 10000)"), ("", "= 1000 (100 to 10000)")])
