@@ -28,7 +28,7 @@ from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
-from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows
+from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows, width_names
 from graphormer_sepnorm.runs.info import score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.table_model.report.page import data_uri
@@ -135,7 +135,7 @@ def shown_of(job: Job, view: View = FIRST_VIEW) -> dict:
         "columns": list(names)[:MOST_COLUMNS_SHOWN],
         "added": job.added,
         "details": {column.place[-1] for column in job.added if column.place[0] == "predictions"},
-        "sortable": [column.name for column in job.added if is_sortable(column, view)],
+        "sortable": [column.name for column in job.added if is_sortable(column, view)] + width_names(job),
         "view": view,
         "num_pages": max(1, -(-len(numbers) // ROWS_PER_PAGE)),
     }

@@ -1,6 +1,7 @@
 """Which rows of a table the page shows, and in which order."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -8,10 +9,11 @@ from pydantic import BaseModel, Field
 
 from graphormer_sepnorm.interfaces.web.exchange import as_text
 from graphormer_sepnorm.interfaces.web.jobs import Job, cell_at
-from graphormer_sepnorm.interfaces.web.schemas import MoleculePrediction, TableRow
+from graphormer_sepnorm.interfaces.web.schemas import MoleculePrediction, TableRow, TargetPrediction
 
 ROWS_PER_PAGE = 50
 NOTHING = (None, "")
+WIDTH = "interval width of "
 # Rows that can be asked for, by the name of the choice.
 KEPT: dict[str, Callable[[MoleculePrediction], bool]] = {
     "all": lambda answer: True,
@@ -26,7 +28,7 @@ class View(BaseModel):
 
     Attributes:
         page: from 1 on.
-        sort: a column of the predictions; "": rows stay in the order of the table.
+        sort: a column of the predictions, or a width in ``width_names``; "": rows stay in the order of the table.
         order: of that column; rows without a value come last.
         find: a text that a field of the row has, in capitals or not.
         only: a name in ``KEPT``.
@@ -48,13 +50,31 @@ def shown_rows(job: Job, view: View) -> list[int]:
     answers = list(job.answers)
     keeps, text = KEPT[view.only], view.find.strip().lower()
     rows = [n for n, answer in enumerate(answers) if keeps(answer) and has_text(job.rows[n], text)]
-    place = next((column.place for column in job.added if column.name == view.sort), None)
-    if place is None:
+    cell_of = sorting_cell(job, view.sort)
+    if cell_of is None:
         return rows
-    cells: dict[int, Any] = {row: cell_at(answers[row], place) for row in rows}
+    cells: dict[int, Any] = {row: cell_of(answers[row]) for row in rows}
     known = [row for row in rows if cells[row] not in NOTHING]
     rest = [row for row in rows if cells[row] in NOTHING]
     return sorted(known, key=cells.__getitem__, reverse=view.order == "falling") + rest
+
+
+def sorting_cell(job: Job, sort: str) -> Callable[[MoleculePrediction], Any] | None:
+    """The function to what rows are sorted by; None if nothing is called so."""
+    if sort in width_names(job):
+        target = sort.removeprefix(WIDTH)
+        return lambda answer: width(answer.predictions.get(target))
+    place = next((column.place for column in job.added if column.name == sort), None)
+    return None if place is None else partial(cell_at, place=place)
+
+
+def width_names(job: Job) -> list[str]:
+    """The widths of intervals that rows can be sorted by, one for each target that has them."""
+    return [f"{WIDTH}{column.place[1]}" for column in job.added if column.place[-1] == "low"]
+
+
+def width(one: TargetPrediction | None) -> float | None:
+    return None if one is None or one.low is None or one.high is None else one.high - one.low
 
 
 def has_text(row: TableRow, text: str) -> bool:

@@ -468,9 +468,10 @@ def test_only_what_is_shown_is_explained_below_the_table(page):
 
 def test_the_choice_of_an_order_has_no_columns_of_details(page):
     address = f"/tables/{predict(page, 'CCO', 'CC')['id']}/rows"
-    offered = r"<option(?: selected)?>(\w+)</option>"
-    assert re.findall(offered, page.get(address).text) == ["length", "similarity"]
-    assert re.findall(offered, page.get(f"{address}?sort=length_low").text) == ["length", "length_low", "similarity"]
+    offered, width = r"<option(?: selected)?>([\w ]+)</option>", "interval width of length"
+    assert re.findall(offered, page.get(address).text) == ["length", "similarity", width]
+    shown = page.get(f"{address}?sort=length_low").text
+    assert re.findall(offered, shown) == ["length", "length_low", "similarity", width]
 
 
 def test_a_score_has_its_interval_and_the_number_of_test_molecules(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
-from graphormer_sepnorm.interfaces.web.view import View, shown_rows
+from graphormer_sepnorm.interfaces.web.view import View, shown_rows, width_names
 from tests.page import ADDED, PretendedService
 
 ROWS = [TableRow([text, name], text, "") for text, name in zip(["CCC", "X", "CXe", "C", "OOOO"], "abcde", strict=True)]
@@ -29,6 +29,16 @@ JOB.answers = PretendedService().predict(ROWS, Options())
 )
 def test_rows_by_hand(view, rows):
     assert shown_rows(JOB, View(**view)) == rows
+
+
+@pytest.mark.parametrize(("order", "rows"), [("rising", [3, 2, 0, 1]), ("falling", [0, 2, 3, 1])])
+def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
+    job = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS[:4], added=ADDED)
+    job.answers = PretendedService().predict(job.rows, Options())
+    for row, high in ((0, 9), (2, 5), (3, 2)):  # from 2, 2 and 0 on
+        job.answers[row].predictions["length"].high = high
+    (name,) = width_names(job)
+    assert name == "interval width of length" and shown_rows(job, View(sort=name, order=order)) == rows
 
 
 def test_an_address_names_what_is_not_usual():
