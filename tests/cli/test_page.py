@@ -110,7 +110,8 @@ def test_draw_predict_and_look(user):
     page.click("#predict")
     wait_for(page, "1 molecule computed.")
     row = page.locator("#rows tbody tr")
-    assert row.count() == 1 and row.locator(".smiles").inner_text() == drawn
+    expect(row).to_have_count(1)  # the rows come after the status
+    assert row.locator(".smiles").inner_text() == drawn
     assert "2 heavy atoms" in row.locator(".warning").inner_text()
     assert " to " in row.locator(".number small").first.inner_text()
     assert "C" in row.locator(".nearest").inner_text()
