@@ -67,7 +67,6 @@ ELSEWHERE = {
     "interfaces.commands.analyze": "tests/cli/test_analyze.py",
     "interfaces.commands.compare": "tests/cli/test_compare.py",
     "interfaces.commands.embed": "tests/cli/test_predict.py",
-    "interfaces.commands.evaluate": "tests/cli/test_commands.py",
     "interfaces.commands.explain": "tests/cli/test_explain.py",
     "interfaces.commands.info": "tests/cli/test_predict.py",
     "interfaces.commands.predict": "tests/cli/test_predict.py",

@@ -18,7 +18,7 @@ from graphormer_sepnorm.version import __version__
 COMMANDS = {
     "train": "Train a model on your own table, or a Graphormer on a dataset, and score it on the test molecules.",
     "pretrain": "Pretrain a Graphormer on unlabelled molecules, to be fine-tuned with train --from OUT.",
-    "evaluate": "Score a run, or the mean of several, on a split of its dataset, with OGB's evaluators.",
+    "evaluate": "Score a model of your table on its test molecules or on another table, or runs on a dataset.",
     "compare": "Compare runs that were tested on the same rows, by a paired bootstrap of their test scores.",
     "sweep": "Train every dataset with every norm and seed, skip finished runs, and summarize the scores.",
     "tune": "Search for a better recipe for your table, and compare it with the one it started from.",

@@ -1,6 +1,7 @@
 """``graphormer-sepnorm evaluate``."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -32,11 +33,11 @@ def evaluate(
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
-    """Score a run, or the mean of several, on a split of its dataset, with OGB's evaluators.
+    """Score a model of your table on its test molecules or on another table, or runs on a dataset.
 
-    With --csv: score a table model on another table.
+    Several runs on a dataset are scored by the mean of their predictions. Benchmarks have OGB's evaluators.
 
-    Example: graphormer-sepnorm evaluate runs/zinc --split val
+    Example: graphormer-sepnorm evaluate runs/assay --csv new.csv
     """
     with leaving_at_once():
         from graphormer_sepnorm.runs.zoo import resolve_model
@@ -62,11 +63,41 @@ def evaluate(
             result = evaluate_one(models[0], split, root)
     is_told = isinstance(result, dict) and "value" in result
     if is_told:
-        print(f"{', '.join(run)}: {csv or split} {score_words(result)}", file=sys.stderr)
+        print(f"{', '.join(run)}: {csv or split} {score_words(result)}{words_on_unscored(result)}", file=sys.stderr)
+        for line in target_lines(result):
+            print(line, file=sys.stderr)
         if seen := result.get("training_molecules"):
             of = f"{seen:,} of {result['n']:,} molecules"
             print(f"{of} were used for training: this is no test score", file=sys.stderr)
     print_result(result, is_told)
+
+
+def words_on_unscored(result: dict) -> str:
+    """How many rows and labels of a table were not scored, to follow the score; empty if all were."""
+    counts = {
+        "row{} skipped": result.get("skipped", 0),
+        "censored label{} not scored": sum(result.get("censored", {}).values()),
+    }
+    found = ", ".join(f"{count:,} {words.format('s' * (count > 1))}" for words, count in counts.items() if count)
+    return f"; {found}" if found else ""
+
+
+def target_lines(result: dict) -> Iterator[str]:
+    """For each scored target of a table model its score, the number of labels, and the coverage of its intervals."""
+    from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval
+    from graphormer_sepnorm.table_model.info import targets_on_test
+    from graphormer_sepnorm.table_model.reliability import usual_confidence
+    from graphormer_sepnorm.tasks import METRICS
+
+    trust = result.get("trust", {})
+    level = usual_confidence(trust)
+    held = trust["coverage"][level] if level else {}
+    for target, found in targets_on_test(result).items():
+        decimals = decimals_for([found["value"]])
+        ends = f" (95 % interval {shown_interval(found['interval'], decimals)})" if found["interval"] else ""
+        labels = f"{found['molecules']:,} label{'s' * (found['molecules'] > 1)}"
+        inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
+        yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
 
 
 def refuse_shipped_table(name: str) -> None:
