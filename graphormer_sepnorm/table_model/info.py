@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from graphormer_sepnorm.runs.arrays import load_format
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.info import describe_model, probability_words, salts_words, vocabulary_words
 from graphormer_sepnorm.table_model.evaluate import kept_options
-from graphormer_sepnorm.table_model.model import TableModel
+from graphormer_sepnorm.table_model.model import FORMAT, TableModel
 from graphormer_sepnorm.table_model.scores import STACK
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_rows
 from graphormer_sepnorm.tasks import TASKS
@@ -33,7 +34,7 @@ def describe_table_model(run: RunFolder) -> dict:
         "architecture": f"table model: {', '.join(model.members)}",
         "weights": member_weights(model),
         "networks": [f"{len(networks)} of {shape['architecture']}" for shape in shapes] or None,
-        "training": shapes[0]["training"] if shapes else None,
+        "training": shapes[0]["training"] if shapes else unfinished_words(run),
         "parameters": sum(parameter.numel() for network, _ in model.models for parameter in network.parameters()),
         "task": model.kind,
         "targets": list(model.targets),
@@ -50,6 +51,20 @@ def describe_table_model(run: RunFolder) -> dict:
         "salts": salts_words(model.featurizer),
         "licence": "that of its training data",
     }
+
+
+def unfinished_words(run: RunFolder) -> str | None:
+    """A sentence on a table model whose other members are still to be fitted; None for any other run folder.
+
+    The networks have a record when they begin, and are in the model or left out when the test scores are written.
+    """
+    if not run.stack.exists() or "networks" in (load_format(run.stack, FORMAT)[1].get("members") or ()):
+        return None
+    is_begun = run.record.exists() and "networks" not in run.saved_test().get("left_out_members", {})
+    if not is_begun and (run.test.exists() or not (run.path / TABLE).exists()):
+        return None
+    advice = "if it was interrupted, repeat its command with --resume"
+    return f"the training in {run} is not finished, so only the kernel predicts: {advice}"
 
 
 def targets_on_test(result: dict) -> dict[str, dict]:

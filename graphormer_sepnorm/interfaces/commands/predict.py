@@ -146,12 +146,17 @@ def meanings_of(models: list[str]) -> dict[str, str]:
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
-    """Loads models, to predict under conditions that are the same for all molecules."""
+    """Loads models, to predict under conditions that are the same for all molecules; says if training is unfinished."""
     with leaving_at_once():
         from graphormer_sepnorm.inference.predict import stripping_salts
+        from graphormer_sepnorm.runs.folder import RunFolder
+        from graphormer_sepnorm.runs.zoo import resolve_model
+        from graphormer_sepnorm.table_model.info import unfinished_words
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
     predictor = load_predicting_model(models).under(conditions)
+    if words := unfinished_words(RunFolder(resolve_model(models[0]))):
+        print(words, file=sys.stderr)
     if strip_salts:
         stripping_salts(predictor)
     return predictor

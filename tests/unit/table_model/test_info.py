@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.info import as_text, describe_model
 from graphormer_sepnorm.table_model.fit import fit_table
-from graphormer_sepnorm.table_model.info import describe_any, targets_on_test
+from graphormer_sepnorm.table_model.info import describe_any, targets_on_test, unfinished_words
 from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.train import Plan, fit_run
 from tests.tiny import save_tiny
 from tests.unit.table_model.conftest import Trained
 
@@ -45,6 +47,28 @@ def test_a_classification_has_sets_of_classes_and_no_line_on_intervals(molecules
     assert re.search("^sets of classes +yes$", as_text(facts), re.MULTILINE) and "intervals" not in as_text(facts)
     replace(model, trust=replace(model.trust, class_sets=None)).save(tmp_path)
     assert re.search("^sets of classes +no$", as_text(describe_any(tmp_path)), re.MULTILINE)
+
+
+def test_a_kernel_that_waits_for_networks_is_told_from_a_finished_one(trained: Trained, tmp_path):
+    quick, table = RunFolder(tmp_path / "quick"), trained.labelled
+    fit_run(table, trained.options, trained.config, quick, Plan(2, quick=True))
+    assert (
+        unfinished_words(trained.run) is unfinished_words(quick) is None
+        and describe_any(quick.path)["training"] is None
+    )
+    quick.begin_parts(Parts("model", 2))
+    words = unfinished_words(quick)
+    assert words and words.endswith(
+        "not finished, so only the kernel predicts: if it was interrupted, repeat its command with --resume"
+    )
+    assert describe_any(quick.path)["training"] == words
+    quick.write_test(quick.saved_test() | {"left_out_members": {"networks": "too few molecules"}})
+    assert unfinished_words(quick) is None, "a network that cannot be fitted"
+    quick.record.unlink()
+    quick.test.unlink()
+    assert unfinished_words(quick) == words, "killed before the networks began"
+    (quick.path / "table.csv").unlink()
+    assert unfinished_words(quick) is None, "as an estimator saves it"
 
 
 def test_scores_of_targets_are_those_of_the_whole_model():
