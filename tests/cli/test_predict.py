@@ -184,7 +184,7 @@ def test_places_that_cannot_be_are_named_before_anything_is_computed(command, mo
     [
         (["in.csv", "--keep-top", "5"], "error: --keep-top is for a library"),
         (["in.csv", "--lowest"], "--lowest is for a library: a folder, a Parquet file or a pattern in quotes"),
-        (["library/a.parquet", "library/b.parquet"], "library/a.parquet is not a model: put a pattern of files"),
+        (["library/a.parquet", "library/b.parquet"], "library/a.parquet is a table, not a model: name the model first"),
         (["library/*.parquet"], "there are no files library/*.parquet"),
         (["."], "out.csv sounds like a file"),
         (["library/*.csv", "--by", "mass"], "--by mass is no target of the models, which predict logp"),

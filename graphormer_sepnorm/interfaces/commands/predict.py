@@ -249,8 +249,11 @@ def refuse_unknown(models: list[str]) -> None:
 
 
 def refuse_tables(models: list[str]) -> None:
-    """Raises InputError if a table is given as a model, as when the shell expands a pattern without quotes."""
+    """Raises InputError if a table is in the place of a model, as when the shell expands a pattern without quotes."""
     from graphormer_sepnorm.tables.formats import is_table_name
 
     if tables := [model for model in models if is_table_name(model) and not Path(model).is_dir()]:
-        raise InputError(f'{tables[0]} is not a model: put a pattern of files in quotes, such as "library/*.parquet"')
+        raise InputError(
+            f"{tables[0]} is a table, not a model: name the model first, and put a pattern of files in quotes, such as "
+            '"library/*.parquet"'
+        )
