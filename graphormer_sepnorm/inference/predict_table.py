@@ -1,5 +1,6 @@
 """Predictions for whole tables into a file, row for row."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
 from graphormer_sepnorm.tasks import TASKS
 
+CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable
 SHORT = {"spread": "std", "class_name": "class"}  # as in the names of columns
 
 
@@ -194,6 +196,10 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
         try:
             read_smiles(text)
         except InputError as error:
+            if CONDITION.match(text):
+                raise InputError(
+                    f"{text} is not readable as SMILES; if it is a condition, write --condition {text}"
+                ) from None
             raise InputError(f"{text} is neither a file nor readable as SMILES: {error}") from None
     return list(arguments[: -len(smiles)]), smiles
 

@@ -159,6 +159,10 @@ def test_what_is_a_model_what_a_table_and_what_a_smiles(table, monkeypatch, argu
     ("arguments", "sentence"),
     [
         (["in.csv"], "name a model and then an input"),
+        (
+            ["m", "in.csv", "medium=water"],
+            "medium=water is not readable as SMILES; if it is a condition, write --condition",
+        ),
         (["m", "C", "zinc", "C("], r"C\( is neither a file nor readable as SMILES: 'C\(' is not a valid SMILES"),
     ],
 )
