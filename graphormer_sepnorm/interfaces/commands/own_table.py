@@ -45,7 +45,7 @@ def options_of_table(
 
 
 def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:
-    """Whether a column says which rows are train, val and test, and how to change that; nothing without such a column.
+    """Whether a column says which rows are train, val and test, or could; nothing without such a column.
 
     Args:
         content: of the table.
@@ -53,10 +53,7 @@ def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:
     """
     used, split = given.get("split_column"), given.get("split", TableOptions.split)
     if split == "column" and used is not None:
-        yield (
-            f"the column {used} says which rows are train, val and test: leave --split column and --split-column out "
-            f"for a split by {TableOptions.split}"
-        )
+        yield f"the column {used} says which rows are train, val and test"
     roles = {used, *given.get("targets", ()), *given.get("feature_columns", ())}
     for place, name in enumerate(content.columns):
         if name.strip().lower() != "split" or name in roles:
