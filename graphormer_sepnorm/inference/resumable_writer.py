@@ -117,7 +117,8 @@ class PartialFile:
     Args:
         out: final file.
         job: digest of everything that its content depends on.
-        resume: continue from existing parts; without a record, start from the beginning.
+        resume: continue from existing parts; without a record, start from the beginning. If not, existing parts are
+            replaced, and a sentence on standard error says so.
 
     Raises:
         InputError: ``resume`` and the parts are of another job, or the record is damaged.
@@ -131,6 +132,10 @@ class PartialFile:
         if resume and self.record.exists():
             self.progress = self.read_progress(job)
         else:
+            if self.record.exists():
+                print(
+                    f"{self.path} of an interrupted run is replaced: --resume would have continued it", file=sys.stderr
+                )
             self.progress = Progress(job)
             self.write_progress()
 

@@ -47,6 +47,17 @@ def test_a_job_that_was_stopped_before_its_first_record_begins(tmp_path):
     assert out.read_bytes() == b"header\n" and [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
+def test_it_is_said_that_an_interrupted_job_is_replaced_without_resume(tmp_path, capsys):
+    first = PartialFile(tmp_path / "out.csv", "job", resume=False)
+    first.append(b"header\n1\n", rows=1)
+    PartialFile(tmp_path / "out.csv", "job", resume=True)
+    assert capsys.readouterr().err == ""
+    assert PartialFile(tmp_path / "out.csv", "job", resume=False).progress.rows == 0
+    assert capsys.readouterr().err.endswith(
+        "out.csv.partial of an interrupted run is replaced: --resume would have continued it\n"
+    )
+
+
 def test_only_the_same_job_goes_on(tmp_path):
     out = tmp_path / "out.csv"
     partial = PartialFile(out, "job", resume=False)
