@@ -25,6 +25,7 @@ from graphormer_sepnorm.table_model.fit import FittedTable, fit_members, put_tog
 from graphormer_sepnorm.table_model.labels import Folds, Labels, label_arrays
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.members.base import Fitted, Setting
+from graphormer_sepnorm.table_model.members.networks import check_resumable
 from graphormer_sepnorm.table_model.report.folds import pooled, report_folds
 from graphormer_sepnorm.table_model.report.write import report_table
 from graphormer_sepnorm.table_model.stacking import FOLDS, make_folds
@@ -186,6 +187,8 @@ def fit_run(labelled: LabelledTable, options: TableOptions, config: Config, whol
     folds = folds_of(rows, structures, labels, options.split, config.train.seed, plan.networks)
     if "networks" in plan.steps[-1]:
         whole.check_parts(Parts("model", len(folds)))
+        if plan.resume:
+            check_resumable(whole, config, labels, folds)
     with whole.locked() if distributed.rank() == 0 else contextlib.nullcontext():
         if distributed.rank() == 0:
             write_labelled(whole.path, labelled, config, options)

@@ -6,10 +6,10 @@ optimizers are stored in the facts, with the same names without ``optimizer.``.
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, field
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import torch
 from pydantic import Field, ValidationError
@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from graphormer_sepnorm.config import STRICT, first_problem
+from graphormer_sepnorm.config import STRICT, Config, first_problem
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -54,10 +54,7 @@ def resume(trainer: Trainer, run: RunFolder) -> None:
     if not run.state.exists() and holds_first_epoch_at_most(run):
         return
     tensors, config, found = checkpoint.load_tensors(run.state)
-    if config != trainer.config:
-        raise InputError(
-            f"{run.state} was written by another configuration: resume with the same options, or use a new --out"
-        )
+    refuse_other(config, trainer.config, run.state)
     try:
         facts = StateFacts(**found)
     except ValidationError as error:
@@ -74,6 +71,24 @@ def resume(trainer: Trainer, run: RunFolder) -> None:
     if trainer.average is not None:
         trainer.average.load_state_dict(parts["average"])
     trainer.progress = TrainingProgress(facts.epoch, facts.best_metric, facts.best_epoch)
+
+
+def refuse_other(before: Config, now: Config, path: Path) -> None:
+    """Raises InputError, with the fields that differ, if ``path`` was written with another config than ``now``."""
+    if before != now:
+        fields = "; ".join(differences(asdict(before), asdict(now)))
+        raise InputError(
+            f"{path} was written by another configuration ({fields}): resume with the same options, or use a new --out"
+        )
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The fields that differ, as in "train.epochs: 4, now 5"."""
+    for name in before:
+        if isinstance(before[name], Mapping) and isinstance(now[name], Mapping):
+            yield from differences(before[name], now[name], f"{prefix}{name}.")
+        elif before[name] != now[name]:
+            yield f"{prefix}{name}: {before[name]}, now {now[name]}"
 
 
 def holds_first_epoch_at_most(run: RunFolder) -> bool:

@@ -32,7 +32,9 @@ from graphormer_sepnorm.table_model.features import GraphsOf, MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import CannotLearn, Folds, Labels
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
 from graphormer_sepnorm.tasks import TASKS, make_task
+from graphormer_sepnorm.training.resume import refuse_other
 from graphormer_sepnorm.training.run_writer import RunWriter, training_alone
+from graphormer_sepnorm.training.schedule import fitted_epochs
 from graphormer_sepnorm.training.trainer import Trainer
 
 
@@ -184,6 +186,19 @@ def of_fold(config: Config, labels: Labels, number: int) -> Config:
     task = replace(labels.task, metric=TASKS[labels.task.kind].curve_metric)
     train = replace(config.train, seed=config.train.seed + number, patience=0, keep="last")
     return replace(config, task=task, train=train)
+
+
+def check_resumable(whole: RunFolder, config: Config, labels: Labels, folds: Folds) -> None:
+    """Raises InputError if the networks of a run folder were begun with another model or training than ``config`` has.
+
+    It can be called before anything is fitted; ``resume`` also compares the tasks.
+    """
+    for number, (learnt, _) in enumerate(folds.parts()):
+        state = whole.member(number).state
+        if state.exists():
+            before, now = checkpoint.load_tensors(state)[1], of_fold(config, labels, number)
+            now = replace(now, task=before.task, train=fitted_epochs(now.train, len(learnt)))
+            refuse_other(before, now, state)
 
 
 def train(

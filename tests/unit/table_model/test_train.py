@@ -135,15 +135,23 @@ def test_a_table_that_cannot_be_used_leaves_nothing(trained: Trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_training_that_fails_is_no_member_that_is_left_out(trained: Trained, tmp_path):
+def test_networks_are_not_continued_with_other_options(trained: Trained, tmp_path, monkeypatch):
     """A table model would be without its networks, and nobody would know that they could have been there."""
-    run = RunFolder(tmp_path / "run")
+    run, plan = RunFolder(tmp_path / "run"), Plan(2, forest=False)
     config = replace(trained.config, train=replace(trained.config.train, epochs=1))
-    fit_run(trained.labelled, trained.options, config, run, Plan(2, forest=False))
+    fit_run(trained.labelled, trained.options, config, run, plan)
     before = run.stack.read_bytes()
-    with pytest.raises(InputError, match="was written by another configuration"):
-        fit_run(trained.labelled, trained.options, trained.config, run, Plan(2, forest=False, resume=True))
+    sentence = r"model-0/state.safetensors was written by another configuration \(train.epochs: 1, now 8\): resume with"
+    with pytest.raises(InputError, match=sentence), monkeypatch.context() as patch:
+        patch.setattr("graphormer_sepnorm.table_model.train.fit_steps", None)  # refused before anything is fitted
+        fit_run(trained.labelled, trained.options, trained.config, run, replace(plan, resume=True))
+    monkeypatch.setattr("graphormer_sepnorm.table_model.train.check_resumable", lambda *arguments: None)
+    with pytest.raises(InputError, match=sentence):
+        fit_run(trained.labelled, trained.options, trained.config, run, replace(plan, resume=True))
     assert run.stack.read_bytes() == before, "the whole model stays until another one is whole"
+    monkeypatch.undo()
+    again = fit_run(trained.labelled, trained.options, config, run, replace(plan, resume=True))
+    assert again["value"] == run.saved_score()
 
 
 @pytest.mark.slow
