@@ -43,7 +43,7 @@ def test_train_writes_the_run_folder_and_prints_json_last(finished):
         "config.json", "model.safetensors", "state.safetensors", "metrics.jsonl", "curves.png", "parity.png",
         "test.json", "predictions.csv",
     }  # fmt: skip
-    assert result == json.loads((out / "test.json").read_text())
+    assert result == {"out": str(out), **json.loads((out / "test.json").read_text())}
     assert result["dataset"] == "sample" and result["n"] == 500 and result["seed"] == 3
     assert 0 < result["value"] < 1.7  # the training median alone gives 1.7
     config = json.loads((out / "config.json").read_text())
@@ -57,7 +57,7 @@ def test_evaluate_recomputes_the_test_score(finished, command):
     scored = run("evaluate.py", out)
     assert scored.returncode == 0, scored.stderr
     result = json.loads(scored.stdout.splitlines()[-1])
-    assert result == json.loads(done.stdout.splitlines()[-1])
+    assert {"out": str(out), **result} == json.loads(done.stdout.splitlines()[-1])
     assert {"dataset", "split", "metric", "value", "n", "parameters", "seed"} <= set(result)
     validation = command("evaluate", out, "--split", "val")[1]
     line = json.loads((out / "metrics.jsonl").read_text().splitlines()[0])

@@ -75,6 +75,7 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     assert (result["rows"], result["skipped"], result["metric"]) == (117, 3, "mae")
     assert set(result["scores"]) == {"mae", "rmse", "r2", "spearman"} and result["scores"]["mae"] == result["value"]
     run = tmp_path / "run"
+    assert (result["out"], result["table"]) == (str(run), str(tmp_path / "mols.csv"))
     assert names(run) == FILES | {"parity.png", "model-0"} and names(run / "model-0") == NETWORK_FILES
     skipped = pd.read_csv(run / "skipped.csv")
     assert skipped.row.tolist() == [4, 6, 8]

@@ -166,7 +166,8 @@ def train(
     if options is not None:
         for line in next_steps(run.folder(config), is_model=not options.folds):
             print(line, file=sys.stderr)
-    print_result(result)
+    source = {} if run.csv is None else {"table": run.csv}
+    print_result({"out": str(run.folder(config)), **source, **result})
 
 
 def own_table(file: str | None, run: RunOptions) -> str | None:
