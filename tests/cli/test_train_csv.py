@@ -86,7 +86,8 @@ def test_regression_of_several_targets_with_missing_labels(train, command, molec
     np.testing.assert_allclose(config.task.mean, [training["target a"].mean(), training["target b"].mean()], rtol=1e-5)
 
     run.rename(tmp_path / "moved")
-    code, again, _ = command("evaluate", tmp_path / "moved")
+    code, again, messages = command("evaluate", tmp_path / "moved")
+    assert "\na: MAE " in messages and f" on {again['targets']['b']['n']} labels\n" in messages
     assert code == 0 and again["value"] == pytest.approx(result["value"], rel=1e-5)
     code, predicted, _ = command("predict", tmp_path / "moved", tmp_path / "mols.csv", "-o", tmp_path / "out.csv")
     assert code == 0 and predicted["unreadable"] == 1

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.interfaces.commands.predict import load_for
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.runs.info import as_text, describe_model
 from graphormer_sepnorm.table_model.fit import fit_table
@@ -49,7 +50,7 @@ def test_a_classification_has_sets_of_classes_and_no_line_on_intervals(molecules
     assert re.search("^sets of classes +no$", as_text(describe_any(tmp_path)), re.MULTILINE)
 
 
-def test_a_kernel_that_waits_for_networks_is_told_from_a_finished_one(trained: Trained, tmp_path):
+def test_a_kernel_that_waits_for_networks_is_told_from_a_finished_one(trained: Trained, tmp_path, capsys):
     quick, table = RunFolder(tmp_path / "quick"), trained.labelled
     fit_run(table, trained.options, trained.config, quick, Plan(2, quick=True))
     assert (
@@ -62,6 +63,9 @@ def test_a_kernel_that_waits_for_networks_is_told_from_a_finished_one(trained: T
         "not finished, so only the kernel predicts: if it was interrupted, repeat its command with --resume"
     )
     assert describe_any(quick.path)["training"] == words
+    capsys.readouterr()
+    load_for([str(quick.path)], strip_salts=False, conditions={})
+    assert capsys.readouterr().err == f"{words}\n"
     quick.write_test(quick.saved_test() | {"left_out_members": {"networks": "too few molecules"}})
     assert unfinished_words(quick) is None, "a network that cannot be fitted"
     quick.record.unlink()
