@@ -32,7 +32,7 @@ def describe_table_model(run: RunFolder) -> dict:
     return {
         "model": str(run),
         "architecture": f"table model: {', '.join(model.members)}",
-        "weights": member_weights(model),
+        "weights": model.member_weights,
         "networks": [f"{len(networks)} of {shape['architecture']}" for shape in shapes] or None,
         "training": shapes[0]["training"] if shapes else unfinished_words(run),
         "parameters": sum(parameter.numel() for network, _ in model.models for parameter in network.parameters()),
@@ -85,10 +85,3 @@ def targets_on_test(result: dict) -> dict[str, dict]:
 
 def molecules_learnt(table: Path, model: TableModel) -> int:
     return sum(len(read_rows(table, model.task, split)[0]) for split in ("train", "val"))
-
-
-def member_weights(model: TableModel) -> list[str]:
-    """The weight of each member as text; the mean over several targets."""
-    return [
-        f"{name} {weight:.2f}" for name, weight in zip(model.members, model.weights.mean(axis=1).tolist(), strict=True)
-    ]

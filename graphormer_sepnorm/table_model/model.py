@@ -36,7 +36,7 @@ from graphormer_sepnorm.tasks.limits import limited
 FORMAT = 2
 
 
-@dataclass
+@dataclass(repr=False)
 class TableModel:
     """Members whose predictions are averaged with weights fitted on out-of-fold predictions.
 
@@ -62,6 +62,15 @@ class TableModel:
 
     def __post_init__(self) -> None:
         share_trunks([network for network, _ in self.models])
+
+    def __repr__(self) -> str:
+        return f"TableModel({', '.join(self.member_weights)}; {', '.join(self.targets)})"
+
+    @property
+    def member_weights(self) -> list[str]:
+        """The weight of each member as text; the mean over several targets."""
+        means = self.weights.mean(axis=1).tolist()
+        return [f"{name} {weight:.2f}" for name, weight in zip(self.members, means, strict=True)]
 
     @property
     def asked_conditions(self) -> AskedConditions:

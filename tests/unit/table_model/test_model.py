@@ -28,6 +28,12 @@ def test_it_is_the_weighted_mean_of_its_members(fitted, molecules, labels, folds
     np.testing.assert_array_equal(fitted.out_of_fold.by_member[list(MEMBERS).index("kernel")], kernel_only)
 
 
+def test_it_is_shown_in_a_line_with_the_weights_of_its_members(fitted):
+    shown = replace(fitted.model, weights=np.tile([[0.125], [0.25], [0.375], [0.25]], 2))
+    names = list(fitted.model.members)
+    assert repr(shown) == f"TableModel({names[0]} 0.12, {names[1]} 0.25, {names[2]} 0.38, {names[3]} 0.25; logP, TPSA)"
+
+
 def test_its_error_is_at_most_the_weighted_mean_of_those_of_its_members(fitted, labels):
     def errors(prediction: np.ndarray) -> np.ndarray:
         return np.nanmean((prediction - labels.y) ** 2, axis=0)
