@@ -83,10 +83,10 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
         columns = values.reshape(len(values), -1)
         names = target_names(y, columns.shape[1])
         rows = [labelled(number, row, names) for number, row in enumerate(columns, 1)]
-        self.learn(X, rows, {"targets": names, "kind": "regression"}, sample_weight)
+        self._learn(X, rows, {"targets": names, "kind": "regression"}, sample_weight)
         self.n_outputs_ = columns.shape[1]
         self.one_dimensional_ = values.ndim == 1
-        self.out_of_fold_ = self.shaped(self.out_of_fold_)
+        self.out_of_fold_ = self._shaped(self.out_of_fold_)
         return self
 
     def predict(self, X, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -96,7 +96,7 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
             X: M molecules.
             return_std: also return the expected standard deviation of the error.
         """
-        values, spread = (self.shaped(each) for each in self.predictions(X))
+        values, spread = (self._shaped(each) for each in self._predictions(X))
         return (values, spread) if return_std else values
 
     def predict_interval(self, X, confidence: float = 0.9) -> np.ndarray:
@@ -108,10 +108,10 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
         Raises:
             InputError: there are too few molecules for this confidence level.
         """
-        values, spread = self.predictions(X)
-        return self.shaped(np.stack(interval_ends(self.model_, confidence, values, spread), axis=2))
+        values, spread = self._predictions(X)
+        return self._shaped(np.stack(interval_ends(self.model_, confidence, values, spread), axis=2))
 
-    def shaped(self, columns: np.ndarray) -> np.ndarray:
+    def _shaped(self, columns: np.ndarray) -> np.ndarray:
         """Results for targets [M, T, ...] in the shape of ``y``."""
         return columns[:, 0] if self.one_dimensional_ else columns
 
@@ -141,7 +141,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         Raises:
             InputError: a molecule cannot be read, or there is a single class.
         """
-        labels = self.binary_labels(y)
+        labels = self._binary_labels(y)
         if len(self.classes_) < 2:
             raise InputError(f"y has one class, {self.classes_.tolist()[0]!r}: a classifier needs at least 2")
         words = tuple(map(str, self.classes_))
@@ -150,21 +150,21 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         if self.binarizer_.y_type_ == "multiclass":
             options = {"kind": "multiclass", "targets": target_names(y, 1), "classes": words}
             names = (words,)
-        elif self.is_binary:
+        elif self._is_binary:
             self.positive_ = int([CLASSES.get(same_label(word)) for word in words] != [1, 0])
             names = ((words[1 - self.positive_], words[self.positive_]),) if self.classes_.dtype.kind in "UO" else ()
             labels = labels if self.positive_ else 1 - labels
         rows = [LabelledRow(number, "", row.tolist()) for number, row in enumerate(labels, 1)]
-        self.learn(X, rows, options, sample_weight, names)
-        self.out_of_fold_ = self.of_classes(self.out_of_fold_)
+        self._learn(X, rows, options, sample_weight, names)
+        self.out_of_fold_ = self._of_classes(self.out_of_fold_)
         return self
 
     @property
-    def is_binary(self) -> bool:
+    def _is_binary(self) -> bool:
         """Whether each molecule has one of two classes."""
         return self.binarizer_.y_type_ == "binary"
 
-    def binary_labels(self, y) -> np.ndarray:
+    def _binary_labels(self, y) -> np.ndarray:
         """Labels 0 and 1, NaN where missing: float64 [M, 1] for two classes, otherwise [M, K]; sets ``classes_``."""
         import pandas as pd  # its import takes a while
 
@@ -191,18 +191,18 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
     def predict(self, X) -> np.ndarray:
         """The most probable class of each molecule [M], or zeros and ones [M, K]."""
         probability = self.predict_proba(X)
-        return self.binarizer_.inverse_transform(probability[:, -1:] if self.is_binary else probability, threshold=0.5)
+        return self.binarizer_.inverse_transform(probability[:, -1:] if self._is_binary else probability, threshold=0.5)
 
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities [M, K] of the classes in the order of ``classes_``."""
-        probability, _ = self.predictions(X)
-        return self.of_classes(probability)
+        probability, _ = self._predictions(X)
+        return self._of_classes(probability)
 
-    def of_classes(self, probability: np.ndarray) -> np.ndarray:
+    def _of_classes(self, probability: np.ndarray) -> np.ndarray:
         """Probabilities [M, K] in the order of ``classes_`` from those of the model, [M, 1] for two classes."""
-        return self.in_order(np.hstack([1 - probability, probability])) if self.is_binary else probability
+        return self._in_order(np.hstack([1 - probability, probability])) if self._is_binary else probability
 
-    def in_order(self, of_two: np.ndarray) -> np.ndarray:
+    def _in_order(self, of_two: np.ndarray) -> np.ndarray:
         """Columns [..., 2] for the classes 0 and 1 of the model in the order of ``classes_``."""
         return of_two if self.positive_ else of_two[..., ::-1]
 
@@ -212,11 +212,11 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         Returns:
             bool [M, K], whether a class of ``classes_`` is in the set; [M, K, 2] for multilabel, for 0 and 1.
         """
-        probability, _ = self.predictions(X)
+        probability, _ = self._predictions(X)
         held = known_sets(self.model_).holds(probability, confidence)
         if self.binarizer_.y_type_.startswith("multilabel"):
             return held
-        return self.in_order(held[:, 0]) if self.is_binary else held[:, 0]
+        return self._in_order(held[:, 0]) if self._is_binary else held[:, 0]
 
 
 class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SmilesEstimator):
@@ -257,7 +257,7 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
         """
         if self.pretrained is not None and self.estimator is not None:
             raise InputError("give either a pretrained network or an estimator to train, not both")
-        self.read_input(X, reset=True)
+        self._read_input(X, reset=True)
         if self.pretrained is not None:
             network = Graphormer.from_pretrained(self.pretrained)
             self.embedder_ = Embedder(network, network.known_run())
@@ -273,7 +273,7 @@ class GraphormerEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Smil
         """Embeddings float32 [M, D]; raises InputError for a molecule that cannot be read."""
         check_is_fitted(self)
         return np.concatenate(
-            [p.values for p in all_read(self.embedder_, self.read_input(X, reset=False), self.device)]
+            [p.values for p in all_read(self.embedder_, self._read_input(X, reset=False), self.device)]
         )
 
     @property

@@ -55,7 +55,7 @@ class SmilesEstimator(BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
-    def read_input(self, X, reset: bool) -> np.ndarray:
+    def _read_input(self, X, reset: bool) -> np.ndarray:
         """The SMILES of X: [M].
 
         Args:
@@ -174,7 +174,7 @@ class TableEstimator(SmilesEstimator):
         described = summary + heading + shared.replace("TRAINING", "\n    ".join(training))
         cls.__doc__ = "\n".join(filter(None, (described, own)))
 
-    def learn(self, X, rows: list[LabelledRow], options: dict, sample_weight, class_names: tuple = ()) -> None:
+    def _learn(self, X, rows: list[LabelledRow], options: dict, sample_weight, class_names: tuple = ()) -> None:
         """Sets ``model_``, ``out_of_fold_`` and ``left_out_``.
 
         Args:
@@ -184,18 +184,18 @@ class TableEstimator(SmilesEstimator):
             sample_weight: [M], or None.
             class_names: as in ``TaskConfig``.
         """
-        smiles = self.read_input(X, reset=True)
+        smiles = self._read_input(X, reset=True)
         check_consistent_length(smiles, rows, sample_weight)
         if len(smiles) < 2:
             raise InputError(f"a table model cannot learn from {len(smiles)} molecule (n_samples={len(smiles)})")
-        asked, seed = self.get_params(deep=False), self.find_seed()
+        asked, seed = self.get_params(deep=False), self._find_seed()
         plan = Plan(**{each.name: plain(asked[each.name]) for each in OF_PLAN})
         if plan.networks < 2:
             raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
         known("split", asked["split"], SPLITTERS)
         asked["weights"] = tuple(float(weight) for weight in np.atleast_1d(asked["weights"]))
         chosen = TableOptions("y", seed=seed, **options, **{each.field: asked[each.field] for each in OF_TABLE})
-        config = self.make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
+        config = self._make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
         table = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
         refuse_constant(chosen, table)
         labels = labels_of(table.rows, config.task)
@@ -208,12 +208,12 @@ class TableEstimator(SmilesEstimator):
             fitted = fit_table(MoleculeFeatures(table.structures.smiles), labels, folds, setting, members)
         self.model_, self.left_out_, self.out_of_fold_ = fitted.model, fitted.left_out, fitted.out_of_fold.values
 
-    def find_seed(self) -> int:
+    def _find_seed(self) -> int:
         """The seed given by ``random_state`` or drawn from it."""
         state = self.get_params(deep=False)["random_state"]
         return int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
 
-    def make_config(self, task: TaskConfig, featurizer: str, seed: int) -> Config:
+    def _make_config(self, task: TaskConfig, featurizer: str, seed: int) -> Config:
         """The config of the networks; raises InputError for a parameter out of range."""
         asked = self.get_params(deep=False)
         recipe = find_recipe(asked["recipe"])
@@ -230,14 +230,14 @@ class TableEstimator(SmilesEstimator):
         settings = asked["settings"] or {}
         return with_settings(config, [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()])
 
-    def predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
+    def _predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Values or probabilities, and standard deviations: float32 [M, T] each.
 
         Raises:
             InputError: a molecule cannot be read.
         """
         check_is_fitted(self)
-        parts = all_read(self.model_, self.read_input(X, reset=False), self.get_params(deep=False)["device"])
+        parts = all_read(self.model_, self._read_input(X, reset=False), self.get_params(deep=False)["device"])
         values, spread = (np.concatenate(each) for each in zip(*((p.values, p.spread) for p in parts), strict=True))
         return values, spread
 

@@ -71,7 +71,8 @@ def load_model(
         device, precision: as in the command's options.
 
     Raises:
-        InputError: as ``load_predicting_model``, no name is given, or the device is not available.
+        InputError: no name is given, a model is not found or damaged, a table model is named with others, the model
+            only imitates another one, or the device is not available.
     """
     if not names:
         raise InputError("name a model: a run folder, a weights file or shipped weights")
@@ -114,14 +115,18 @@ class LoadedModel:
             molecules: SMILES, RDKit molecules, or a DataFrame, whose columns are kept. A DataFrame or a Series keeps
                 its index.
             interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
-            domain: compare rows with the training molecules, in the columns of ``domain_columns``.
-            alerts, properties: add structural alerts and the ``PROPERTIES`` of the molecules.
-            smiles_column: SMILES column of a DataFrame; default: the column named smiles.
+            domain: add the nearest training molecule with its id, labels and similarity, as far as known, and a warning
+                if the molecule is unlike all of them.
+            alerts: add the names of structural alerts.
+            properties: add basic properties such as ``MolWt``, ``MolLogP`` and ``TPSA``.
+            smiles_column: SMILES column of a DataFrame; default: the column with one of the usual names, such as
+                ``smiles``, ``SMILES`` or ``structure``.
             conditions: conditions of the measurement that are the same for all rows; a DataFrame has the others as
                 columns.
 
         Returns:
-            one number per target, NaN where the molecule cannot be read; the column ``error`` gives the reason.
+            a row per molecule: the columns of a DataFrame, or else ``smiles``; a column per target, NaN where the
+            molecule cannot be read; and others, such as ``NAME_std``. The column ``error`` gives the reason.
 
         Raises:
             InputError: a single text in place of a list, a missing column, or an option or a condition that the model

@@ -39,7 +39,7 @@ class NumericInput:
                 kind.poor_score = True
         return tags
 
-    def read_input(self, X, reset):
+    def _read_input(self, X, reset):
         rows = validate_data(self, X, reset=reset)
         return np.array([SMILES[round(100 * float(row.sum())) % len(SMILES)] for row in rows])
 

@@ -9,7 +9,7 @@ import torch
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from graphormer_sepnorm import GraphormerClassifier, GraphormerRegressor, load_model
+from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor, load_model
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
@@ -69,6 +69,20 @@ def test_the_parameters_are_described(estimator):
     assert "\n    model_: " in described and ("\n    classes_: " in described) == (estimator is GraphormerClassifier)
 
 
+@pytest.mark.parametrize(
+    ("estimator", "own"),
+    [
+        (GraphormerRegressor, {"predict", "predict_interval", "save"}),
+        (GraphormerClassifier, {"predict", "predict_proba", "predict_set", "save"}),
+        (GraphormerEmbedder, {"transform"}),
+    ],
+)
+def test_only_methods_for_users_are_shown(estimator, own):
+    ours = [each for each in estimator.__mro__ if each.__module__.startswith("graphormer_sepnorm")]
+    shown = {name for each in ours for name in vars(each) if not name.startswith(("_", "set_"))}
+    assert shown == {"fit", *own}
+
+
 @pytest.mark.slow
 def test_all_members_take_part_unless_it_is_said_otherwise(tiny_recipe, smiles, logp):
     def members(**parameters) -> list[str]:
@@ -92,7 +106,7 @@ def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
     task = {"kind": "regression", "metric": "mae", "targets": ("a",)}
 
     def config(**parameters):
-        return GraphormerRegressor(**parameters).make_config(TaskConfig(**task), "mol", 7)
+        return GraphormerRegressor(**parameters)._make_config(TaskConfig(**task), "mol", 7)
 
     default = config()
     assert (default.train.start_from, default.train.seed, default.featurizer) == ("foundation", 7, "mol")
