@@ -80,18 +80,18 @@ def hub_answers(name: str, revision: str | None, token: str | bool | None) -> bo
     return True
 
 
-def check_one_network(path: Path) -> None:
-    """Raises InputError for a run folder that predicts with more than one network."""
+def check_one_network(path: Path, name: str) -> None:
+    """Raises InputError for a run folder that predicts with more than one network; ``name`` is the user's."""
     run = RunFolder(path)
     members = [member.path for member in run.members()]
     parts = [*members, *filter(Path.exists, (run.stack, run.forest))] if path.is_dir() else []
     if not parts:
         return
     others = members or [run.weights] * run.weights.exists()
-    hint = f"; for one network name {others[0]}" if others else ""
+    networks = " or ".join([*map(str, others[:1]), "foundation"])
     raise InputError(
-        f"{path} predicts with {described(run, len(members))}; one network is all that a Graphormer has, and it would "
-        f"drop the rest: use graphormer_sepnorm.load_model({str(path)!r}){hint}"
+        f"{name} combines {described(run, len(members))}, so it has no single embedding: predict with "
+        f"graphormer_sepnorm.load_model({name!r}), or choose one network, such as {networks}"
     )
 
 
@@ -154,7 +154,7 @@ class Graphormer(Network):
                 path = downloaded(name, local_files_only, options)
             except OSError as failure:
                 raise InputError(f"{error}, nor a repository that could be downloaded ({failure})") from None
-        check_one_network(path)
+        check_one_network(path, name)
         loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
         return loaded

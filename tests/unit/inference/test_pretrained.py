@@ -266,12 +266,15 @@ def test_a_folder_that_predicts_with_more_than_one_network_is_refused(tmp_path):
     for number in range(2):
         save_tiny(tmp_path / "several" / f"model-{number}")
     with pytest.raises(
-        InputError, match=r"with 2 networks; .* would drop the rest: use .*load_model\(.*several.*model-0"
+        InputError,
+        match=r"several combines 2 networks, so it has .*load_model\(.*several'\), or .*model-0 or foundation",
     ):
         Graphormer.from_pretrained(tmp_path / "several")
     one = save_tiny(tmp_path / "one")
     Graphormer.from_pretrained(one)
     (one / "forest.safetensors").touch()
-    with pytest.raises(InputError, match=r"with 1 network and a forest; .* name .*model.safetensors"):
+    with pytest.raises(
+        InputError, match=r"combines 1 network and a forest, .* such as .*model.safetensors or foundation"
+    ):
         Graphormer.from_pretrained(one)
     Graphormer.from_pretrained(one / "model.safetensors")

@@ -177,7 +177,7 @@ def test_python_explains_what_it_predicts(trained: Trained):
 def test_a_network_does_not_stand_for_a_table_model(trained: Trained):
     with pytest.raises(
         InputError,
-        match=r"with 2 networks, a kernel, a forest, a tuned kernel; .*load_model.*; for one network name .*model-0",
+        match=r"combines 2 networks, a kernel, a forest, a tuned kernel, so .*load_model.*such as .*model-0 or found",
     ):
         Graphormer.from_pretrained(trained.run.path)
 
