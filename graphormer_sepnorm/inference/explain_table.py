@@ -53,7 +53,7 @@ def explain_table(
     if is_table and out is not None and out.exists() and out.samefile(molecules):
         raise InputError(f"{out} is the input table: choose another name for the output")
     table = first_rows(molecules if is_table else [molecules], smiles_column, delimiter)
-    rows, samples = table.rows, samples_of(table.columns, asked, "the table")(table.rows)
+    rows, samples = table.rows, samples_of(table.columns, asked, "the input")(table.rows)
     if out is not None and out.suffix != CSV:
         check_output(out, len(rows))
     with current().arithmetic():

@@ -228,7 +228,8 @@ class TableEstimator(SmilesEstimator):
         elif asked["frozen_layers"]:
             raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
         settings = asked["settings"] or {}
-        return with_settings(config, [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()])
+        texts = [f"{name}={json.dumps(plain(value))}" for name, value in settings.items()]
+        return with_settings(config, texts, "settings")
 
     def _predictions(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Values or probabilities, and standard deviations: float32 [M, T] each.

@@ -11,10 +11,9 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.tables.label_text import as_float, is_missing, is_number
-from graphormer_sepnorm.tables.rows import condition_text
+from graphormer_sepnorm.tables.rows import condition_text, how_to_give
 
 MOST_WORDS = 100  # largest number of categories of a column
-HOW_TO_GIVE = "give a table that has them, or the same for all molecules with --condition NAME=VALUE"
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ class Conditions:
             InputError: the rows have no conditions although some are asked for.
         """
         if self.asked and rows and not rows[0]:
-            raise InputError(f"the model needs the conditions {', '.join(self.asked)}: {HOW_TO_GIVE}")
+            raise InputError(f"the model {needs(self.asked)}")
         values, errors = np.zeros((len(rows), self.width), np.float32), [""] * len(rows)
         for place, row in enumerate(rows):
             try:
@@ -157,6 +156,14 @@ class Conditions:
             except InputError as error:
                 errors[place] = str(error)
         return values, errors
+
+
+def needs(names: Sequence[str]) -> str:
+    """The end of a message on molecules that come without conditions."""
+    return (
+        f"needs the conditions {', '.join(names)}: give a table that has them, or the same for all molecules with "
+        f"{how_to_give(names)}"
+    )
 
 
 def column_of(name: str, texts: Sequence[str]) -> ConditionColumn:

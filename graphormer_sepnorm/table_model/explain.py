@@ -33,7 +33,7 @@ from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.inference.trust import calibrated
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.system.workers import Smiles
-from graphormer_sepnorm.table_model.conditions import HOW_TO_GIVE, condition_values
+from graphormer_sepnorm.table_model.conditions import condition_values, needs
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.forest import forest_features
@@ -96,7 +96,7 @@ def explained_sample(
     """The explanation of one molecule under its conditions by ``explain``; errors as ``explain_rows``."""
     names = model.asked_conditions.columns
     if not isinstance(sample, Sample):
-        raise InputError(f"the prediction depends on the conditions {', '.join(names)}: {HOW_TO_GIVE}")
+        raise InputError(f"the prediction {needs(names)}")
     try:
         fixed = model.under(dict(zip(names, sample.conditions, strict=True)))
     except InputError as error:

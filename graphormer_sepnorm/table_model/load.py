@@ -202,7 +202,7 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
 
 def with_conditions(smiles: Sequence[str | None], table: "DataFrame", asked: AskedConditions) -> Smiles:
     """SMILES with the conditions that a model asks for; raises InputError as ``AskedConditions.places``."""
-    places = asked.places([str(name) for name in table.columns], "the table")
+    places = asked.places([str(name) for name in table.columns], "the input")
     if not places:
         return smiles
     rows = zip(*(map(str, table.iloc[:, place]) for place in places), strict=True)

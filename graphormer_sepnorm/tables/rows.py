@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -117,6 +117,13 @@ def condition_text(text: str) -> str:
         return text.strip()
 
 
+def how_to_give(names: Sequence[str]) -> str:
+    """How conditions that are the same for all molecules are given, in the shell and in Python."""
+    options = " ".join(f"--condition {name}=VALUE" for name in names)
+    entries = ", ".join(f"{name!r}: VALUE" for name in names)
+    return f"{options} (in Python: conditions={{{entries}}})"
+
+
 @dataclass(frozen=True)
 class AskedConditions:
     """The conditions that a model reads in addition to molecules, by their names.
@@ -141,13 +148,12 @@ class AskedConditions:
         """
         if twice := [name for name in self.given if name in columns]:
             raise InputError(
-                f"{source} has the column {twice[0]}, and --condition {twice[0]} gives another value: leave one out"
+                f"{source} has the column {twice[0]}, and another value is given for all molecules: leave one out"
             )
         if missing := [name for name in self.columns if name not in columns]:
-            options = " ".join(f"--condition {name}=VALUE" for name in missing)
             raise InputError(
                 f"the model predicts under conditions, and {source} has no column {', '.join(missing)}: add it, or "
-                f"give the same value for all molecules with {options}"
+                f"give the same value for all molecules with {how_to_give(missing)}"
             )
         return list(places_of(source, columns, list(self.columns)).values())
 

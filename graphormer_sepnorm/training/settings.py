@@ -22,13 +22,14 @@ def in_precision(train: TrainConfig, precision: Literal["auto", "float32", "bflo
     return replace(train, precision="32-true" if precision == "float32" else "bf16-mixed")
 
 
-def with_settings(config: Config, settings: Sequence[str]) -> Config:
+def with_settings(config: Config, settings: Sequence[str], option: str = "--set") -> Config:
     """A config with some fields replaced.
 
     Args:
         config: the run.
         settings: ``FIELD=VALUE`` each; later ones override earlier ones. FIELD is a path such as ``train.warmup`` or
             ``model.encodings.2.max_hops``, and VALUE is JSON or, if it is not valid JSON, text.
+        option: name of the option or parameter that has them, for messages.
 
     Raises:
         InputError: a field that does not exist, a value that the config rejects, or another vocabulary than the
@@ -41,12 +42,12 @@ def with_settings(config: Config, settings: Sequence[str]) -> Config:
         name, equals, text = setting.partition("=")
         if not equals:
             raise InputError(f"--set {setting} has no value: write --set FIELD=VALUE, such as --set train.warmup=0.05")
-        set_field(fields, name, value_of(text))
+        set_field(fields, name, value_of(text), option)
     try:
         changed = ADAPTER.validate_json(json.dumps({**fields, "dataset": config.dataset}))
     except ValidationError as error:
-        raise InputError(f"--set: {first_problem(error)}") from None
-    check_names(changed, "--set")
+        raise InputError(f"{option}: {first_problem(error)}") from None
+    check_names(changed, option)
     return changed
 
 
@@ -57,12 +58,12 @@ def value_of(text: str) -> object:
         return text
 
 
-def set_field(fields: dict, name: str, value: object) -> None:
+def set_field(fields: dict, name: str, value: object, option: str) -> None:
     """Changes one of ``fields``, which may be nested, in place; raises InputError for an unknown name."""
     names = list(field_names(fields))
     if name not in names:
         near = get_close_matches(name, names, n=1, cutoff=0)
-        raise InputError(f"--set {name}: there is no such field, the nearest is {near[0]}")
+        raise InputError(f"{option} {name}: there is no such field, the nearest is {near[0]}")
     *outer, last = name.split(".")
     for part in outer:
         fields = fields[as_key(fields, part)]

@@ -610,7 +610,7 @@ def check_conditions_for_all_molecules(command, tmp_path, table, found) -> None:
     assert command("predict", run, *found.Canonical_SMILES[1:4:2], *warm, "-o", tmp_path / "two.csv")[0] == 0
     np.testing.assert_allclose(pd.read_csv(tmp_path / "two.csv").pIC50, found.pIC50[1:4:2], rtol=1e-4)
     code, _, messages = command("predict", run, tmp_path / "mols.csv", *warm, "-o", tmp_path / "no.csv")
-    assert code == 2 and "the table has the column T, and --condition T gives another value" in messages
+    assert code == 2 and "the input has the column T, and another value is given for all molecules" in messages
     code, _, messages = command("predict", run, "CCO", "--condition", "pH=7")
     assert code == 2 and "pH is not a condition of the model, which reads T" in messages
     code, (drawn,), _ = command("explain", run, found.Canonical_SMILES[1], *warm, "-o", tmp_path / "a.svg")

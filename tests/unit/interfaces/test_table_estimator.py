@@ -159,7 +159,7 @@ def test_weights_of_targets_come_in_any_sequence(y, one, other):
         ({"epochs": 0}, "epochs"),
         ({"recipe": "x"}, "unknown recipe 'x'"),
         ({"settings": {"model.heads": 3}, "recipe": "slim"}, "multiple of heads"),
-        ({"settings": {"model.x": 3}}, "no such field"),
+        ({"settings": {"model.x": 3}}, r"^settings model\.x: there is no such field"),
         ({"pretrained": "nowhere"}, "nowhere is neither"),
         ({"recipe": "slim", "frozen_layers": 1}, "frozen_layers needs pretrained"),
         ({"networks": 1}, "one per fold, so at least 2"),

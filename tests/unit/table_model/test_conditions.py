@@ -29,7 +29,10 @@ def test_a_condition_that_was_not_learnt_is_an_error_of_its_row():
 
 
 def test_a_model_asks_for_its_conditions():
-    with pytest.raises(InputError, match="the model needs the conditions temperature, assay"):
+    with pytest.raises(
+        InputError,
+        match=r"the model needs the conditions temperature, assay: .*conditions=\{'temperature': VALUE, 'assay'",
+    ):
         CONDITIONS.encode_all([(), ()])
     assert CONDITIONS.encode_all([])[0].shape == (0, 3)
     assert Conditions().encode_all([])[0].shape == (0, 0) and Conditions().width == 0

@@ -183,7 +183,7 @@ def test_the_conditions_of_a_molecule_are_held_fixed(conditioned, tmp_path):
 
 
 def test_conditions_are_asked_for(conditioned):
-    with pytest.raises(InputError, match=r"depends on the conditions T, assay: .*--condition NAME=VALUE"):
+    with pytest.raises(InputError, match=r"needs the conditions T, assay: .*--condition T=VALUE"):
         explain_rows(TableModel.load(conditioned.path), ["C"])
     single = load_model(conditioned.member(0).path)
     for ask in (single.explain, single.predict, Graphormer.from_pretrained(conditioned.member(0).path).predict):

@@ -111,8 +111,12 @@ def test_conditions_as_columns_or_for_all_rows_give_the_same_numbers(conditioned
         job = Assignment(str(tmp_path / name), str(tmp_path / "part.parquet"), "job", "content")
         write_part(model, Compute(torch.device("cpu")), PartOptions(Selection("y"), columns=("smiles",)), job)
         same(pd.read_parquet(job.part))
-        with pytest.raises(InputError, match="has the column T, and --condition T gives another value"):
+        with pytest.raises(InputError, match="has the column T, and another value is given for all"):
             write_part(model.under({"T": 25}), Compute(torch.device("cpu")), PartOptions(Selection("y")), job)
+    with pytest.raises(
+        InputError, match=r"the input has no column T, assay: .* Python: conditions=\{'T': VALUE, 'assay'"
+    ):
+        load_model(conditioned.path).predict(["CCO"])
     warm = load_model(conditioned.path).predict(table.drop(columns="T"), conditions={"T": 60}).y
     assert warm[0] == pytest.approx(expected[0], rel=1e-5) and abs(warm[2] - expected[2]) > 0.1
 

@@ -62,7 +62,10 @@ def test_what_a_model_reads_of_rows():
         Sample("C", ("A", "25.0")),
         Sample("CC", ("", "30.0")),
     ]
-    with pytest.raises(InputError, match=r"and t\.csv has no column pH, lab: .*--condition lab=VALUE"):
+    with pytest.raises(
+        InputError,
+        match=r"and t\.csv has no column pH, lab: .* lab=VALUE \(in Python: .*=\{'pH': VALUE, 'lab': VALUE\}\)$",
+    ):
         samples_of(columns, AskedConditions(("T", "pH", "lab")), "t.csv")
-    with pytest.raises(InputError, match=r"t\.csv has the column assay, and --condition assay gives another value"):
+    with pytest.raises(InputError, match=r"t\.csv has the column assay, and another value is given"):
         samples_of(columns, AskedConditions(("T",), ("assay",)), "t.csv")
