@@ -89,13 +89,19 @@ def refuse_one_or_many(X) -> None:
             example = "NAME"
         raise InputError(
             f"X is a table of {len(names)} columns ({names_shown(texts)}): pass only the one with the SMILES, as in "
-            f"table[{example!r}]"
+            f"table[{example!r}]; for conditions, use the command train with --feature-columns"
         )
 
 
-OF_TABLE = declared(TableOptions, only=("split", "metric", "loss", "weights", "balance", "strip_salts"))
+OF_TABLE = declared(TableOptions, only=("split", "metric", "loss", "weights", "balance", "strip_salts", "standardize"))
 OF_RECIPE = declared(TrainConfig, without=("seed", "patience", "keep"))
-PYTHON_TYPES = {"split": "str", "metric": "str | None", "loss": "str | None", "weights": "Sequence[float]"}
+PYTHON_TYPES = {
+    "split": "str",
+    "metric": "str | None",
+    "loss": "str | None",
+    "weights": "Sequence[float]",
+    "standardize": "str | None",
+}
 OF_PLAN = [each for each in fields(Plan) if each.name != "resume"]
 
 # Each default is that of the command's declaration; None: the recipe's.
@@ -147,6 +153,8 @@ class TableEstimator(SmilesEstimator):
         loss: loss of a regression, "l1" or "mse"; None: "mse" for the metrics rmse and r2, otherwise "l1".
         weights: weight of each target in the loss; none: all are equal.
         strip_salts: whether to read only the largest organic part of each molecule.
+        standardize: as ``--standardize``: learn and predict each molecule as its neutral "parent", the canonical
+            "tautomer" of that, or the parent of "chembl"; None: as it is.
         TRAINING
         settings: other fields of the config, as ``--set``, such as ``{"model.layers": 4}``.
         pretrained: run folder, weights file or shipped weights to start from; None: those of the recipe.

@@ -15,6 +15,7 @@ from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.tasks.scales import modelled_name, molar_scale
 
 MAX_WEIGHT = 1e3
+STANDARDIZED = {"parent": "standardized", "tautomer": "tautomer", "chembl": "chembl"}  # in ``PREPARATIONS``
 
 
 def either(kind: Kind, without: Kind | None = None) -> str:
@@ -134,6 +135,8 @@ class TableOptions:
         self.check_split()
         self.check_task()
         self.check_scales()
+        if self.standardize is not None:
+            known("standardize", self.standardize, STANDARDIZED)
         if self.standardize == "chembl":
             chembl_pipeline()
         if len(set(self.feature_columns) - set(self.targets)) < len(self.feature_columns):
@@ -217,5 +220,5 @@ class TableOptions:
     def featurizer(self) -> str:
         """The name of the featurizer."""
         if self.standardize is not None:
-            return prepared(FOR_TABLES, {"parent": "standardized"}.get(self.standardize, self.standardize))
+            return prepared(FOR_TABLES, STANDARDIZED[self.standardize])
         return without_salts(FOR_TABLES) if self.strip_salts else FOR_TABLES

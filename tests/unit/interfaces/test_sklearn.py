@@ -127,9 +127,9 @@ def test_molecules_come_in_any_container(fitted, kind):
         ([1.5, 2.5], "row 0 .*string, not float"),
         (
             TABLE[["smiles", "kind"]][:2],
-            r"table of 2 columns \(smiles, kind\): pass only the .* as in table\['smiles'\]$",
+            r"table of 2 columns \(smiles, kind\): pass only the .* as in table\['smiles'\]; for conditions, ",
         ),
-        (TABLE[["length", "kind"]][:2], r"as in table\['NAME'\]$"),
+        (TABLE[["length", "kind"]][:2], r"as in table\['NAME'\];"),
         (np.array([["CCO", "a"], ["CCN", "b"]]), r"one column of SMILES, it has the shape \(2, 2\)"),
         ("CCO", r"X is one molecule: put it in a list, as in \['CCO'\]"),
         (Chem.MolFromSmiles("CCO"), "X is one molecule: put it in a list"),

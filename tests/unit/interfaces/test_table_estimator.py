@@ -40,8 +40,8 @@ def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, t
     if kind == "regression":
         table.loc[3, "y"] = "<5"
     table.to_csv(tmp_path / "in.csv", index=False)
-    options = ("--target-columns", "y", "--seed", 3, "--recipe", tiny_recipe, "--ensemble", 2)
-    run("train", "--csv", tmp_path / "in.csv", *options, "--out", tmp_path / "run")
+    options = ("--seed", 3, "--recipe", tiny_recipe, "--ensemble", 2, "--standardize", "parent")
+    run("train", tmp_path / "in.csv", "--target-columns", "y", *options, "--out", tmp_path / "run")
     pd.DataFrame({"smiles": smiles[60:80]}).to_csv(tmp_path / "asked.csv", index=False)
     run("predict", tmp_path / "run", tmp_path / "asked.csv", "-o", tmp_path / "said.csv")
     shell = pd.read_csv(tmp_path / "said.csv")
@@ -49,7 +49,8 @@ def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, t
     np.testing.assert_allclose(python[["y", "y_std"]], shell[["y", "y_std"]], rtol=1e-6)
 
     splits = pd.read_csv(tmp_path / "run" / "table.csv").split
-    learnt, parameters = table[(splits != "test").to_numpy()], {"recipe": tiny_recipe, "networks": 2}
+    learnt = table[(splits != "test").to_numpy()]
+    parameters = {"recipe": tiny_recipe, "networks": 2, "standardize": "parent"}
     if kind == "regression":
         regressor = GraphormerRegressor(random_state=3, **parameters).fit(learnt.smiles, learnt.y)
         values, spread = regressor.predict(smiles[60:80], return_std=True)
@@ -117,9 +118,12 @@ def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
     assert config(recipe="slim", pretrained="foundation-mini", frozen_layers=2).train.frozen_layers == 2
 
 
-def test_salts_are_stripped_where_that_is_asked_for():
-    salty = [f"{smiles}.[Na+].[Cl-]" for smiles in SMILES]
-    stripping = GraphormerRegressor(**QUICK, strip_salts=True).fit(salty, LENGTH)
+@pytest.mark.parametrize(
+    ("salt", "option"), [("C(=O)O.[Na+].[Cl-]", {"strip_salts": True}), ("C(=O)[O-].[Na+]", {"standardize": "parent"})]
+)
+def test_molecules_are_read_as_is_asked_for(salt, option):
+    salty = [smiles.replace("C(=O)O", salt) for smiles in SMILES]
+    stripping = GraphormerRegressor(**QUICK, **option).fit(salty, LENGTH)
     plain = GraphormerRegressor(**QUICK).fit(SMILES, LENGTH)
     np.testing.assert_allclose(stripping.predict(salty), plain.predict(SMILES), rtol=1e-5)
 
@@ -129,7 +133,7 @@ def test_parameters_have_the_defaults_of_the_command():
     found = [parameters[name] for name in ("networks", "forest", "blend", "quick")]
     assert found == [command.ensemble, command.baseline, command.blend, command.quick]
     options = TableOptions("a", ("a",))
-    for name in ("split", "metric", "loss", "weights", "balance", "strip_salts"):
+    for name in ("split", "metric", "loss", "weights", "balance", "strip_salts", "standardize"):
         assert parameters[name] == getattr(options, name), name
 
 
@@ -167,6 +171,7 @@ def test_weights_of_targets_come_in_any_sequence(y, one, other):
         ({"device": "x"}, "unknown device"),
         ({"split": "scafold"}, "unknown split 'scafold'.*did you mean 'scaffold'"),
         ({"split": "time"}, "unknown split 'time'"),
+        ({"standardize": "parents"}, "unknown standardize 'parents'.*did you mean 'parent'"),
     ],
 )
 def test_parameters_out_of_range(parameters, message):
