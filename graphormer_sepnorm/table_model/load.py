@@ -164,6 +164,9 @@ class LoadedModel:
             molecules, smiles_column, conditions: as ``predict``.
             target: name of the target; None: the first one.
 
+        Returns:
+            an explanation per molecule; ``inference.pictures.draw`` draws them.
+
         Raises:
             InputError: as ``predict``, a molecule cannot be read, or there is no such target.
         """
