@@ -123,15 +123,27 @@ Parameters: Any = make_dataclass(
 )
 
 
+OTHER_NAMES = {  # of options of the command, whose parameters are named otherwise
+    "ensemble": "networks",
+    "baseline": "forest",
+    "freeze": "frozen_layers",
+    "target_weights": "weights",
+    "seed": "random_state",
+    "dropout": "settings",
+    "precision": "settings",
+}
+
+
 def checked(init: Any) -> Any:
-    """The ``__init__`` of ``Parameters`` with a message on unknown names that has the one that is most like it."""
+    """The ``__init__`` of ``Parameters`` with a message on unknown names that has the one that is meant."""
     names = [each.name for each in fields(Parameters)]
 
     @functools.wraps(init)
     def checking(self: object, **parameters: Any) -> None:
         for name in parameters:
             if name not in names:
-                raise TypeError(f"{type(self).__name__}() has no parameter {name!r}{did_you_mean(name, names)}")
+                near = did_you_mean(OTHER_NAMES.get(name, name), names)
+                raise TypeError(f"{type(self).__name__}() has no parameter {name!r}{near}")
         init(self, **parameters)
 
     return checking

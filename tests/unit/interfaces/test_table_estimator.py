@@ -14,6 +14,7 @@ from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands.train import EnsembleOptions
+from graphormer_sepnorm.interfaces.table_estimator import OTHER_NAMES
 from graphormer_sepnorm.table_model.members import MEMBERS, forest
 from graphormer_sepnorm.tables.options import TableOptions
 
@@ -144,9 +145,12 @@ def test_parameters_are_stored_untouched():
     assert not [name for name in vars(estimator) if name.endswith("_")]
 
 
-def test_an_unknown_parameter_gets_the_one_that_is_most_like_it():
-    with pytest.raises(TypeError, match=r"^GraphormerRegressor\(\) has no parameter 'quik'; did you mean 'quick'\?$"):
-        GraphormerRegressor(quik=True)
+@pytest.mark.parametrize(("name", "meant"), [("quik", "quick"), *OTHER_NAMES.items()])
+def test_an_unknown_parameter_gets_the_one_that_is_meant(name, meant):
+    with pytest.raises(
+        TypeError, match=rf"^GraphormerRegressor\(\) has no parameter '{name}'; did you mean '{meant}'\?$"
+    ):
+        GraphormerRegressor(**{name: 1})
 
 
 @pytest.mark.parametrize(
