@@ -43,7 +43,9 @@ def limited_logit(probability: np.ndarray) -> np.ndarray:
 
 
 def fit_calibration(y: np.ndarray, probability: np.ndarray) -> Calibration:
-    """Calibrates probabilities; a target with labels of one class, or ranked against its labels, stays as it is.
+    """Calibrates probabilities; a target with labels of one class stays as it is.
+
+    A target ranked against its labels, as one with few positives often is, is only shifted, so that its mean is right.
 
     Args:
         y: [K, T] labels 0 and 1 of molecules that the model was not fitted to, NaN where missing.
@@ -59,12 +61,23 @@ def fit_calibration(y: np.ndarray, probability: np.ndarray) -> Calibration:
         if not ones or not zeros:
             continue
         share = np.where(positive, (ones + 1) / (ones + 2), 1 / (zeros + 2))
-        x = np.tile(limited_logit(predicted[labelled]), 2)[:, None]
+        logits = limited_logit(predicted[labelled])
+        x = np.tile(logits, 2)[:, None]
         classes = np.repeat([1, 0], len(positive))
         found = LogisticRegression(C=np.inf).fit(x, classes, sample_weight=np.concatenate([share, 1 - share]))
         if found.coef_[0, 0] > 0:
             slope[target], intercept[target] = found.coef_[0, 0], found.intercept_[0]
+        else:
+            intercept[target] = shift_to(share.mean(), logits)
     return Calibration(slope, intercept)
+
+
+def shift_to(mean: float, logits: np.ndarray) -> float:
+    """The number to add to logits [M] for probabilities of this mean, which is between 0 and 1."""
+    from scipy.optimize import brentq  # its import takes a while
+
+    most = 2 * LARGEST_LOGIT
+    return brentq(lambda shift: (1 / (1 + np.exp(-logits - shift))).mean() - mean, -most, most)
 
 
 def calibration_error(y: np.ndarray, probability: np.ndarray) -> np.ndarray:

@@ -52,11 +52,17 @@ def test_classes_that_are_parted_perfectly_do_not_become_certain():
     assert 0.01 < calibrated[0] < 0.3 and calibrated[1] == pytest.approx(0.5) and 0.7 < calibrated[2] < 0.99
 
 
-@pytest.mark.parametrize(
-    "y", [column(1, 1, 1), column(0, 0, 0), column(1, 0, 0), column(np.nan, np.nan, np.nan)], ids=str
-)
+def test_a_target_ranked_against_its_labels_is_shifted_to_their_mean():
+    """Platt's targets are 2/3 for one label of 1, and 1/5 for three labels of 0."""
+    probability = column(0.5, 0.9, 0.9, 0.9)
+    found = fit_calibration(column(1, 0, 0, 0), probability)
+    assert found.slope.tolist() == [1]
+    assert found(probability).mean() == pytest.approx((2 / 3 + 3 / 5) / 4)
+
+
+@pytest.mark.parametrize("y", [column(1, 1, 1), column(0, 0, 0), column(np.nan, np.nan, np.nan)], ids=str)
 def test_targets_that_cannot_be_calibrated_stay_as_they_are(y):
-    """Of one class, ranked the wrong way round, without labels."""
+    """Of one class, without labels."""
     found = fit_calibration(y, column(0.1, 0.5, 0.9))
     assert (found.slope.tolist(), found.intercept.tolist()) == ([1], [0])
     np.testing.assert_allclose(found(column(0.25)), column(0.25))

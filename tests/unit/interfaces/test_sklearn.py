@@ -283,9 +283,12 @@ def test_sets_of_classes_grow_with_confidence():
     assert GraphormerClassifier(**TINY).fit(SMILES, labels).predict_set(SMILES).shape == (40, 2, 2)
 
 
-def test_a_rare_class_does_not_stop_a_fit():
+def test_a_rare_class_is_improbable():
     rare = np.where(np.arange(40) == 7, "rare", "common")
-    assert set(GraphormerClassifier(**TINY).fit(SMILES, rare).predict(SMILES)) <= {"rare", "common"}
+    estimator = GraphormerClassifier(**TINY).fit(SMILES, rare)
+    assert set(estimator.predict(SMILES)) <= {"rare", "common"}
+    assert estimator.out_of_fold_[:, 1].mean() == pytest.approx((2 / 3 + 39 / 41) / 40, rel=0.1)
+    assert estimator.predict_proba(SMILES)[:, 1].mean() < 0.1
 
 
 def test_one_class_is_not_enough():
