@@ -280,16 +280,19 @@ def best_of(trial: FrozenTrial, config: Config) -> float | None:
 def comparison(
     folder: StudyFolder, labelled: LabelledTable, options: TableOptions, config: Config, best: Config
 ) -> dict:
-    """Trains with the best recipe and with the initial one, and scores both on the test split."""
-    scores: dict[str, float] = {}
-    runs = {"best": (folder.best_run, best), "recipe": (folder.recipe_run, config)}
-    for name, (run, own) in runs.items():
-        score = run.saved_score()
-        if score is None:
-            write_labelled(run.path, labelled, own, options)
-            score = train_run(own, run.path, resume=True)["value"]
-        scores[name] = score
-    return {"test": scores, "better": METRICS[config.task.metric].improves(scores["best"], scores["recipe"])}
+    """Trains with the best recipe and, if it is another one, with the initial one; scores both on the test split."""
+
+    def score(run: RunFolder, own: Config) -> float:
+        known = run.saved_score()
+        if known is not None:
+            return known
+        write_labelled(run.path, labelled, own, options)
+        return train_run(own, run.path, resume=True)["value"]
+
+    of_best = score(folder.best_run, best)
+    of_recipe = of_best if best == config else score(folder.recipe_run, config)
+    better = METRICS[config.task.metric].improves(of_best, of_recipe)
+    return {"test": {"best": of_best, "recipe": of_recipe}, "better": better}
 
 
 def verdict(result: dict, recipe: str) -> str:

@@ -366,6 +366,12 @@ def test_the_test_split_is_touched_once_at_the_end(search, trained, tmp_path):
         search(trials=4, compare=True, resume=True)
 
 
+def test_the_recipe_is_trained_once_if_it_is_the_best(search, trained, tmp_path):
+    result = search(trials=1, compare=True)
+    assert trained.runs == [("best", search.recipe)]
+    assert result["test"] == {"best": 0.5, "recipe": 0.5} and not result["better"]
+
+
 @pytest.mark.slow
 def test_a_search_without_comparison_can_continue(search, trained):
     assert "test" not in search(trials=2)
