@@ -21,6 +21,8 @@ from graphormer_sepnorm.system.device import Compute, computing
 from graphormer_sepnorm.tables.prepared_table import TABLE
 from graphormer_sepnorm.training.trainer import Trainer
 
+SECONDS_TO_END = 10  # of a process that has sent its outcome
+
 
 class TrialKilled(Exception):
     """The process of a trial was killed; the message names the signal."""
@@ -51,7 +53,9 @@ class TrialProcess:
             RuntimeError: another exception ended it, whose traceback it has printed.
         """
         try:
-            return self.connection.recv()
+            outcome = self.connection.recv()
+            self.process.join(SECONDS_TO_END)  # Python warns of the semaphores of a process that is killed
+            return outcome
         except (EOFError, ConnectionResetError):
             self.process.join()
         code = self.process.exitcode or 0

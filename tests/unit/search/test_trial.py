@@ -130,6 +130,7 @@ def wait_for_epoch(epoch: int, trial) -> None:
 def test_a_process_trains_to_the_end(start):
     process, trial = start()
     assert process.outcome() is None and last_epoch(trial) == 2
+    assert process.process.exitcode == 0, "it ended by itself"
 
 
 @pytest.mark.slow
