@@ -113,6 +113,11 @@ class Folds:
         """The indices of the molecules that a fold predicts."""
         return np.flatnonzero(self.numbers >= 0)
 
+    @property
+    def predict_all(self) -> bool:
+        """Whether each molecule is predicted by a fold; otherwise only the validation molecules are."""
+        return bool((self.numbers >= 0).all())
+
     def parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each fold, the indices of its training molecules (outside) and of the molecules to predict (inside)."""
         return [

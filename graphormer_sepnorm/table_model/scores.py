@@ -71,16 +71,13 @@ def columns_of(task: TaskConfig) -> dict[str, slice]:
 def scores_of_target(predicted: Predicted, columns: slice) -> dict:
     """As ``scores_by_target``, for one target."""
     y, by_name = predicted.of(columns)
-    metric, kind = METRICS[predicted.task.metric], TASKS[predicted.task.kind]
+    metric = METRICS[predicted.task.metric]
     found: dict = {"n": len(y)}
     if len(y) < 2:
         found["warning"] = (
             f"only {len(y)} test molecule has a label: its error is not a score" if len(y) else "no test labels"
         )
-    found["scores"] = {
-        name: {**kind.scores(y, each), predicted.task.metric: known(score(metric, y, each))}
-        for name, each in by_name.items()
-    }
+    found["scores"] = {name: scores_of(predicted.task, y, each) for name, each in by_name.items()}
     if not 2 <= len(y) <= MOST_DRAWN:
         return found
     drawn = resampled(predicted.task.metric, y, list(by_name.values()))
@@ -91,6 +88,12 @@ def scores_of_target(predicted: Predicted, columns: slice) -> dict:
             pair = [names.index(STACK), names.index(rival)]
             found[against] = paired_difference(metric, y, by_name[STACK], by_name[rival], drawn[:, pair])
     return found
+
+
+def scores_of(task: TaskConfig, y: np.ndarray, prediction: np.ndarray) -> dict[str, float | None]:
+    """The reported metrics and that of the task, of labels and a prediction [M, C]; None where undefined."""
+    scores = TASKS[task.kind].scores(y, prediction)
+    return {**scores, task.metric: known(score(METRICS[task.metric], y, prediction))}
 
 
 def paired_difference(metric: Metric, y: np.ndarray, ours: np.ndarray, theirs: np.ndarray, drawn: np.ndarray) -> dict:

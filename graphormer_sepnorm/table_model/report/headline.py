@@ -64,6 +64,9 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
         ends = shown_interval(facts["interval"][STACK], decimals)
         lines = [f"95 % interval {ends}, on {counted(facts['n'], 'test label')}."]
     lines += [against_words(page, facts, against, decimals) for against in RIVALS if against in facts]
+    if facts["n"] < FEW_TESTED:
+        scores, where = page.out_of_fold(target)
+        lines.append(f"{where[:1].upper()}{where[1:]}: {shown(scores[page.task.metric], decimals)}.")
     return Card(page.title_of(target), shown(value, decimals), page.metric, tuple(lines))
 
 

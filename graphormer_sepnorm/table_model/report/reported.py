@@ -19,7 +19,7 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, ComparedMolecules, usual_confidence
 from graphormer_sepnorm.table_model.report.page import Picture
-from graphormer_sepnorm.table_model.scores import columns_of
+from graphormer_sepnorm.table_model.scores import columns_of, scores_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
@@ -117,6 +117,15 @@ class Reported:
         y = self.test.y[:, place]
         known = ~np.isnan(y)
         return y[known], predictions[known, place]
+
+    def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
+        """The scores of a target on the training labels that a fold predicted, and these labels in words."""
+        rows, columns = self.folds.predicted, columns_of(self.task)[target]
+        y, values = (each[rows, columns] for each in (self.labels.y, self.fitted.out_of_fold.values))
+        known = ~np.isnan(y).all(axis=1)
+        labels = counted(int(known.sum()), "training label" if self.folds.predict_all else "validation label")
+        where = f"out of fold, on {labels}" if self.folds.predict_all else f"on {labels}"
+        return scores_of(self.task, y[known], np.nan_to_num(values[known])), where
 
     def measured(self, value: float, place: int) -> str:
         """A label of a target as text: with the decimals of the labels, or the name of its class."""

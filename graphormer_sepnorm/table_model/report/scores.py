@@ -23,7 +23,7 @@ def scores_section(page: Reported) -> Section:
             "member with the weight 0 adds nothing that the others do not have."
         )
     grids = [
-        scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name))
+        scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name), page.out_of_fold(name))
         for name, facts in page.result["targets"].items()
     ]
     if len(weights) > 1:
@@ -40,10 +40,26 @@ def mean_words(page: Reported, target: str) -> str:
     return words if page.is_regression else f"{words}: always {frequent_class(page, target)[1]}"
 
 
-def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...], mean_label: str) -> Grid:
-    """The scores of one target, one row per prediction; ``mean_label`` names that of the mean label."""
+def scores_grid(
+    target: str,
+    facts: dict,
+    metric: str,
+    columns: tuple[str, ...],
+    mean_label: str,
+    out_of_fold: tuple[dict[str, float | None], str],
+) -> Grid:
+    """The scores of one target, one row per prediction.
+
+    Args:
+        target: name of the target.
+        facts: as ``scores_by_target``.
+        metric, columns: the metric of the task, and all that are shown.
+        mean_label: name of the prediction of the mean label.
+        out_of_fold: as ``Reported.out_of_fold``; its row comes last.
+    """
     names = {STACK: "prediction", MEAN: mean_label}
-    by_column = {each: [scores[each] for scores in facts["scores"].values()] for each in columns}
+    found, where = out_of_fold
+    by_column = {each: [scores[each] for scores in (*facts["scores"].values(), found)] for each in columns}
     by_column[metric] += [end for ends in facts.get("interval", {}).values() for end in ends or ()]
     decimals = {each: decimals_for(values, facts["scores"][STACK][each]) for each, values in by_column.items()}
     rows = tuple(
@@ -55,9 +71,11 @@ def scores_grid(target: str, facts: dict, metric: str, columns: tuple[str, ...],
         for name, scores in facts["scores"].items()
         if name in names or len(facts["scores"]) > len(names) + 1  # a single member is the prediction
     )
+    last = (f"prediction, {where}", *(shown(found[each], decimals[each]) for each in columns))
+    rows += ((*last, "") if "interval" in facts else last,)
     titles = (METRICS[each].title for each in columns)
     header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))
-    return Grid(header, rows, f"{target}, {counted(facts['n'], 'label')}")
+    return Grid(header, rows, f"{target}, {counted(facts['n'], 'test label')}")
 
 
 def interval_words(ends: list[float] | None, decimals: int) -> str:

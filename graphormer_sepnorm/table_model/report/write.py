@@ -56,7 +56,7 @@ def report_table(
     assert model.trust is not None
     scored = score_rows(model, rows, means_of(run, model))
     looked = compare(model, rows.smiles, scored.final, [sample.conditions for sample in rows.samples])
-    by_whom = "validation molecules" if (folds.numbers < 0).any() else "molecules with out-of-fold predictions"
+    by_whom = "molecules with out-of-fold predictions" if folds.predict_all else "validation molecules"
     trust = {
         "calibrated_on": len(folds.predicted),
         "calibrated_by": by_whom,

@@ -88,6 +88,23 @@ def test_a_card_has_the_score_and_its_worth():
 
 
 @pytest.mark.parametrize(
+    ("folds", "words"),
+    [
+        ([0, 1, 0, 1], "Out of fold, on 3 training labels: 0.250."),
+        ([-1, 0, 0, 0], "On 2 validation labels: 0.375."),
+    ],
+)
+def test_a_card_of_few_test_labels_has_the_score_out_of_fold(folds, words):
+    """The errors are 0, 0.25 and 0.5; one label is missing."""
+    y, values = np.array([[1.0], [2], [3], [NAN]]), np.array([[1.0], [2.25], [3.5], [NAN]])
+    found = model(out_of_fold=Stacked(values[None], values, values))
+    parts = {"y": y, "fitted": found, "folds": Folds(np.array(folds))}
+    for n, last in ((49, words), (50, "95 % interval 0.400 to 0.612, on 50 test labels.")):
+        (card,) = cards(reported(result({"a": facts() | {"n": n}}), targets=("a",), **parts))
+        assert card.lines[-1] == last
+
+
+@pytest.mark.parametrize(
     ("metric", "kind", "found", "words"),
     [
         (

@@ -1,9 +1,13 @@
 """The table of scores of a target and the weights in words, by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.table_model.labels import Folds
 from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.model import Stacked
 from graphormer_sepnorm.table_model.report.scores import mean_words, scores_grid, scores_section, weight_words
 from graphormer_sepnorm.table_model.scores import columns_of
 from tests.unit.table_model.report.conftest import reported
@@ -16,35 +20,43 @@ FACTS = {
 
 
 def test_the_scores_of_a_target_stand_with_their_interval():
-    grid = scores_grid("a", FACTS, "mae", ("mae", "r2"), "mean training label")
+    found = {"mae": 0.45, "r2": 0.9}, "out of fold, on 90 training labels"
+    grid = scores_grid("a", FACTS, "mae", ("mae", "r2"), "mean training label", found)
     assert grid.rows == (
         ("prediction", "0.500", "not defined", "0.400 to 0.612"),
-        ("mean training label", "1.000", "0.00", "not defined"),
+        ("mean training label", "1.000", "0.000", "not defined"),
+        ("prediction, out of fold, on 90 training labels", "0.450", "0.900", ""),
     )
-    assert grid.header[-1] == "95 % interval of the MAE" and grid.words == "a, 9 labels"
+    assert grid.header[-1] == "95 % interval of the MAE" and grid.words == "a, 9 test labels"
     single = {"n": 1, "scores": {"stack": {"mae": 0.5}}}
-    assert scores_grid("a", single, "mae", ("mae",), "").header == ("", "MAE")
+    grid = scores_grid("a", single, "mae", ("mae",), "", found)
+    assert grid.header == ("", "MAE") and {len(row) for row in grid.rows} == {2}
 
 
 def test_a_metric_that_is_not_usually_reported_comes_first():
     scores = {"logloss": 0.4, "rocauc": 0.8, "prauc": 0.7, "accuracy": 0.6}
     told = {"targets": {"a": {"n": 9, "scores": {"stack": scores}}}, "weights": {"kernel": {"a": 1.0}}}
-    (grid,) = scores_section(reported(told, "classification", ("a",), "logloss", y=np.ones((1, 1)))).grids
+    y = np.array([[1.0], [0]])
+    values = Stacked(np.array([y]), np.array([[0.75], [0.25]]), y)
+    parts = {"fitted": SimpleNamespace(out_of_fold=values), "folds": Folds(np.arange(2))}
+    (grid,) = scores_section(reported(told, "classification", ("a",), "logloss", y=y, **parts)).grids
     assert grid.header == ("", "log loss", "ROC-AUC", "PR-AUC", "accuracy")
-    assert grid.rows == (("prediction", "0.400", "0.800", "0.700", "0.600"),)
+    assert grid.rows == (
+        ("prediction", "0.400", "0.800", "0.700", "0.600"),
+        ("prediction, out of fold, on 2 training labels", "0.288", "1.000", "1.000", "1.000"),
+    )
 
 
 def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     scores = {"stack": {"mae": 0.5}, "kernel": {"mae": 0.5}, "mean": {"mae": 1.0}}
-    facts = {"n": 9, "scores": scores}
-    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",), "mean training label").rows] == [
+    facts, found = {"n": 9, "scores": scores}, ({"mae": 0.5}, "on 8 validation labels")
+    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",), "mean training label", found).rows] == [
         "prediction",
         "mean training label",
+        "prediction, on 8 validation labels",
     ]
     facts["scores"] = scores | {"forest": {"mae": 0.6}}
-    assert [row[0] for row in scores_grid("a", facts, "mae", ("mae",), "mean training label").rows][
-        1
-    ] == "only the kernel"
+    assert scores_grid("a", facts, "mae", ("mae",), "mean training label", found).rows[1][0] == "only the kernel"
     told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
     assert (
         scores_section(reported(told)).words[1].startswith("The model has one member, the kernel: a Gaussian process")
