@@ -8,18 +8,24 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import shown, shown_together
+from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.table_model.reliability import low_coverage, usual_confidence
+from graphormer_sepnorm.table_model.reliability import low_coverage, molecule_errors, usual_confidence
 from graphormer_sepnorm.table_model.report.charts import Points, parity_chart
-from graphormer_sepnorm.table_model.report.page import Card, Chart, Grid, ReportPage, Section, render
+from graphormer_sepnorm.table_model.report.headline import coverage_card
+from graphormer_sepnorm.table_model.report.molecules import WORST
+from graphormer_sepnorm.table_model.report.page import Card, Chart, Grid, Molecule, ReportPage, Section, render
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
-from graphormer_sepnorm.table_model.report.reported import constant_words, counted
-from graphormer_sepnorm.table_model.scores import MEAN, STACK
+from graphormer_sepnorm.table_model.report.reported import constant_words, counted, plain_picture
+from graphormer_sepnorm.table_model.report.scores import scores_grid, shown_metrics
+from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, columns_of, scores_of_target
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tasks import METRICS, TASKS
+from graphormer_sepnorm.tables.prepared_table import NAME
+from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
 from graphormer_sepnorm.version import __version__
+
+MEAN_WORDS = "mean of all labels"
 
 
 def report_folds(
@@ -33,6 +39,9 @@ def report_folds(
         results: the result of each fold, as ``report_table``.
         lines: the lines of ``predictions.csv`` of all molecules, under their header.
     """
+    y, predicted = labels_and_predictions(task, lines)
+    task = make_task(task).fitted(y)
+    together = Predicted(task, y, {STACK: predicted}, np.nanmean(y, axis=0))
     titles = {name: options.targets[0] if TASKS[task.kind].adds_up else name for name in results[0]["targets"]}
     shown_targets = list(titles.items())[:MAX_PANELS]
     summary = (
@@ -45,19 +54,42 @@ def report_folds(
         "To predict, train a final model without --folds in another folder; --split random --split-sizes 98:1:1 lets "
         "it learn from nearly all molecules.",
     )
-    words = f"The {METRICS[task.metric].title} in each fold. The folder of each fold contains its own report."
-    by_target = {title: [result["targets"][name] for result in results] for name, title in shown_targets}
-    grids = tuple(scores_grid(task, title, folds) for title, folds in by_target.items())
-    sections = [Section("Scores", (words,), grids)]
-    if charts := tuple(parity_charts(task, lines)):
+    words = (
+        f"The {METRICS[task.metric].title} in each fold, and the scores on the labels of all folds together, in which "
+        "large folds count more. The folder of each fold contains its own report."
+    )
+    grids: list[Grid] = []
+    cards: list[Card] = []
+    for name, title in shown_targets:
+        folds = [result["targets"][name] for result in results]
+        facts = scores_of_target(together, columns_of(task)[name])
+        grids += [
+            folds_grid(task, title, folds),
+            scores_grid(f"{title}, all folds together", facts, task.metric, shown_metrics(task), MEAN_WORDS),
+        ]
+        cards += score_cards(task, title, folds, facts)
+    for level, shares in pooled(results).get("trust", {}).get("coverage", {}).items():
+        cards.append(coverage_card(level, shares, {}))
+    sections = [Section("Scores", (words,), tuple(grids))]
+    if charts := tuple(parity_charts(together, lines)):
         words = "Each point is a molecule, predicted when it was tested."
         sections.append(Section("Predictions", (words,), charts=charts))
-    cards = tuple(card for title, folds in by_target.items() for card in score_cards(task, title, folds))
+        sections.append(worst_section(together, lines))
     title = f"{whole.path.name}: {', '.join(titles.values())}"
-    write_atomically(whole.report, render(ReportPage(title, summary, cards, notes, tuple(sections), __version__)))
+    write_atomically(
+        whole.report, render(ReportPage(title, summary, tuple(cards), notes, tuple(sections), __version__))
+    )
 
 
-def scores_grid(task: TaskConfig, title: str, folds: list[dict]) -> Grid:
+def labels_and_predictions(task: TaskConfig, lines: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
+    """The labels [M, T] in the lines of ``predictions.csv``, NaN where there is no exact one, and the predictions."""
+    targets = len(task.targets)
+    texts = [["nan" if text[:1] in ("", "<", ">") else text for text in line[3:]] for line in lines[1:]]
+    y, predicted = (np.array([row[start : start + targets] for row in texts], float) for start in (0, targets))
+    return y, predicted
+
+
+def folds_grid(task: TaskConfig, title: str, folds: list[dict]) -> Grid:
     """The scores of a target, a row per fold; ``folds`` as ``scores_by_target``."""
     titles = {STACK: "prediction", "forest": "random forest", MEAN: constant_words(task)}
     known = [name for name in titles if all(name in fold["scores"] for fold in folds)]
@@ -68,14 +100,24 @@ def scores_grid(task: TaskConfig, title: str, folds: list[dict]) -> Grid:
     return Grid(("fold", "test labels", *(titles[name] for name in known)), tuple(rows), title)
 
 
-def score_cards(task: TaskConfig, title: str, folds: list[dict]) -> Iterator[Card]:
-    """A card with the mean score of a target over the folds, if all folds have one."""
+def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) -> Iterator[Card]:
+    """A card with the mean score of a target over the folds, if all folds have one, and that of all labels together.
+
+    Args:
+        task, title: the task, and the name of the target.
+        folds, facts: the scores in each fold, and those of all labels together, as ``scores_of_target``.
+    """
     scores = [fold["scores"][STACK][task.metric] for fold in folds]
     if None not in scores:
-        numbers = statistics.fmean(scores), statistics.stdev(scores), min(scores), max(scores)
-        mean, deviation, lowest, highest = shown_together(numbers, numbers[0])
-        line = f"Mean over {len(scores)} folds: {lowest} to {highest}, with a standard deviation of {deviation}."
-        yield Card(title, mean, METRICS[task.metric].title, (line,))
+        whole, ends = facts["scores"][STACK][task.metric], facts.get("interval", {}).get(STACK)
+        numbers = statistics.fmean(scores), statistics.stdev(scores), min(scores), max(scores), whole, *(ends or ())
+        mean, deviation, lowest, highest, together, *_ = shown_together(numbers, numbers[0])
+        interval = f" (95 % interval {shown_interval(ends, decimals_for(numbers, numbers[0]))})" if ends else ""
+        lines = (
+            f"Mean over {len(scores)} folds: {lowest} to {highest}, with a standard deviation of {deviation}.",
+            f"On all {counted(facts['n'], 'label')} together: {together}{interval}.",
+        )
+        yield Card(title, mean, METRICS[task.metric].title, lines)
 
 
 def pooled(results: list[dict]) -> dict:
@@ -92,18 +134,47 @@ def pooled(results: list[dict]) -> dict:
     return {"trust": {"coverage": {level: shares}}, "targets": {name: {"n": sum(n)} for name, n in counts.items()}}
 
 
-def parity_charts(task: TaskConfig, lines: list[list[str]]) -> Iterator[Chart]:
+def parity_charts(together: Predicted, lines: list[list[str]]) -> Iterator[Chart]:
     """Predicted against measured values of each target of a regression."""
-    header, *rows = lines
-    for target in task.targets[:MAX_PANELS] if not TASKS[task.kind].predicts_probabilities else ():
-        y, predicted = header.index(target, 3), header.index(f"{target}_predicted")
-        exact = [row for row in rows if row[y][:1] not in ("", "<", ">")]
-        drawn = [exact[place] for place in evenly(len(exact), MOST_POINTS)] if exact else []
-        if drawn:
-            values = np.array([[float(row[y]), float(row[predicted])] for row in drawn])
+    task = together.task
+    for place, target in enumerate(task.targets[:MAX_PANELS] if not TASKS[task.kind].predicts_probabilities else ()):
+        y, predicted = together.y[:, place], together.by_name[STACK][:, place]
+        exact = np.flatnonzero(~np.isnan(y))
+        if len(exact):
+            drawn = exact[evenly(len(exact), MOST_POINTS)]
             words = [
-                f"row {row[0]}, {row[2]}\n{row[1]}\nmeasured {row[y]}\npredicted {shown(value)}"
-                for row, value in zip(drawn, values[:, 1].tolist(), strict=True)
+                f"{title_of(lines, row)}\n{lines[row + 1][1]}\nmeasured {y[row]:.7g}\npredicted {shown(predicted[row])}"
+                for row in drawn.tolist()
             ]
-            chart = Points(values[:, 0], values[:, 1], None, None, words)
+            chart = Points(y[drawn], predicted[drawn], None, None, words)
             yield parity_chart(f"{target}: parity", chart, "Points on the dashed line are correct.")
+
+
+def title_of(lines: list[list[str]], place: int) -> str:
+    """The name of a molecule, or its row, and the fold in which it was tested."""
+    row, _, fold, *_ = line = lines[place + 1]
+    name = line[-1] if lines[0][-1] == NAME else ""
+    return f"{name or f'row {row}'}, {fold}"
+
+
+def worst_section(together: Predicted, lines: list[list[str]]) -> Section:
+    """The molecules of a regression with the largest errors."""
+    task, y, predicted = together.task, together.y, together.by_name[STACK]
+    order = np.argsort(-np.nan_to_num(molecule_errors(task, y, predicted), nan=-1.0), kind="stable")[:WORST]
+    molecules = tuple(worst_molecule(together, lines, row) for row in order.tolist() if not np.isnan(y[row]).all())
+    words = (
+        "The molecules with the largest errors. The report of the fold also shows the interval and the most similar "
+        "training molecule."
+    )
+    return Section("Worst predictions", (words,), molecules=molecules)
+
+
+def worst_molecule(together: Predicted, lines: list[list[str]], row: int) -> Molecule:
+    task, y, predicted = together.task, together.y[row], together.by_name[STACK][row]
+    facts: list[tuple[str, str]] = []
+    for place in np.flatnonzero(~np.isnan(y))[:MAX_PANELS].tolist():
+        of = f" {task.targets[place]}" if len(y) > 1 else ""
+        numbers = shown_together([predicted[place], abs(predicted[place] - y[place])], predicted[place])
+        facts += zip((f"measured{of}", f"predicted{of}", f"error{of}"), (f"{y[place]:.7g}", *numbers), strict=True)
+    smiles = lines[row + 1][1]
+    return Molecule(title_of(lines, row), smiles, plain_picture(smiles), tuple(facts))

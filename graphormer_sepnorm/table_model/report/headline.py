@@ -123,13 +123,22 @@ def interval_cards(page: Reported) -> Iterator[Card]:
     """A card on the coverage of the intervals, if there are intervals."""
     if page.confidence is None:
         return
-    trust, asked = page.result["trust"], 100 * float(page.confidence)
-    shares, widths = trust["coverage"][page.confidence], trust["mean_width"][page.confidence]
-    mean = float(np.mean(list(shares.values())))
-    lines = [f"of the test values are inside their {asked:.0f} % interval."]
+    trust = page.result["trust"]
+    yield coverage_card(page.confidence, trust["coverage"][page.confidence], trust["mean_width"][page.confidence])
+
+
+def coverage_card(level: str, shares: dict[str, float], widths: dict[str, float]) -> Card:
+    """A card on the mean coverage of the intervals at a confidence level.
+
+    Args:
+        level: the confidence level.
+        shares: the coverage of each target.
+        widths: the mean width for each target, which is shown if there is one target; empty: unknown.
+    """
+    lines = [f"of the test values are inside their {percent(float(level))} interval."]
     if len(widths) == 1:
         lines.append(f"The intervals are {shown(next(iter(widths.values())))} wide on average.")
-    yield Card("Intervals", f"{100 * mean:.0f} %", "", tuple(lines))
+    return Card("Intervals", percent(float(np.mean(list(shares.values())))), "", tuple(lines))
 
 
 def set_cards(page: Reported) -> Iterator[Card]:

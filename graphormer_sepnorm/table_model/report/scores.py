@@ -1,5 +1,6 @@
 """The section of a report on scores: a table per target, and the weights of the members."""
 
+from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
@@ -10,8 +11,7 @@ from graphormer_sepnorm.tasks import METRICS, TASKS
 
 def scores_section(page: Reported) -> Section:
     """Scores of each target by each member, with intervals."""
-    metric, reported = page.task.metric, TASKS[page.task.kind].reported
-    columns = reported if metric in reported else (metric, *reported)
+    metric, columns = page.task.metric, shown_metrics(page.task)
     weights = page.result["weights"]
     words = [
         f"Scores on the test molecules. The 95 % interval of the {page.metric} comes from {RESAMPLES:,} bootstrap "
@@ -34,6 +34,12 @@ def scores_section(page: Reported) -> Section:
     return Section("Scores", tuple(words), tuple(grids))
 
 
+def shown_metrics(task: TaskConfig) -> tuple[str, ...]:
+    """The reported metrics and that of the task."""
+    reported = TASKS[task.kind].reported
+    return reported if task.metric in reported else (task.metric, *reported)
+
+
 def mean_words(page: Reported, target: str) -> str:
     """The name of the prediction without a model, with the class that it predicts."""
     words = constant_words(page.task)
@@ -46,7 +52,7 @@ def scores_grid(
     metric: str,
     columns: tuple[str, ...],
     mean_label: str,
-    out_of_fold: tuple[dict[str, float | None], str],
+    out_of_fold: tuple[dict[str, float | None], str] | None = None,
 ) -> Grid:
     """The scores of one target, one row per prediction.
 
@@ -55,11 +61,11 @@ def scores_grid(
         facts: as ``scores_by_target``.
         metric, columns: the metric of the task, and all that are shown.
         mean_label: name of the prediction of the mean label.
-        out_of_fold: as ``Reported.out_of_fold``; its row comes last.
+        out_of_fold: as ``Reported.out_of_fold``; its row comes last. None: there is no such row.
     """
     names = {STACK: "prediction", MEAN: mean_label}
-    found, where = out_of_fold
-    by_column = {each: [scores[each] for scores in (*facts["scores"].values(), found)] for each in columns}
+    others = [] if out_of_fold is None else [out_of_fold[0]]
+    by_column = {each: [scores[each] for scores in (*facts["scores"].values(), *others)] for each in columns}
     by_column[metric] += [end for ends in facts.get("interval", {}).values() for end in ends or ()]
     decimals = {each: decimals_for(values, facts["scores"][STACK][each]) for each, values in by_column.items()}
     rows = tuple(
@@ -71,8 +77,10 @@ def scores_grid(
         for name, scores in facts["scores"].items()
         if name in names or len(facts["scores"]) > len(names) + 1  # a single member is the prediction
     )
-    last = (f"prediction, {where}", *(shown(found[each], decimals[each]) for each in columns))
-    rows += ((*last, "") if "interval" in facts else last,)
+    if out_of_fold is not None:
+        found, where = out_of_fold
+        last = (f"prediction, {where}", *(shown(found[each], decimals[each]) for each in columns))
+        rows += ((*last, "") if "interval" in facts else last,)
     titles = (METRICS[each].title for each in columns)
     header = ("", *titles, *([f"95 % interval of the {METRICS[metric].title}"] if "interval" in facts else []))
     return Grid(header, rows, f"{target}, {counted(facts['n'], 'test label')}")
