@@ -12,6 +12,7 @@ from itertools import islice
 
 import numpy as np
 
+from graphormer_sepnorm.chem.smiles import is_smiles
 from graphormer_sepnorm.config import Kind, TaskConfig
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
@@ -43,6 +44,7 @@ class LabelledTable:
         measured: usable rows before averaging; empty if ``rows`` were not averaged.
         names: names of rows by number; empty if unknown.
         class_names: as in ``TaskConfig``.
+        changed: number of usable rows whose SMILES the preparation changed.
     """
 
     rows: list[LabelledRow] = field(default_factory=list)
@@ -52,6 +54,7 @@ class LabelledTable:
     measured: list[LabelledRow] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
     class_names: tuple[tuple[str, ...], ...] = ()
+    changed: int = 0
 
     @property
     def usable(self) -> list[LabelledRow]:
@@ -218,6 +221,7 @@ def keep_readable(labelled: LabelledTable, featurizer: str) -> Structures:
     for row, answer in zip(rows, answers, strict=True):
         if isinstance(answer, MoleculeStructure):
             labelled.rows.append(replace(row, smiles=answer.smiles))
+            labelled.changed += is_smiles(row.smiles) and answer.smiles != row.smiles
             structures.append(answer)
         else:
             labelled.skipped.append((row.number, row.smiles, answer))

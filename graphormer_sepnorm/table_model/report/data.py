@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.dataset import SPLITS
+from graphormer_sepnorm.runs.info import salts_words
 from graphormer_sepnorm.runs.numbers import shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
@@ -36,6 +38,7 @@ def data_section(page: Reported) -> Section:
         f"{page.options.path} was split by {split_words(page.options)}. The model is fitted to both the training and "
         "the validation molecules.",
         *(f"{remark}." for remark in (usable_words(page), *remarks_on_rows(page.options, page.labelled))),
+        *of_preparation(page),
         *of_censored(page),
     )
     return Section("Data and split", words, (Grid(header, tuple(rows)),))
@@ -57,6 +60,14 @@ def usable_words(page: Reported) -> str:
     return (
         f"{counted(usable, 'usable row')} of {counted(molecules, 'molecule')}; rows of the same molecule are averaged"
     )
+
+
+def of_preparation(page: Reported) -> Iterator[str]:
+    """How molecules are prepared before the model reads them, if they are."""
+    if FEATURIZERS[page.options.featurizer].preparation:
+        option = f"--standardize {page.options.standardize}" if page.options.standardize else "--strip-salts"
+        changed = f"; this changed {counted(page.labelled.changed, 'row')}" if page.labelled.changed else ""
+        yield f"Salts are {salts_words(page.options.featurizer)} ({option}){changed}."
 
 
 def of_censored(page: Reported) -> Iterator[str]:

@@ -8,6 +8,7 @@ marks in charts: the page's policy names it by its hash.
 import base64
 import hashlib
 from dataclasses import dataclass
+from datetime import date
 from importlib import resources
 
 TEMPLATE = "report.html"
@@ -156,5 +157,7 @@ def render(report: ReportPage) -> bytes:
     text, script = ((files / name).read_text(encoding="utf-8") for name in (TEMPLATE, SCRIPT))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string(text).render(report=report, script=script, digest=digest, long=LONG, medium=MEDIUM)
+    page = environment.from_string(text).render(
+        report=report, script=script, digest=digest, long=LONG, medium=MEDIUM, day=date.today().isoformat()
+    )
     return page.encode(errors="replace")

@@ -174,6 +174,7 @@ def test_rows_have_no_salts_if_the_featurizer_strips_them(tmp_path):
     assert [row.smiles for row in labelled.usable[:3]] == ["CCO", "OCC", "CCC"]
     assert (labelled.rows[0].labels, labelled.rows[0].number) == ([1.5], 1) and len(labelled.rows) == 10
     assert [duplicate.rows for duplicate in labelled.duplicates] == [(0, 1)]
+    assert labelled.changed == 10, "all but the second row"
 
 
 def table(path, *lines) -> str:

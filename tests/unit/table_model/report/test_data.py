@@ -52,6 +52,27 @@ def test_counts_are_those_of_the_command():
     assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
 
 
+@pytest.mark.parametrize(
+    ("options", "changed", "words"),
+    [
+        (
+            {"standardize": "parent"},
+            3,
+            "Salts are removed: of each molecule its neutral parent is read (--standardize parent); this changed 3 "
+            "rows.",
+        ),
+        (
+            {"strip_salts": True},
+            0,
+            "Salts are removed: of several parts of a SMILES the largest organic one is read (--strip-salts).",
+        ),
+    ],
+)
+def test_how_molecules_were_read_is_said(options, changed, words):
+    page = reported(options=options, labelled=table(("test", "C", [1, 2]), changed=changed))
+    assert data_section(page).words[2:] == (words,)
+
+
 def test_molecules_of_a_class_are_counted():
     nan = float("nan")
     rows = [("train", "C", [1.0]), ("train", "CC", [0.0]), ("train", "CCC", [nan]), ("val", "CO", [0.0])]

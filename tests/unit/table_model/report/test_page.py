@@ -43,6 +43,10 @@ def test_the_only_script_is_the_one_that_the_policy_names():
     assert base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() == named
 
 
+def test_the_footer_has_the_version_and_the_day():
+    assert re.search(r"<footer>graphormer_sepnorm 1\.0, \d{4}-\d\d-\d\d</footer>", page())
+
+
 def test_pictures_are_embedded():
     text = page(pictures=(Picture(b"<svg/>", "of something"),))
     assert '<figure><img src="data:image/svg+xml;base64,PHN2Zy8+" alt="of something"><figcaption>of something' in text
