@@ -1,5 +1,6 @@
 """Remarks for the user on a table before training."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ COPIES = (
     "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
     "measurements vary"
 )
+LEAST_REPEATED = 10  # molecules that show how much measurements vary
 WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
 
 
@@ -43,24 +45,38 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
         return
     conflicting = sum(bool(duplicate.conflicts) for duplicate in labelled.duplicates)
     molecules = counted(len(labelled.duplicates), "molecule appears", "molecules appear")
-    tolerance = TASKS[options.kind].tolerance
-    most = f"{tolerance:g} standard deviations of all labels"
+    half = "half the standard deviation of the column"  # the tolerance of a regression
+    tolerant = TASKS[options.kind].tolerance > 0
     if conflicting:
-        apart = f" (they differ by more than {most})" if tolerance else ""
+        apart = f" (they differ by more than {half})" if tolerant else ""
         agreement = f"the labels of {conflicting:,} of them contradict each other{apart}"
     else:
-        agreement = "their labels agree" + (f" within {most}" if tolerance else "")
-    yield f"{molecules} in more than one row; {agreement}: duplicates.csv in the run folder lists the molecules"
+        whose = "its" if len(labelled.duplicates) == 1 else "their"
+        agreement = f"{whose} labels " + (f"differ by less than {half}" if tolerant else "agree")
+    yield f"{molecules} in several rows; {agreement}: duplicates.csv in the run folder lists the molecules"
 
 
 def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     for name, deviation in repeatability(options, labelled).items():
+        few = few_repeated(labelled, options.names.index(name))
+        limit = f"this is {few}" if few else "no model can be expected to predict a single measurement better"
         yield (
-            f"{name}: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}; no model "
-            "can be expected to predict a single measurement better"
+            f"{name}: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}; {limit}"
             if deviation
             else f"{name}: {COPIES}"
         )
+
+
+def few_repeated(labelled: LabelledTable, place: int) -> str:
+    """A warning about the ``repeatability`` of a target if it comes from few molecules; "" if there are enough."""
+    counts = (
+        sum(not math.isnan(labelled.usable[row].labels[place]) for row in duplicate.rows)
+        for duplicate in labelled.duplicates
+    )
+    repeated = sum(count > 1 for count in counts)
+    if repeated >= LEAST_REPEATED:
+        return ""
+    return f"a rough guess, from only {counted(repeated, 'repeated molecule', 'repeated molecules')}"
 
 
 def repeatability(options: TableOptions, labelled: LabelledTable) -> dict[str, float]:

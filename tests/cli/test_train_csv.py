@@ -189,7 +189,7 @@ def test_molecules_in_several_rows_stay_together_and_are_named(train, molecules,
     table = pd.concat([table, extra], ignore_index=True)
     code, result, messages = train(table, "--target-columns", "long", "--task", "classification", "--split", "random")
     assert code == 0 and (result["duplicates"], result["conflicting"]) == (2, 1)
-    assert "2 molecules appear in more than one row; the labels of 1 of them contradict each other" in messages
+    assert "2 molecules appear in several rows; the labels of 1 of them contradict each other" in messages
     found = pd.read_csv(tmp_path / "run" / "duplicates.csv", keep_default_na=False)
     assert found.row.tolist() == [121, 122, 123, 124] and found.smiles.tolist() == extra.smiles.tolist()
     assert found["conflicting targets"].tolist() == ["long", "long", "", ""]
@@ -572,7 +572,7 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     options = [*arguments, "--split", "random", "--out", tmp_path / "run"]
     code, result, messages = command("train", tmp_path / "mols.csv", *options)
     assert code == 0, messages
-    assert "3 molecules appear in more than one row" in messages and "1 molecule is a salt or mixture" in messages
+    assert "3 molecules appear in several rows" in messages and "1 molecule is a salt or mixture" in messages
     assert result["repeatability"] == {"pIC50": pytest.approx(math.log10(1.2) / 2**0.5, rel=1e-4)}
     assert result["value"] < 0.5 * result["targets"]["pIC50"]["scores"]["mean"]["mae"]
     assert pd.read_csv(tmp_path / "run" / "predictions.csv").name.str.fullmatch(r"C\d\d\d").all()

@@ -12,7 +12,7 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, counted
 from graphormer_sepnorm.tables.labels import TableOptions
-from graphormer_sepnorm.tables.remarks import COPIES, remarks_on_rows, repeatability
+from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, remarks_on_rows, repeatability
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tasks import TASKS
 
@@ -125,10 +125,10 @@ def floor_words(page: Reported, place: int, deviation: float) -> str:
         return f"{target}: {COPIES}."
     rmse = page.result["targets"][target]["scores"]["stack"].get("rmse")
     floor_text, rmse_text = shown_together([deviation, rmse])
-    floor = (
-        f"{target}: the standard deviation of measurements of one molecule is {floor_text}. This is the floor of "
-        "the RMSE on single measurements: no model is expected to have a lower one"
-    )
+    found = f"{target}: the standard deviation of measurements of one molecule is {floor_text}"
+    if few := few_repeated(page.labelled, place):
+        return f"{found}. This is {few}."
+    floor = f"{found}. This is the floor of the RMSE on single measurements: no model is expected to have a lower one"
     return f"{floor}." if rmse is None else f"{floor}; the RMSE of this model is {rmse_text}."
 
 

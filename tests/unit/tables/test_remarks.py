@@ -23,18 +23,26 @@ def test_an_ordinary_table_needs_no_remark(tmp_path):
 def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
     table = read(tmp_path, [*chains(), "C,2", "CC,40"])
     first, second = remarks(*table)
-    assert first.startswith("2 molecules appear in more than one row; the labels of 1 of them contradict each other")
+    assert first.startswith("2 molecules appear in several rows; the labels of 1 of them contradict each other")
     deviation = ((0.5 + 722) / 2) ** 0.5
     assert second.startswith(
-        f"y: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}"
+        f"y: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}; this is a rough "
+        "guess, from only 2 repeated molecules"
     )
     assert repeatability(*table) == {"y": pytest.approx(deviation)}
+
+
+@pytest.mark.parametrize(("repeated", "said"), [(9, "; this is a rough guess"), (10, "; no model can be expected")])
+def test_many_repeated_molecules_are_a_limit_for_models(tmp_path, repeated, said):
+    again = [f"{'C' * number},{number + 0.1}" for number in range(1, repeated + 1)]
+    _, sentence = remarks(*read(tmp_path, [*chains(), *again]))
+    assert said in sentence
 
 
 def test_copies_of_rows_do_not_show_the_noise(tmp_path):
     rows, copies = remarks(*read(tmp_path, ["CO,0.1", *chains(), "CO,0.1", "CO,0.1"]))
     assert rows == (
-        "1 molecule appears in more than one row; their labels agree within 0.5 standard deviations of all labels: "
+        "1 molecule appears in several rows; its labels differ by less than half the standard deviation of the column: "
         "duplicates.csv in the run folder lists the molecules"
     )
     assert copies == (

@@ -4,6 +4,7 @@ import pytest
 
 from graphormer_sepnorm.table_model.report import data
 from graphormer_sepnorm.table_model.report.data import data_section, repeatability_section, split_words
+from graphormer_sepnorm.tables import remarks
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tables.structures import Structures
@@ -46,8 +47,8 @@ def test_counts_are_those_of_the_command():
     assert section.words[1:4] == (
         "5 usable rows of 3 molecules; rows of the same molecule are averaged.",
         "1 row was skipped: skipped.csv in the run folder gives the reasons.",
-        "2 molecules appear in more than one row; the labels of 1 of them contradict each other (they differ by more "
-        "than 0.5 standard deviations of all labels): duplicates.csv in the run folder lists the molecules.",
+        "2 molecules appear in several rows; the labels of 1 of them contradict each other (they differ by more "
+        "than half the standard deviation of the column): duplicates.csv in the run folder lists the molecules.",
     )
     assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
 
@@ -107,7 +108,8 @@ def test_replicates_that_agree_are_not_listed(monkeypatch):
     assert section(duplicates).grids[0].words == "The 1 molecule whose labels differ most."
 
 
-def test_replicates_have_a_floor_and_stand_with_their_labels():
+def test_replicates_have_a_floor_and_stand_with_their_labels(monkeypatch):
+    monkeypatch.setattr(remarks, "LEAST_REPEATED", 1)
     scores = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
     page = reported(scores, labelled=replicated(), fitted=fitted([[1.0, 1.0]]))
     section = repeatability_section(page)
@@ -120,6 +122,17 @@ def test_replicates_have_a_floor_and_stand_with_their_labels():
         ("row 3, row 4", "CC", "5, 5", "1, 7"),
         ("A1, row 2", "CCO", "1, 2", "0, not measured"),
     ), "those that differ most come first"
+
+
+def test_few_replicates_have_no_floor():
+    scores = {"targets": {name: {"scores": {"stack": {"rmse": 0.8}}} for name in ("a", "b")}}
+    section = repeatability_section(reported(scores, labelled=replicated(), fitted=fitted([[1.0, 1.0]])))
+    assert section.words[1:] == (
+        "a: the standard deviation of measurements of one molecule is 0.500. This is a rough guess, from only 2 "
+        "repeated molecules.",
+        "b: the standard deviation of measurements of one molecule is 4.24. This is a rough guess, from only 1 "
+        "repeated molecule.",
+    )
 
 
 def test_copies_of_rows_have_no_floor():
