@@ -34,8 +34,10 @@ LONGEST_TEXT = 52
 MOST_NUMBERED = 40  # the numbers of more atoms are too small to read
 BAR_STEPS = 64
 LOOK = {"clearBackground": False, "highlightRadius": 0.42, "fixedBondLength": 42}
-PLAIN_LOOK = {"fixedBondLength": 34}
-PART_LOOK = {"dummiesAreAttachments": True, "explicitMethyl": True, "fixedBondLength": 28}
+PLAIN_LOOK = {"clearBackground": False, "fixedBondLength": 34}
+PART_LOOK = {"clearBackground": False, "dummiesAreAttachments": True, "explicitMethyl": True, "fixedBondLength": 28}
+# Darker than RDKit's: they can be read on white, and on black once a dark theme has inverted their lightness.
+PALETTE = {9: (0.0, 0.45, 0.45), 15: (0.7, 0.35, 0.0), 16: (0.55, 0.45, 0.0), 17: (0.0, 0.5, 0.05)}
 BLACK, GREY = (0.0, 0.0, 0.0), (0.4, 0.4, 0.4)
 CANVASES = {".svg": rdMolDraw2D.MolDraw2DSVG, ".png": rdMolDraw2D.MolDraw2DCairo}
 Colour = tuple[float, float, float]
@@ -131,8 +133,9 @@ def draw_part(smiles: str) -> bytes:
 
 
 def set_look(canvas: rdMolDraw2D.MolDraw2D, look: Mapping[str, bool | float]) -> None:
-    """Sets options of RDKit's drawing by their names."""
+    """Sets the colours of atoms, and options of RDKit's drawing by their names."""
     options = canvas.drawOptions()
+    options.updateAtomPalette(PALETTE)
     for name, value in look.items():
         setattr(options, name, value)
 
@@ -191,8 +194,8 @@ def draw_molecule(
 ) -> None:
     mol = read_smiles(explanation.smiles)
     rdDepictor.Compute2DCoords(mol)
-    canvas.drawOptions().useBWAtomPalette()
     set_look(canvas, LOOK)
+    canvas.drawOptions().useBWAtomPalette()
     if mol.GetNumAtoms() <= MOST_NUMBERED:
         for number, atom in enumerate(mol.GetAtoms(), 1):
             atom.SetProp("atomNote", str(number))

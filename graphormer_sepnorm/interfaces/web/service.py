@@ -16,7 +16,7 @@ from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals, two_classes
-from graphormer_sepnorm.inference.pictures import draw
+from graphormer_sepnorm.inference.pictures import draw, set_look
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.inference.units import measured_unit
@@ -194,9 +194,7 @@ class PredictionService:
         mol = read_small(smiles)
         with one_molecule(smiles):
             canvas = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
-            options = canvas.drawOptions()
-            for name, value in LOOK.items():
-                setattr(options, name, value)
+            set_look(canvas, LOOK)
             rdMolDraw2D.PrepareAndDrawMolecule(canvas, mol)
             canvas.FinishDrawing()
             return canvas.GetDrawingText()

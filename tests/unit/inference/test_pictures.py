@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,17 @@ def test_a_molecule_without_colours_is_an_svg_of_its_own():
     assert picture.startswith(b"<?xml") and picture.rstrip().endswith(b"</svg>")
     with pytest.raises(InputError, match="not a valid SMILES"):
         draw_plain("C[C")
+
+
+@pytest.mark.parametrize("draw_one", [draw_plain, draw_part])
+def test_structures_can_be_read_on_white_and_inverted_on_black(draw_one):
+    """Inversion with ``hue-rotate`` keeps the complement of the luma, so half of it suits both; nothing is filled."""
+    picture = draw_one("FC(Cl)(Br)SC(I)(P)C(=O)N").decode()
+    colours = set(re.findall("#[0-9A-F]{6}", picture))
+    assert len(colours) > 7 and "<rect" not in picture
+    for colour in colours:
+        red, green, blue = bytes.fromhex(colour[1:])
+        assert (0.213 * red + 0.715 * green + 0.072 * blue) / 255 < 0.45, colour
 
 
 def test_a_part_is_drawn_with_its_bond_and_without_the_number_of_the_atom():
