@@ -28,8 +28,8 @@ class Member(Protocol):
     share: ClassVar[float]
 
     @classmethod
-    def words(cls, task: TaskConfig) -> str:
-        """A description of the member for users, where it predicts this task."""
+    def words(cls, task: TaskConfig, molecules: int) -> str:
+        """A description of the member for users, where it predicts this task from a number of training molecules."""
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: "Setting") -> "Fitted":

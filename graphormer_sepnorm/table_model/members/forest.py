@@ -40,7 +40,7 @@ class ForestMember(WithoutNetworks):
     forest: Forest
 
     @classmethod
-    def words(cls, task: TaskConfig) -> str:
+    def words(cls, task: TaskConfig, molecules: int) -> str:
         """As ``Member.words``."""
         return f"a random forest of {TREES} extremely randomized trees on Morgan counts and descriptors"
 

@@ -27,7 +27,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.machines import Compared, Machines, fit_machines
 from graphormer_sepnorm.table_model.members.base import Fitted, Member, Setting
-from graphormer_sepnorm.table_model.reference import BODY, SHARES, Body, Reference, body_named, landmarks
+from graphormer_sepnorm.table_model.reference import BODY, MOST_ROWS, SHARES, Body, Reference, body_named, landmarks
 from graphormer_sepnorm.tasks import TASKS
 
 KERNEL = "kernel.safetensors"
@@ -52,13 +52,12 @@ class KernelMember:
     calibration: Calibration | None = None
 
     @classmethod
-    def words(cls, task: TaskConfig) -> str:
+    def words(cls, task: TaskConfig, molecules: int) -> str:
         """As ``Member.words``."""
-        similarities = "similarities of fingerprints, descriptors and embeddings of the pretrained network"
-        words = f"a Gaussian process on {similarities}"
-        if TASKS[task.kind].predicts_probabilities:
-            return words
-        return f"{words}; with at most 10,000 molecules, its mean with a support vector machine on these similarities"
+        compared = "molecules by fingerprints, descriptors and a pretrained network"
+        if TASKS[task.kind].predicts_probabilities or molecules > MOST_ROWS:
+            return f"a Gaussian process that compares {compared}"
+        return f"the mean of two methods, a Gaussian process and a support vector machine, that compare {compared}"
 
     @classmethod
     def fit(cls, molecules: MoleculeFeatures, labels: Labels, folds: Folds, setting: Setting) -> Fitted:

@@ -51,7 +51,7 @@ class NetworksMember:
     networks: list[tuple[Network, Config, dict]]
 
     @classmethod
-    def words(cls, task: TaskConfig) -> str:
+    def words(cls, task: TaskConfig, molecules: int) -> str:
         """As ``Member.words``."""
         return "the mean of the graph transformers that were trained on the table"
 

@@ -55,7 +55,7 @@ class TunedKernelMember(WithoutNetworks):
     calibration: Calibration | None = None
 
     @classmethod
-    def words(cls, task: TaskConfig) -> str:
+    def words(cls, task: TaskConfig, molecules: int) -> str:
         """As ``Member.words``."""
         return "the same as the kernel, on the embeddings of the fine-tuned networks"
 

@@ -37,7 +37,9 @@ def summary(page: Reported) -> str:
     )
     if "forest" in page.model.members or "forest" in page.fitted.left_out:
         return words
-    return f"{words} It is not compared with a random forest, which --quick and --no-baseline leave out."
+    members = ", ".join([*page.model.members, *page.fitted.left_out])
+    option = {"kernel": "--quick", "networks": "--no-blend"}.get(members, "--no-baseline")
+    return f"{words} There is no comparison with a random forest, because {option} was used."
 
 
 def cards(page: Reported) -> tuple[Card, ...]:
@@ -51,7 +53,7 @@ def cards(page: Reported) -> tuple[Card, ...]:
 def mean_card(page: Reported, targets: int) -> Card:
     forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
     value, rival = shown_together([page.result["value"], forest], page.result["value"])
-    lines = () if forest is None else (f"The random forest scores {rival}.",)
+    lines = () if forest is None else (f"Random forest: {rival}.",)
     return Card(f"Mean of {targets} targets", value, page.metric, lines)
 
 
@@ -82,14 +84,14 @@ def numbers_of(facts: dict, metric: str) -> Iterator[float | None]:
 def against_words(page: Reported, facts: dict, against: str, decimals: int) -> str:
     """A sentence on the paired difference of the score from that of the forest or the mean."""
     rival = RIVALS[against]
-    name = f"The {constant_words(page.task)}" if rival == MEAN else "The random forest"
-    words = f"{name} scores {shown(facts['scores'][rival][page.task.metric], decimals)}: "
+    name = constant_words(page.task).capitalize() if rival == MEAN else "Random forest"
+    words = f"{name}: {shown(facts['scores'][rival][page.task.metric], decimals)}."
     gain = gain_of(facts[against], page.task.metric)
     if gain is None:
-        return words + "the difference is not defined."
-    if gain.low <= 0 <= gain.high:
-        return words + f"no clear difference ({gain.size(decimals)}, {gain.ends(decimals)})."
-    return words + f"the model is {gain.size(decimals)} ({gain.ends(decimals)})."
+        return f"{words} The difference is not defined."
+    size = gain.size(decimals)
+    chance = ", but this may be chance" if gain.low <= 0 <= gain.high and size != "equal" else ""
+    return f"{words} The model is {size}{chance} ({gain.ends(decimals)})."
 
 
 class Gain(NamedTuple):
@@ -199,8 +201,10 @@ def of_few(page: Reported) -> Iterator[str]:
             yield f"{page.title_of(target)}: {facts['warning']}."
     least = min(facts["n"] for facts in page.result["targets"].values())
     if least < FEW_TESTED:
-        advice = ": --folds 5 tests every molecule once" if page.options.split in SPLITTERS else ""
-        yield f"The test set is small ({counted(least, 'label')}), so the score is uncertain{advice}."
+        advice = " Train once more with --folds 5 --out OTHER to test every molecule." * (
+            page.options.split in SPLITTERS
+        )
+        yield f"The test set is small ({counted(least, 'label')}), so the score is uncertain.{advice}"
     if len(page.learnt) < FEW_LEARNT:
         yield (
             f"There are only {counted(len(page.learnt), 'training molecule')}: more measurements are likely to help "

@@ -12,7 +12,7 @@ from graphormer_sepnorm.tasks import METRICS, TASKS
 def scores_section(page: Reported) -> Section:
     """Scores of each target by each member, with intervals."""
     metric, columns = page.task.metric, shown_metrics(page.task)
-    weights = page.result["weights"]
+    weights, learnt = page.result["weights"], len(page.learnt)
     words = [
         f"Scores on the test molecules. The 95 % interval of the {page.metric} comes from {RESAMPLES:,} bootstrap "
         "resamples of the test molecules.",
@@ -20,17 +20,19 @@ def scores_section(page: Reported) -> Section:
     if len(weights) > 1:
         words.append(
             "The prediction is a weighted mean of its members. The weights were fitted on out-of-fold predictions: a "
-            "member with the weight 0 adds nothing that the others do not have."
+            "member with the weight 0 is not used."
         )
     grids = [
         scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name), page.out_of_fold(name))
         for name, facts in page.result["targets"].items()
     ]
     if len(weights) > 1:
-        rows = ((name, weight_words(weights[name]), MEMBERS[name].words(page.task)) for name in weights)
+        rows = ((name, weight_words(weights[name]), MEMBERS[name].words(page.task, learnt)) for name in weights)
         grids.append(Grid(("member", "weight", "description"), tuple(rows), "members"))
     else:
-        words += [f"The model has one member, the {name}: {MEMBERS[name].words(page.task)}." for name in weights]
+        words += [
+            f"The model has one member, the {name}: {MEMBERS[name].words(page.task, learnt)}." for name in weights
+        ]
     return Section("Scores", tuple(words), tuple(grids))
 
 

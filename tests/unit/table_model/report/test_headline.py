@@ -64,8 +64,10 @@ def test_the_first_paragraph_counts_molecules():
 def test_a_model_without_a_forest_is_said_outside_the_warnings():
     page = reported(result({"a": facts()}), labelled=many(), fitted=model(("kernel",)))
     assert summary(page).endswith(
-        " other molecules. It is not compared with a random forest, which --quick and --no-baseline leave out."
+        " other molecules. There is no comparison with a random forest, because --quick was used."
     )
+    without = reported(result({"a": facts()}), labelled=many(), fitted=model(("kernel", "networks")))
+    assert summary(without).endswith("because --no-baseline was used.")
     failed = model(("kernel",))
     failed.left_out["forest"] = "no memory"
     assert "forest" not in summary(reported(result({"a": facts()}), labelled=many(), fitted=failed)), (
@@ -82,8 +84,9 @@ def test_a_card_has_the_score_and_its_worth():
     assert (card.title, card.value, card.unit) == ("a", "0.500", "MAE")
     assert card.lines == (
         "95 % interval 0.400 to 0.612, on 60 test labels.",
-        "The random forest scores 0.750: the model is better by 0.250 (95 % interval 0.100 to 0.300).",
-        "The mean training label scores 2.000: no clear difference (better by 1.500, 95 % interval -0.100 to 2.000).",
+        "Random forest: 0.750. The model is better by 0.250 (95 % interval 0.100 to 0.300).",
+        "Mean training label: 2.000. The model is better by 1.500, but this may be chance (95 % interval -0.100 to "
+        "2.000).",
     )
 
 
@@ -124,15 +127,15 @@ def test_a_card_of_few_test_labels_has_the_score_out_of_fold(folds, words):
             "rocauc",
             "classification",
             {"difference": -0.025, "interval": [-0.3, 0.1]},
-            "no clear difference (worse by 0.025, 95 % interval -0.100 to 0.300).",
+            "worse by 0.025, but this may be chance (95 % interval -0.100 to 0.300).",
         ),
         (
             "mae",
             "regression",
             {"difference": 0.00001, "interval": [-0.3, 0.1]},
-            "(equal, 95 % interval -0.100 to 0.300)",
+            "The model is equal (95 % interval -0.100 to 0.300).",
         ),
-        ("rocauc", "classification", {"difference": None, "interval": None}, "the difference is not defined"),
+        ("rocauc", "classification", {"difference": None, "interval": None}, "The difference is not defined."),
     ],
 )
 def test_better_is_lower_or_higher(metric, kind, found, words):
@@ -151,7 +154,7 @@ def test_several_targets_have_a_card_for_their_mean():
     forest = {"random_forest": {"mae": 0.75}}
     mean, first, second = cards(reported(result({"a": facts(), "b": facts(value=0.7)}, baseline=forest)))
     assert (mean.title, mean.value) == ("Mean of 2 targets", "0.500")
-    assert mean.lines == ("The random forest scores 0.750.",) and (first.value, second.value) == ("0.500", "0.700")
+    assert mean.lines == ("Random forest: 0.750.",) and (first.value, second.value) == ("0.500", "0.700")
 
 
 def test_a_card_has_the_coverage_of_the_intervals():
@@ -218,7 +221,8 @@ def test_few_molecules_are_said():
     )
     assert notes(page) == (
         "a: a warning.",
-        "The test set is small (20 labels), so the score is uncertain: --folds 5 tests every molecule once.",
+        "The test set is small (20 labels), so the score is uncertain. Train once more with --folds 5 --out OTHER to "
+        "test every molecule.",
         "There are only 40 training molecules: more measurements are likely to help more than another model.",
     )
 

@@ -59,7 +59,9 @@ def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     assert scores_grid("a", facts, "mae", ("mae",), "mean training label", found).rows[1][0] == "only the kernel"
     told = {"targets": {}, "weights": {"kernel": {"a": 1.0}}}
     assert (
-        scores_section(reported(told)).words[1].startswith("The model has one member, the kernel: a Gaussian process")
+        scores_section(reported(told))
+        .words[1]
+        .startswith("The model has one member, the kernel: the mean of two methods, a Gaussian")
     )
 
 
@@ -68,8 +70,9 @@ def test_each_member_is_described_for_the_task(kind):
     told = {"targets": {}, "weights": {name: {"a": 0.25} for name in MEMBERS}}
     page = reported(told, kind)
     rows = scores_section(page).grids[-1].rows
-    assert rows == tuple((name, "0.25", member.words(page.task)) for name, member in MEMBERS.items())
+    assert rows == tuple((name, "0.25", member.words(page.task, 0)) for name, member in MEMBERS.items())
     assert any("support vector machine" in words for _, _, words in rows) == (kind == "regression")
+    assert "support vector machine" not in MEMBERS["kernel"].words(page.task, 10_001)
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def test_the_coverage_is_drawn_with_its_values(trained: Trained):
 def test_the_headline_compares_with_the_forest_and_the_mean(trained: Trained):
     report, facts = trained.run.report.read_text(), trained.result["targets"]["a"]
     assert f'<p class="value">{trained.result["value"]:.3f} <small>MAE</small></p>' in report
-    for rival, name in (("forest", "The random forest"), ("mean", "The mean training label")):
-        assert f"{name} scores {facts['scores'][rival]['mae']:.3f}: " in report
+    for rival, name in (("forest", "Random forest"), ("mean", "Mean training label")):
+        assert f"{name}: {facts['scores'][rival]['mae']:.3f}. The model is " in report
 
 
 def test_each_test_molecule_is_a_point_with_its_values(trained: Trained):
