@@ -168,7 +168,7 @@ def error_chart(
     title: str,
     labels: tuple[str, str],
     points: tuple[np.ndarray, np.ndarray],
-    means: tuple[np.ndarray, np.ndarray],
+    means: tuple[np.ndarray, np.ndarray] | None,
     names: Sequence[str],
     words: str,
 ) -> Chart:
@@ -177,13 +177,14 @@ def error_chart(
     Args:
         labels: descriptions of the axes.
         points: distances and errors [P].
-        means: points of the line.
+        means: points of the line; None: there is no line.
         names: P descriptions, shown on hover.
     """
     drawing = Drawing(title, Axis.around(labels[0], points[0]), Axis.around(labels[1], points[1], np.zeros(1)))
     for x, y, text in zip(*points, names, strict=True):
         drawing.dot(x, y, text)
-    drawing.line("mean", *(each.tolist() for each in means))
+    if means is not None:
+        drawing.line("mean", *(each.tolist() for each in means))
     return drawing.chart(words)
 
 

@@ -9,6 +9,7 @@ from graphormer_sepnorm.runs.numbers import UNDEFINED, percent, shown, shown_tog
 from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
 from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, coverage_curve, error_words
 from graphormer_sepnorm.table_model.report.charts import coverage_chart, error_chart, reliability_chart
+from graphormer_sepnorm.table_model.report.headline import FEW_TESTED
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
 from graphormer_sepnorm.table_model.report.reported import Reported, counted
@@ -46,13 +47,20 @@ def intervals_section(page: Reported) -> Section:
         columns.append(shown_together(trust["mean_width"][level][name] for level in levels))
     rows = tuple(zip(*columns, strict=True))
     words = (
-        f"Intervals are calibrated on the errors for {trust['calibrated_on']:,} {trust['calibrated_by']}. The "
+        f"Intervals are calibrated on the errors for {exact_labels(page)} of the {trust['calibrated_by']}. The "
         "coverage is the share of test values that are inside their interval."
     )
     if any(UNDEFINED in row for row in rows):
         words += f" {UNDEFINED.capitalize()}: this level needs more calibration molecules."
     paragraphs = (words, *unlike_words(page, "Coverage can be below the confidence"))
     return Section("Intervals", paragraphs, (Grid(header, rows),), tuple(coverage_charts(page)))
+
+
+def exact_labels(page: Reported) -> str:
+    """The number of exact labels of each target that intervals are calibrated on, as a range if they differ."""
+    counts = (~np.isnan(page.labels.y[page.folds.predicted])).sum(axis=0).tolist()
+    least, most = min(counts), max(counts)
+    return counted(most, "exact label") if least == most else f"{least:,} to {counted(most, 'exact label')}"
 
 
 def unlike_words(page: Reported, consequence: str) -> Iterator[str]:
@@ -72,7 +80,7 @@ def unlike_words(page: Reported, consequence: str) -> Iterator[str]:
 def coverage_charts(page: Reported) -> Iterator[Chart]:
     """The coverage of the intervals of each target by confidence level."""
     assert page.model.trust is not None and page.model.trust.intervals is not None
-    words = "Points on the dashed line are exact; below it, intervals are too narrow."
+    words = "On the dashed line, as many values are inside as promised; below it, fewer."
     shares = coverage_curve(page.model.trust.intervals, page.test)
     for target, covered in list(zip(page.task.targets, shares.T, strict=True))[:MAX_PANELS]:
         yield coverage_chart(f"{target}: coverage", CURVE, covered, words)
@@ -129,7 +137,7 @@ def distance_section(page: Reported) -> Section:
     trust = page.result["trust"]
     parts = trust["error_by_similarity"]
     rows = tuple(
-        (f"{part['from']:g} to {part['to']:g}", f"{part['n']:,}", error)
+        (f"{part['from']:g} to {part['to']:g}", f"{part['n']:,}", error if part["n"] else "no molecules")
         for part, error in zip(parts, shown_together(part["error"] for part in parts), strict=True)
     )
     words = (
@@ -156,7 +164,7 @@ def unfamiliar_words(page: Reported) -> str:
 
 
 def distance_charts(page: Reported) -> Iterator[Chart]:
-    """The errors against two distances, with running means, for as many molecules as the other charts show."""
+    """The errors against two distances, for as many molecules as the other charts show; means only of many errors."""
     near, errors = page.looked.nearness, page.looked.errors
     of = error_words(page.task)
     for x, title, label in (
@@ -167,6 +175,8 @@ def distance_charts(page: Reported) -> Iterator[Chart]:
         if len(known):
             drawn = known[evenly(len(known), MOST_POINTS)]
             names = [f"{page.looked.smiles[row]}\n{of} {shown(errors[row])}" for row in drawn.tolist()]
-            lines = binned(x[known], errors[known])
-            words = f"Each point is a test molecule; the line is the mean of molecules at about the same {title}."
+            lines, words = None, "Each point is a test molecule."
+            if len(known) >= FEW_TESTED:
+                lines = binned(x[known], errors[known])
+                words = f"Each point is a test molecule; the line is the mean of molecules at about the same {title}."
             yield error_chart(f"Errors by {title}", (label, of), (x[drawn], errors[drawn]), lines, names, words)

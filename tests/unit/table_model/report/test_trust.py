@@ -1,15 +1,19 @@
 """Reliability in words, by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.report import trust
 from graphormer_sepnorm.table_model.report.charts import Axis, Drawing
 from graphormer_sepnorm.table_model.report.trust import (
     distance_charts,
+    distance_section,
+    exact_labels,
     of_sets,
     reliability_charts,
     trust_section,
@@ -82,7 +86,13 @@ def test_an_undefined_level_is_explained_where_there_is_one(monkeypatch, width):
         "coverage": {"0.5": {"a": 0.5}, "0.9": {"a": None if width is None else 0.8}},
         "mean_width": {"0.5": {"a": 1.0}, "0.9": {"a": width}},
     }
-    section = trust_section(reported({"trust": told}, targets=("a",)))
+    y, folds = np.array([[1.0, 2.0], [2, np.nan], [3, 3]]), Folds(np.array([0, 0, -1]))
+    page = reported({"trust": told}, targets=("a",), y=y, folds=folds)
+    section = trust_section(page)
+    assert section.words[0].startswith(
+        "Intervals are calibrated on the errors for 1 to 2 exact labels of the validation"
+    )
+    assert exact_labels(replace(page, labels=Labels(page.task, y[:, :1]))) == "2 exact labels"
     assert ("Not defined: this level needs more" in section.words[0]) == (width is None)
 
 
@@ -99,11 +109,25 @@ def test_a_calibration_that_changes_nothing_is_named(monkeypatch, brier, same):
     assert words.endswith("To the digits shown, calibration changed nothing.") == same
 
 
-def test_errors_are_drawn_against_both_distances_where_they_are_known():
-    near = SimpleNamespace(similarity=np.array([0.2, 0.4, np.nan]), distance=np.full(3, np.nan))
-    looked = SimpleNamespace(nearness=near, errors=np.array([1.0, 3, 2]), smiles=["C", "CC", "CCC"])
+@pytest.mark.parametrize(("known", "line"), [(50, True), (49, False)])
+def test_errors_are_drawn_against_both_distances_where_they_are_known(known, line):
+    """With a running mean if there are enough; one similarity and all distances of embeddings are unknown."""
+    similarity, errors = np.append(np.linspace(0.2, 0.4, known), np.nan), np.ones(known + 1)
+    near = SimpleNamespace(similarity=similarity, distance=np.full(known + 1, np.nan))
+    looked = SimpleNamespace(nearness=near, errors=errors, smiles=["C"] * (known + 1))
     (chart,) = distance_charts(reported(targets=("a",), looked=looked))
-    assert chart.svg.count("<circle") == 2 and "C\nabsolute error 1.00" in chart.svg and 'class="mean"' in chart.svg
+    assert chart.svg.count("<circle") == known and "C\nabsolute error 1.00" in chart.svg
+    assert ('class="mean"' in chart.svg, "the line is" in chart.words) == (line, line)
+
+
+def test_a_similarity_without_test_molecules_is_said():
+    parts = [{"from": 0.0, "to": 0.3, "n": 0, "error": None}, {"from": 0.3, "to": 1.0, "n": 2, "error": 0.5}]
+    near = SimpleNamespace(similarity=np.zeros(0), distance=np.zeros(0))
+    model = SimpleNamespace(conditions=SimpleNamespace(columns=()))
+    told = {"trust": {"unfamiliar": 0, "error_by_similarity": parts}}
+    looked = SimpleNamespace(nearness=near, errors=np.zeros(0), smiles=[])
+    (grid,) = distance_section(reported(told, fitted=SimpleNamespace(model=model), looked=looked)).grids
+    assert grid.rows == (("0 to 0.3", "0", "no molecules"), ("0.3 to 1", "2", "0.500"))
 
 
 def test_calibration_is_drawn_before_and_after_for_targets_with_labels():
