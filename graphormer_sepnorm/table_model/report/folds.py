@@ -13,6 +13,7 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.reliability import low_coverage, molecule_errors, usual_confidence
 from graphormer_sepnorm.table_model.report.charts import Points, parity_chart
+from graphormer_sepnorm.table_model.report.glossary import glossary, metric_words
 from graphormer_sepnorm.table_model.report.headline import coverage_card
 from graphormer_sepnorm.table_model.report.molecules import WORST
 from graphormer_sepnorm.table_model.report.page import Card, Chart, Grid, Molecule, ReportPage, Section, render
@@ -75,6 +76,7 @@ def report_folds(
         words = "Each point is a molecule, predicted when it was tested."
         sections.append(Section("Predictions", (words,), charts=charts))
         sections.append(worst_section(together, lines))
+    sections.append(glossary(cards, sections))
     title = f"{whole.path.name}: {', '.join(titles.values())}"
     write_atomically(
         whole.report, render(ReportPage(title, summary, tuple(cards), notes, tuple(sections), __version__))
@@ -117,7 +119,7 @@ def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) ->
             f"Mean over {len(scores)} folds: {lowest} to {highest}, with a standard deviation of {deviation}.",
             f"On all {counted(facts['n'], 'label')} together: {together}{interval}.",
         )
-        yield Card(title, mean, METRICS[task.metric].title, lines)
+        yield Card(title, mean, metric_words(task.metric), lines)
 
 
 def pooled(results: list[dict]) -> dict:

@@ -12,6 +12,7 @@ from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, low_coverage
 from graphormer_sepnorm.table_model.report.bias import of_bias
+from graphormer_sepnorm.table_model.report.glossary import metric_words
 from graphormer_sepnorm.table_model.report.page import Card
 from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, counted, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
@@ -54,7 +55,7 @@ def mean_card(page: Reported, targets: int) -> Card:
     forest = page.result.get("baseline", {}).get("random_forest", {}).get(page.task.metric)
     value, rival = shown_together([page.result["value"], forest], page.result["value"])
     lines = () if forest is None else (f"Random forest: {rival}.",)
-    return Card(f"Mean of {targets} targets", value, page.metric, lines)
+    return Card(f"Mean of {targets} targets", value, metric_words(page.task.metric), lines)
 
 
 def target_card(page: Reported, target: str, facts: dict) -> Card:
@@ -69,7 +70,7 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     if facts["n"] < FEW_TESTED:
         scores, where = page.out_of_fold(target)
         lines.append(f"{where[:1].upper()}{where[1:]}: {shown(scores[page.task.metric], decimals)}.")
-    return Card(page.title_of(target), shown(value, decimals), page.metric, tuple(lines))
+    return Card(page.title_of(target), shown(value, decimals), metric_words(page.task.metric), tuple(lines))
 
 
 def numbers_of(facts: dict, metric: str) -> Iterator[float | None]:

@@ -11,6 +11,7 @@ from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.reliability import compare, measure_trust
+from graphormer_sepnorm.table_model.report.glossary import glossary
 from graphormer_sepnorm.table_model.report.headline import cards, notes, summary
 from graphormer_sepnorm.table_model.report.learning import learning_curve
 from graphormer_sepnorm.table_model.report.page import ReportPage, render
@@ -82,8 +83,9 @@ def report_table(
 def page_of(page: Reported) -> ReportPage:
     """The page that describes a run."""
     titles = ", ".join(map(page.title_of, page.result["targets"]))
-    sections = tuple(section for write in SECTIONS if (section := write(page)))
-    return ReportPage(f"{page.run.path.name}: {titles}", summary(page), cards(page), notes(page), sections, __version__)
+    sections, top = tuple(section for write in SECTIONS if (section := write(page))), cards(page)
+    whole = (*sections, glossary(top, sections))
+    return ReportPage(f"{page.run.path.name}: {titles}", summary(page), top, notes(page), whole, __version__)
 
 
 def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dict[str, dict]:

@@ -38,7 +38,7 @@ def test_the_report_has_the_mean_and_each_fold(tmp_path):
     options = TableOptions("a.csv", ("a",), split="random", folds=2)
     report_folds(RunFolder(tmp_path), TASK, options, [fold(0.4), fold(0.6)], LINES)
     report = (tmp_path / "report.html").read_text()
-    assert '<p class="value">0.500 <small>MAE</small></p>' in report
+    assert '<p class="value">0.500 <small>mean absolute error (MAE)</small></p>' in report
     assert "Mean over 2 folds: 0.400 to 0.600, with a standard deviation of 0.141." in report
     assert "On all 1 label together: 0.250.</p>" in report
     assert "a, all folds together, 1 test label<" in report and "<h3>row 1, fold-0</h3>" in report
@@ -76,7 +76,7 @@ def test_large_folds_count_more_in_the_score_of_all_labels_together(tmp_path):
     results = [fold(0.5, n=1), fold(0.2, n=2)]
     report_folds(RunFolder(tmp_path), TASK, TableOptions("a.csv", ("a",), folds=2), results, lines)
     report = (tmp_path / "report.html").read_text()
-    assert '<p class="value">0.350 <small>MAE</small></p>' in report
+    assert '<p class="value">0.350 <small>mean absolute error (MAE)</small></p>' in report
     assert "On all 3 labels together: 0.300 (95 % interval 0.200 to 0.500)." in report
 
 

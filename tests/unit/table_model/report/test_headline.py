@@ -81,7 +81,7 @@ def test_a_card_has_the_score_and_its_worth():
         against_mean={"difference": -1.5, "interval": [-2.0, 0.1]},
     )
     (card,) = cards(reported(result({"a": better}), targets=("a",)))
-    assert (card.title, card.value, card.unit) == ("a", "0.500", "MAE")
+    assert (card.title, card.value, card.unit) == ("a", "0.500", "mean absolute error (MAE)")
     assert card.lines == (
         "95 % interval 0.400 to 0.612, on 60 test labels.",
         "Random forest: 0.750. The model is better by 0.250 (95 % interval 0.100 to 0.300).",
