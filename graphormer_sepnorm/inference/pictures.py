@@ -4,6 +4,7 @@ Every picture is a grid of panels; a panel has the prediction as caption, the mo
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -245,15 +246,20 @@ def number(explanation: Explanation, contribution: float) -> str:
 def fragments_text(explanation: Explanation) -> str:
     """The fragments with the largest contributions, as many as fit on one line; "" if RDKit finds none.
 
-    The SMILES of the first one is shortened where it does not fit.
+    The SMILES of the first one is shortened where it does not fit. If several have the same SMILES, the number of their
+    first atom in the picture tells them apart.
     """
     title = "Fragments: "
     try:
-        found = [
-            (fragment.smiles, f" {number(explanation, fragment.contribution)}") for fragment in explanation.fragments
-        ]
+        fragments = explanation.fragments
     except InputError:
         return ""
+    counts = Counter(fragment.smiles for fragment in fragments)
+    numbered = len(explanation.contributions) <= MOST_NUMBERED
+    found = []
+    for fragment in fragments:
+        which = f" at {min(fragment.atoms) + 1}" if numbered and counts[fragment.smiles] > 1 else ""
+        found.append((fragment.smiles, f"{which} {number(explanation, fragment.contribution)}"))
     smiles, value = found[0]
     found[0] = shortened(smiles, LONGEST_TEXT - len(title) - len(value)), value
     texts = [smiles + value for smiles, value in found]

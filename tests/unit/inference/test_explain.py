@@ -200,7 +200,7 @@ def test_fragments_that_have_no_room_are_left_out():
     found = replace(explained(*[1.0] * 60), smiles="C" * 60)
     assert fragments_text(found).endswith("CCC... +60.0")
     rings = replace(explained(*[1.0] * 30), smiles="C1CCCC1" + "C1CCCC1" * 5)
-    assert fragments_text(rings).count("C1CCCC1") == 3
+    assert fragments_text(rings) == "Fragments: C1CCCC1 at 1 +5.0; C1CCCC1 at 6 +5.0"
 
 
 def test_colours_show_the_sign():

@@ -77,6 +77,21 @@ def test_a_long_fragment_keeps_its_number():
     assert text.startswith("Fragments: CCC") and text.endswith("CCC... +0.600") and len(text) == LONGEST_TEXT
 
 
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ("", "Fragments: CC at 1 +0.750; CC at 7 -0.500"),
+        (f".{'C' * 31}", "Fragments: CC +0.750; CC -0.500; c1ccccc1 +0.000"),
+    ],
+)
+def test_fragments_of_the_same_smiles_have_the_numbers_of_the_picture(others, text):
+    """It has no numbers if the molecule has more than 40 atoms."""
+    contributions = np.zeros(10 + len(others[1:]))
+    contributions[[0, 1, 6, 7]] = 0.5, 0.25, -0.25, -0.25
+    explanation = Explanation(f"CCc1ccc(CC)cc1{others}", "a = 1", 1.0, "contribution to a", contributions, 0.0)
+    assert fragments_text(explanation) == text
+
+
 @pytest.mark.parametrize(("num_atoms", "digits"), [(3, 3), (12, 9 + 2 * 3), (40, 9 + 2 * 31), (41, 0)])
 def test_atoms_have_numbers_unless_there_are_many(num_atoms, digits):
     explanation = Explanation("C" * num_atoms, "a = 1", 1.0, "contribution to a", np.zeros(num_atoms), 0.0)
