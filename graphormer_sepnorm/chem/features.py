@@ -13,7 +13,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
 from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, is_smiles, one_molecule, read_smiles, shortened
-from graphormer_sepnorm.chem.standardize import PREPARATIONS
+from graphormer_sepnorm.chem.standardize import PREPARATIONS, reduction
 from graphormer_sepnorm.chem.stereo import label, with_stereo_labels
 from graphormer_sepnorm.chem.zinc import ZINC_ATOM_TYPES, ZINC_BOND_INDEX, zinc_atom_type, zinc_bond_type
 from graphormer_sepnorm.errors import InputError
@@ -306,6 +306,7 @@ class Molecules:
         smiles: the SMILES that were read, as returned by ``Featurizer.read``.
         mols: one per SMILES, as returned by ``read_smiles``, not to be modified; None where there is an error.
         conditions: one tuple of texts per SMILES, the conditions of the measurement; empty if unknown.
+        reductions: one text per SMILES, as returned by ``reduction``; empty if unknown.
     """
 
     graphs: Graphs
@@ -314,6 +315,7 @@ class Molecules:
     smiles: Sequence[str | None]
     mols: list[Chem.Mol | None]
     conditions: Sequence[tuple[str, ...]] = ()
+    reductions: Sequence[str] = ()
 
     @classmethod
     def of_graphs(cls, graphs: Graphs) -> "Molecules":
@@ -351,7 +353,7 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
         smiles: SMILES, other notations of molecules, or samples; other values are reported as errors.
     """
     found = FEATURIZERS[featurizer]
-    graphs, rows, errors = [], [], [""] * len(smiles)
+    graphs, rows, errors, reductions = [], [], [""] * len(smiles), [""] * len(smiles)
     texts: list[str | None] = [None] * len(smiles)
     mols: list[Chem.Mol | None] = [None] * len(smiles)
     for row, sample in enumerate(smiles):
@@ -362,9 +364,11 @@ def read_molecules(featurizer: str, smiles: Sequence[Sample | Chem.Mol | str | N
             texts[row] = text
             with one_molecule(text):
                 graphs.append(found.features(mol, text))
+            if found.preparation and text != molecule:
+                reductions[row] = reduction(read_smiles(molecule), mol)
             mols[row] = mol
             rows.append(row)
         except InputError as error:
             errors[row] = str(error)
     conditions = [sample.conditions for sample in smiles if isinstance(sample, Sample)]
-    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols, conditions)
+    return Molecules(found.pack(graphs), np.array(rows, np.int64), errors, texts, mols, conditions, reductions)

@@ -13,6 +13,7 @@ import torch
 from rdkit import Chem
 from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 
+from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
@@ -135,6 +136,12 @@ class Domain:
             except InputError:
                 found.append("")
         return found
+
+    def warnings_on(self, molecules: Molecules) -> list[str]:
+        """As ``warnings``, each after the sentence on the parts that standardization removed."""
+        reductions = molecules.reductions or [""] * len(molecules.mols)
+        pairs = zip(reductions, self.warnings(molecules.mols), strict=True)
+        return [" ".join(filter(None, pair)) for pair in pairs]
 
     def strange(self, mol: Chem.Mol) -> list[str]:
         """Sentences on what no training molecule has: several parts, an element, a charged atom, a size or a charge."""

@@ -48,7 +48,7 @@ class EarlierModel(Predictor):
 
     def predictions(self, molecules: Molecules, outputs: list[np.ndarray]) -> Predictions:
         found = super().predictions(molecules, outputs)
-        warnings = self.trust.domain.warnings(molecules.mols) if self.trust else found.warnings
+        warnings = self.trust.domain.warnings_on(molecules) if self.trust else found.warnings
         return replace(found, values=self.finished(found.values, molecules.mols), warnings=warnings)
 
     def finished(self, values: np.ndarray, molecules: Sequence[Molecule]) -> np.ndarray:

@@ -168,7 +168,7 @@ class TableModel:
         found = self.stacked(self.features(molecules, outputs))
         values[molecules.rows] = self.final(found.values)
         spread[molecules.rows] = found.spread
-        warnings = self.trust.domain.warnings(molecules.mols) if self.trust else [""] * len(molecules.errors)
+        warnings = self.trust.domain.warnings_on(molecules) if self.trust else [""] * len(molecules.errors)
         errors = molecules.errors
         if self.conditions.columns:
             strange = self.encoded(molecules)[1]

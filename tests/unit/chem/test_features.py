@@ -213,7 +213,11 @@ def test_a_prepared_molecule_is_read_as_its_parent_wherever_it_is_read():
     ]
     found = read_molecules("mol-tautomer", smiles)
     assert found.smiles == ["CC(=O)O", "CC(=O)O", "C(", "O=c1cccc[nH]1", "O=c1cccc[nH]1"]
-    assert found.errors[2] and list(found.rows) == [0, 1, 3, 4]
+    assert found.errors[2] and list(found.rows) == [0, 1, 3, 4] and found.reductions == [""] * 5
+    assert read_molecules("mol-standardized", ["CCO", "[NH3][Pt](Cl)(Cl)[NH3]"]).reductions == [
+        "",
+        "Read as N: standardization removed Pt and Cl.",
+    ]
     graphs = read_graphs("mol-tautomer", [*smiles[:2], *smiles[3:]])
     np.testing.assert_array_equal(found.graphs.x, graphs.x)
 

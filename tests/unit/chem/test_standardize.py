@@ -4,7 +4,15 @@ import pytest
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.smiles import read_smiles
-from graphormer_sepnorm.chem.standardize import PREPARATIONS, canonical_tautomer, chembl_parent, parent
+from graphormer_sepnorm.chem.standardize import (
+    PREPARATIONS,
+    USUAL_PARTS,
+    canonical_tautomer,
+    chembl_parent,
+    parent,
+    part_name,
+    reduction,
+)
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.options import TableOptions
 
@@ -62,3 +70,41 @@ def test_preparing_twice_changes_nothing_more(name):
     for smiles in ("CC(=O)[O-].[Na+]", "NC(=N)c1ccccc1.Cl", "Oc1ccccn1", "OC1=CC=CC=C1.O", "[Na+].[Cl-]"):
         once = Chem.MolToSmiles(PREPARATIONS[name](read_smiles(smiles)))
         assert Chem.MolToSmiles(PREPARATIONS[name](read_smiles(once))) == once
+
+
+@pytest.mark.parametrize(
+    ("name", "smiles", "read", "removed"),
+    [
+        ("standardized", "[NH3][Pt](Cl)(Cl)[NH3]", "N", "Pt and Cl"),
+        ("tautomer", "[NH3][Pt](Cl)(Cl)[NH3].O", "N", "Pt, Cl and O"),
+        ("without-salts", "[CH-]1C=CC=C1.[CH-]1C=CC=C1.[Fe+2]", "c1cc[cH-]c1", "Fe"),
+        ("standardized", "CC(=O)Oc1ccccc1C(=O)O.CCCC[NH3+]", "CC(=O)Oc1ccccc1C(=O)O", "CCCCN"),
+        ("standardized", "CCN.OC(=O)CC(O)(C(=O)O)CC(=O)O", "O=C(O)CC(O)(CC(=O)O)C(=O)O", "CCN"),
+    ],
+)
+def test_a_molecule_that_lost_more_than_its_salt_is_pointed_out(name, smiles, read, removed):
+    mol = read_smiles(smiles)
+    assert reduction(mol, PREPARATIONS[name](mol)) == f"Read as {read}: standardization removed {removed}."
+
+
+@pytest.mark.parametrize("name", set(PREPARATIONS) - {"chembl"})
+@pytest.mark.parametrize(
+    "smiles",
+    [
+        "CC(=O)O[Na]", "NCCc1ccccc1.OC(=O)/C=C/C(=O)O.O", "CCCCN.F[P-](F)(F)(F)(F)F", "CCCCN.OCl(=O)(=O)=O",
+        "CCCCC[NH3+].CCCCC[NH3+].[O-]S(=O)(=O)[O-]", "CCO", "[Na+].[Cl-]", "[K+].CCC[B-](F)(F)F",
+    ],
+)  # fmt: skip
+def test_salts_and_solvents_are_removed_without_a_word(name, smiles):
+    mol = read_smiles(smiles)
+    assert reduction(mol, PREPARATIONS[name](mol)) == ""
+
+
+def test_a_complex_that_stays_whole_is_not_pointed_out():
+    mol = read_smiles("[NH3][Pt](Cl)(Cl)[NH3].O")
+    assert reduction(mol, PREPARATIONS["without-salts"](mol)) == ""
+
+
+def test_usual_parts_are_written_as_they_are_compared():
+    for text in USUAL_PARTS - {"F[PH](F)(F)(F)(F)F"}:  # no molecule that RDKit reads; its ion is tested above
+        assert part_name(read_smiles(text if len(text) > 2 or text in "CCOFClBrIN" else f"[{text}+]")) == text

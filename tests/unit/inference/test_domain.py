@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from rdkit.DataStructs import BulkTanimotoSimilarity
 
+from graphormer_sepnorm.chem.features import Molecules, read_molecules
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
@@ -59,6 +60,12 @@ def test_fingerprints_as_bytes_come_back():
 )
 def test_what_was_never_seen_is_warned_of(domain, smiles, warning):
     assert domain.warnings([smiles]) == [warning]
+
+
+def test_a_molecule_that_lost_a_metal_is_warned_of(domain):
+    molecules = read_molecules("mol-standardized", ["CCC(=O)O[Na]", "CCCO[Ti](OCCC)OCCC", "C["])
+    assert domain.warnings_on(molecules) == ["", "Read as CCCO: standardization removed Ti.", ""]
+    assert domain.warnings_on(Molecules.of_graphs(molecules.graphs)) == ["", ""]
 
 
 def test_a_model_that_learnt_from_salts_does_not_warn_of_parts():
