@@ -142,7 +142,9 @@ def suggest(
 
     Returns:
         ``suggested``, the number of molecules; ``rows, unreadable`` of the library; ``left_out``, the number of the
-        best rows that were already measured or are duplicates; ``best``, the value to exceed; ``output``.
+        best rows that were already measured or are duplicates; ``put_last``, the number of the other ones with a
+        warning of the model, and ``suggested_last``, how many of them are suggested; ``best``, the value to exceed;
+        ``output``.
 
     Raises:
         InputError: as ``acquisition_of``, ``predict_library`` and ``write_whole``, or no molecule is left to suggest.
@@ -161,7 +163,7 @@ def suggest(
         fresh = without_known(predictor, pool)
         if not fresh.rows:
             raise InputError(f"{source} has no molecule to suggest: all readable ones were already measured")
-        picked = pick_diverse(fresh.mols, wish.count, wish.distance)
+        picked = pick(fresh, wish)
         options = replace(options, domain=predictor.trust is not None)
         write_picked(predictor, out, fresh.take(picked), options, meanings)
     return {
@@ -169,6 +171,8 @@ def suggest(
         "rows": result["rows"],
         "unreadable": result["unreadable"],
         "left_out": len(pool.rows) - len(fresh.rows),
+        "put_last": sum(map(bool, fresh.warnings)),
+        "suggested_last": sum(bool(fresh.warnings[place]) for place in picked),
         "best": acquisition.best if acquisition.by == "expected-improvement" else None,
         "output": str(out),
     }
@@ -195,12 +199,14 @@ class Pool:
         rows: M rows.
         samples: what the model reads of them.
         mols: their molecules.
+        warnings: M texts on what no training molecule has, "" if there is nothing.
     """
 
     columns: list[str]
     rows: list[Row]
     samples: Smiles
     mols: list[Chem.Mol]
+    warnings: list[str]
 
     def take(self, places: list[int]) -> "Pool":
         """The rows with these numbers."""
@@ -208,7 +214,7 @@ class Pool:
         def of(column: Sequence[Part]) -> list[Part]:
             return [column[place] for place in places]
 
-        return Pool(self.columns, of(self.rows), of(self.samples), of(self.mols))
+        return Pool(self.columns, of(self.rows), of(self.samples), of(self.mols), of(self.warnings))
 
 
 def read_pool(predictor: PredictingModel, top: Path, options: PartOptions) -> Pool:
@@ -221,8 +227,9 @@ def read_pool(predictor: PredictingModel, top: Path, options: PartOptions) -> Po
     fields = zip(*(map(cell_text, column.to_pylist()) for column in table.columns[:-added]), strict=True)
     rows = [Row(list(texts), texts[place]) for texts in fields]
     samples = samples_of(columns, predictor.asked_conditions, str(top))(rows)
-    mols = read_molecules(predictor.featurizer, samples).mols
-    return Pool(columns, rows, samples, [mol for mol in mols if mol is not None])
+    found = read_molecules(predictor.featurizer, samples)
+    warnings = predictor.trust.domain.warnings_on(found) if predictor.trust else [""] * len(rows)
+    return Pool(columns, rows, samples, [mol for mol in found.mols if mol is not None], warnings)
 
 
 def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
@@ -232,6 +239,16 @@ def without_known(predictor: PredictingModel, pool: Pool) -> Pool:
         if not (predictor.trust and is_known(predictor.trust.domain, mol)):
             first.setdefault(molecule_key(mol), place)
     return pool.take(list(first.values()))
+
+
+def pick(pool: Pool, wish: Wish) -> list[int]:
+    """The numbers of the molecules to suggest, as ``pick_diverse``; those with a warning after all others."""
+    picked: list[int] = []
+    for warned in (False, True):
+        places = [place for place, warning in enumerate(pool.warnings) if bool(warning) == warned]
+        mols = [pool.mols[place] for place in places]
+        picked += [places[number] for number in pick_diverse(mols, wish.count - len(picked), wish.distance)]
+    return picked
 
 
 def is_known(domain: Domain, mol: Chem.Mol) -> bool:

@@ -63,12 +63,12 @@ def test_without_a_file_molecules_are_printed(tmp_path, monkeypatch, arguments):
 @pytest.mark.slow
 def test_fewer_molecules_than_asked_for_are_said(command, tmp_path):
     save_tiny(tmp_path / "model")
-    (tmp_path / "library.csv").write_text("smiles\nC\nCC\nC\n")
+    (tmp_path / "library.csv").write_text("smiles\nC\nCC\nC\nC[\n")
     out = tmp_path / "next.csv"
     for count in (2, 50):
         arguments = ["-n", count, "--by", "prediction", "--workers", 1, "-o", out]
         code, result, messages = command("suggest", tmp_path / "model", tmp_path / "library.csv", *arguments)
-        assert code == 0 and result["suggested"] == 2
+        assert code == 0 and result["suggested"] == 2 and "2 molecules of 4 rows, 1 row unreadable" in messages
         assert ("these are all: -n 50 is more than the library has" in messages) == (count == 50)
 
 
@@ -110,3 +110,13 @@ def test_without_pyarrow_the_command_says_how_to_install_it(command, tmp_path, m
 def test_a_model_that_does_not_exist_is_named_first(command, tmp_path):
     code, _, messages = command("suggest", tmp_path / "modle", tmp_path / "none.csv", "-o", tmp_path / "next.txt")
     assert code == 2 and "modle is neither a run folder" in messages
+
+
+def test_molecules_that_are_ranked_last_are_counted(command, tmp_path, monkeypatch):
+    result = {"suggested": 50, "rows": 900, "unreadable": 0, "put_last": 12, "suggested_last": 3, "output": "next.csv"}
+    monkeypatch.setattr("graphormer_sepnorm.library.suggest.suggest", lambda *arguments: result)
+    code, _, messages = command("suggest", save_tiny(tmp_path / "model"), "library.csv", "-o", "next.csv")
+    assert code == 0 and messages.splitlines() == [
+        "next.csv: 50 molecules of 900 rows",
+        "ranked last for elements, charges, a size or parts that no training molecule has: 12, of which 3 suggested",
+    ]

@@ -49,7 +49,8 @@ def suggest(
 
     Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, or by their
     predictions. One after another is taken if its Tanimoto distance to all before it exceeds --distance. Molecules
-    that were measured are left out. The output has the columns of the library and of predict --domain. Without -o, it
+    that were measured are left out, and those with elements, charges, sizes or parts that no training molecule has
+    come last. The output has the columns of the library and of predict --domain. Without -o, it
     is printed: as lines on a terminal, else as CSV.
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
@@ -74,8 +75,19 @@ def suggest(
         written = out or Path("-")
         result = suggest_molecules(predictor, library, written, wish, options, scheduler, workers, device, meanings)
     where = "" if result["output"] == "-" else f"{out}: "
-    print(f"{where}{result['suggested']:,} molecules of {result['rows']:,} rows", file=sys.stderr)
+    unread = f", {row_count(result['unreadable'])} unreadable" if result["unreadable"] else ""
+    print(f"{where}{result['suggested']:,} molecules of {row_count(result['rows'])}{unread}", file=sys.stderr)
+    if result["put_last"]:
+        print(
+            "ranked last for elements, charges, a size or parts that no training molecule has: "
+            f"{result['put_last']:,}, of which {result['suggested_last']:,} suggested",
+            file=sys.stderr,
+        )
     if result["suggested"] < count:
         print(f"these are all: -n {count:,} is more than the library has of new, readable molecules", file=sys.stderr)
     if where:
         print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
+
+
+def row_count(rows: int) -> str:
+    return f"{rows:,} row{'s' * (rows != 1)}"

@@ -75,6 +75,19 @@ def test_what_was_begun_is_gone_on_with(predictor, library, tmp_path, monkeypatc
     assert not (tmp_path / "next.parquet.parts").exists()
 
 
+@pytest.mark.slow
+def test_molecules_that_the_model_cannot_judge_come_last(predictor, tmp_path):
+    """Of what is not measured, only propanol and pentane have the size and elements of what is measured."""
+    (tmp_path / "library.csv").write_text("smiles\nCCC[Pt]Cl\nCCCO\nOCC\nCCCCC\nCCCCCCCCC[Br]\n")
+    for count, last in ((1, 0), (2, 0), (3, 1), (4, 2)):
+        result = suggest(predictor, str(tmp_path / "library.csv"), tmp_path / "next.csv", Wish(count), workers=1)
+        rows = read(tmp_path / "next.csv")
+        assert (result["put_last"], result["suggested_last"]) == (2, last) and len(rows) == count
+        assert [bool("No training molecule contains" in row["warning"]) for row in rows] == [False] * min(count, 2) + [
+            True
+        ] * last
+
+
 def test_molecules_are_known_however_they_are_written(predictor):
     from rdkit import Chem
 
