@@ -170,13 +170,13 @@ def domain_columns(model: PredictingModel) -> list[PredictedColumn]:
     rows = trust.rows
     found = [PredictedColumn("nearest", "text", cells=lambda found: given(found.nearness).molecule)]
     if rows is not None and len(rows.text):
-        found.append(name_of_nearest(rows.names))
+        found.append(text_of_nearest("nearest_id", rows.names))
     if rows is not None:
         words = two_classes(model)
-        found += [
-            label_of_nearest(target, rows.labels[:, number], words.get(target, ()))
-            for number, target in enumerate(model.targets)
-        ]
+        for number, target in enumerate(model.targets):
+            found.append(label_of_nearest(target, rows.labels[:, number], words.get(target, ())))
+            if bounds := rows.censored(number):
+                found.append(text_of_nearest(f"nearest_{target}_bound", bounds, target))
     found.append(PredictedColumn("similarity", cells=lambda found: given(found.nearness).similarity))
     if len(trust.domain.embeddings):
         found.append(PredictedColumn("cls_distance", cells=lambda found: given(found.nearness).distance))
@@ -188,13 +188,14 @@ def property_column(number: int, name: str) -> PredictedColumn:
     return PredictedColumn(name, cells=lambda found: given(found.properties)[:, number], path=("properties", name))
 
 
-def name_of_nearest(names: list[str]) -> PredictedColumn:
-    """The name of the nearest training molecule, from N ``names``."""
+def text_of_nearest(name: str, texts: list[str], target: str = "") -> PredictedColumn:
+    """The text of the nearest training molecule, from N ``texts``, such as its name or its censored label."""
 
     def cells(found: Predictions) -> list[str]:
-        return ["" if row < 0 else names[row] for row in given(given(found.nearness).row).tolist()]
+        return ["" if row < 0 else texts[row] for row in given(given(found.nearness).row).tolist()]
 
-    return PredictedColumn("nearest_id", "text", cells=cells)
+    path = ("predictions", target, "nearest_bound") if target else ()
+    return PredictedColumn(name, "text", cells=cells, path=path)
 
 
 def probable_class(number: int, target: str, classes: tuple[str, ...]) -> PredictedColumn:

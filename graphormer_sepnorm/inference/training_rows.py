@@ -4,7 +4,7 @@ Axis letters: M molecules, N training molecules, T targets.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -17,6 +17,10 @@ USUAL_DECIMALS = 2  # of computed numbers, such as logarithms
 FREQUENT = 0.25  # share of the labels of a target from which on equal ones are pointed out
 
 
+def no_bounds() -> np.ndarray:
+    return np.empty((0, 0, 2))
+
+
 @dataclass(frozen=True)
 class TrainingRows:
     """The rows of the training molecules that a ``Domain`` keeps.
@@ -24,15 +28,19 @@ class TrainingRows:
     Attributes:
         labels: float64 [N, T], NaN for a missing or censored label.
         text: uint8, their names, one per line; empty if unknown.
+        bounds: float64 [N, T, 2], smallest and largest possible value of each label; empty if none is censored, or
+            in files written before they were kept.
     """
 
     labels: Annotated[np.ndarray, Stored(np.float64, 2)]
     text: Annotated[np.ndarray, Stored(np.uint8, 1)]
+    bounds: Annotated[np.ndarray, Stored(np.float64, 3)] = field(default_factory=no_bounds)
 
     @classmethod
-    def of(cls, labels: np.ndarray) -> "TrainingRows":
-        """Rows with labels [N, T] and without names."""
-        return cls(np.asarray(labels, np.float64), np.empty(0, np.uint8))
+    def of(cls, labels: np.ndarray, bounds: np.ndarray | None = None) -> "TrainingRows":
+        """Rows with labels [N, T] and bounds [N, T, 2], and without names."""
+        kept = no_bounds() if bounds is None else np.asarray(bounds, np.float64)
+        return cls(np.asarray(labels, np.float64), np.empty(0, np.uint8), kept)
 
     def named(self, names: Sequence[str]) -> "TrainingRows":
         """The same rows with N names."""
@@ -43,6 +51,15 @@ class TrainingRows:
     def names(self) -> list[str]:
         """The name of each row; N times "" if the names are unknown."""
         return bytes(self.text).decode(errors="replace").split("\n") if len(self.text) else [""] * len(self.labels)
+
+    def censored(self, target: int) -> list[str]:
+        """The N censored labels of a target, such as "<-6.5", "" for other ones; empty if there are none."""
+        if not np.isfinite(self.bounds[:, target : target + 1]).any():
+            return []
+        return [
+            f"<{high:.7g}" if np.isfinite(high) else f">{low:.7g}" if np.isfinite(low) else ""
+            for low, high in self.bounds[:, target].tolist()
+        ]
 
     @cached_property
     def sorted_labels(self) -> list[np.ndarray]:
@@ -82,7 +99,8 @@ class TrainingRows:
 
     def fits(self, molecules: int) -> bool:
         """Whether the rows match this number of molecules."""
-        return len(self.labels) == len(self.names) == molecules
+        is_whole = not len(self.bounds) or self.bounds.shape == (*self.labels.shape, 2)
+        return len(self.labels) == len(self.names) == molecules and is_whole
 
 
 def decimals_of(labels: np.ndarray) -> int:

@@ -134,7 +134,7 @@ def put_together(
 def training_rows(labels: Labels) -> TrainingRows:
     """The rows of the molecules that ``fit_domain`` keeps."""
     kept = labels.take(evenly(len(labels), MAX_REFERENCES))
-    rows = TrainingRows.of(kept.y)
+    rows = TrainingRows.of(kept.y, kept.bounds)
     return rows if kept.names is None else rows.named(kept.names.tolist())
 
 

@@ -80,6 +80,7 @@ class TargetPrediction(BaseModel):
     nearest: float | str | None = Field(
         default=None, description="what was measured of the nearest training molecule, or its class"
     )
+    nearest_bound: str | None = Field(default=None, description="its censored label, such as <-6.5")
 
 
 class MoleculePrediction(BaseModel):

@@ -12,6 +12,7 @@ from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from tests.tiny import tiny_model
@@ -75,6 +76,18 @@ def test_cells_are_those_of_their_columns(trusting):
         assert np.isnan(cells[f"{target}_low"][1])
     assert cells["nearest"] == ["CCO", ""] and cells["similarity"][0] == 1 and np.isnan(cells["similarity"][1])
     assert cells["warning"] == ["", ""] and cells["error"] == ["", "mine"]
+
+
+def test_the_censored_label_of_the_nearest_molecule_has_a_column_of_its_own(trusting):
+    """Only for a target that has one; the labels stay numbers."""
+    bounds = np.full((2, 2, 2), [-np.inf, np.inf])
+    bounds[0, 1, 1] = -6.5
+    rows = TrainingRows.of(np.array([[1.0, np.nan], [2, 3]]), bounds)
+    columns = PredictionColumns(two_models(replace(trusting.trust, rows=rows)), domain=True)
+    found = columns.reader.compute(read_molecules("ogb", ["OCC", "NCC", "C[C"]))
+    cells = dict(zip(names(columns), columns.cells(found, ["", "", "x"]), strict=True))
+    assert cells["nearest_b_bound"] == ["<-6.5", "", ""] and "nearest_a_bound" not in cells
+    np.testing.assert_array_equal(cells["nearest_b"], [np.nan, 3, np.nan])
 
 
 def test_every_column_has_a_place_of_its_own(trusting):

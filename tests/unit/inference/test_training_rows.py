@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.training_rows import USUAL_DECIMALS, TrainingRows
+from graphormer_sepnorm.inference.training_rows import USUAL_DECIMALS, TrainingRows, no_bounds
 from graphormer_sepnorm.runs.arrays import read_part
 
 LABELS = np.array([[3.0, np.nan], [1, np.nan], [np.nan, np.nan], [2, np.nan], [2, np.nan]])
@@ -33,6 +33,14 @@ def test_decimals_are_those_of_nine_of_ten_labels():
     assert TrainingRows.of(np.stack(columns, axis=1)).decimals == [0, 1, USUAL_DECIMALS, USUAL_DECIMALS]
 
 
+def test_censored_labels_are_shown_with_their_sign():
+    bounds = np.full((5, 2, 2), [-np.inf, np.inf])
+    bounds[2, 0, 1], bounds[3, 0, 0] = -6.5, 10
+    rows = TrainingRows.of(LABELS, bounds)
+    assert rows.censored(0) == ["", "", "<-6.5", ">10", ""] and rows.censored(1) == [] and rows.fits(5)
+    assert TrainingRows.of(LABELS).censored(0) == [] and not TrainingRows.of(LABELS, bounds[:, :1]).fits(5)
+
+
 def test_names_may_have_any_characters_but_end_with_their_line():
     rows = TrainingRows.of(LABELS)
     assert rows.names == [""] * 5
@@ -43,6 +51,7 @@ def test_names_may_have_any_characters_but_end_with_their_line():
 
 def test_rows_come_back_from_arrays():
     arrays = {"rows.labels": LABELS, "rows.text": np.frombuffer(b"a\nb\nc\nd\ne", np.uint8)}
+    arrays["rows.bounds"] = no_bounds()
     assert read_part(TrainingRows, "rows", {}, Path("x")) is None
     found = read_part(TrainingRows, "rows", arrays, Path("x"))
     assert found is not None and found.names == list("abcde")

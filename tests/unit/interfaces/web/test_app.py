@@ -529,6 +529,22 @@ def test_the_most_probable_of_several_classes_is_shown_first(tmp_path):
     assert "90 % set: bad; good" in shown and re.findall(r"nearest: (\w+)", shown) == ["bad"]
 
 
+class Censored(PretendedService):
+    """The nearest training molecule has a censored label."""
+
+    def predict_one(self, text: str) -> MoleculePrediction:
+        found = TargetPrediction(value=1.5, nearest_bound="<-6.5")
+        return MoleculePrediction(predictions={"length": found}, similarity=0.5)
+
+
+def test_a_censored_label_of_the_nearest_molecule_is_shown(tmp_path):
+    with open_queue(InThisProcess(Censored()), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        answer = page.post("/api/tables", json={"smiles": ["C"]})
+        shown = page.get(f"/tables/{finished(page, answer)['id']}/rows").text
+    assert re.findall(r"nearest: ([^<]+)<", shown) == ["&lt;-6.5"]
+
+
 def test_the_atoms_of_the_most_probable_class_are_shown_first(tmp_path, monkeypatch):
     picture = PretendedService().atoms("C", "length")
     monkeypatch.setattr(
