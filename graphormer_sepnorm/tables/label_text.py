@@ -12,6 +12,7 @@ CLASSES = {
 }  # fmt: skip
 BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(.*)", re.DOTALL)
 WITH_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+WITH_POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+,\d+")  # between thousands
 WITH_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
@@ -49,7 +50,8 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
         text: text of the label.
         target: name of the target, for the message.
         comma_is_point: whether a comma before three digits, as in "1,234", is a decimal comma; other commas always are.
-            True for tables with semicolons between columns, which are common where decimal commas are used.
+            If so, "1.234,5" is read too. True for tables with semicolons between columns, which are common where
+            decimal commas are used.
 
     Raises:
         InputError: the text is not a finite number, or its comma is ambiguous.
@@ -57,6 +59,8 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
     if is_missing(text):
         return math.nan
     number = text.strip().lower().replace("\N{MINUS SIGN}", "-")
+    if comma_is_point and WITH_POINTS.fullmatch(number):
+        number = number.replace(".", "")
     if WITH_COMMA.fullmatch(number):
         if WITH_THOUSANDS.fullmatch(number) and not comma_is_point:
             as_written = number.replace(",", ""), number.replace(",", ".")

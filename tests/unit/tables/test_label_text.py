@@ -26,6 +26,11 @@ def test_numbers_by_hand(text, number):
 
 def test_a_comma_before_three_digits_is_a_point_where_that_is_known():
     assert read_number("1,234", "y", comma_is_point=True) == 1.234
+    assert [read_number(text, "y", True) for text in ("1.234,5", "-1.234.567,25")] == [1234.5, -1234567.25]
+    assert read_bound("<1.234,5", "y", comma_is_point=True) == "<1234.5"
+    for text in ("1.23,5", "1.2345,5", "0.123,5", "1,234.5"):
+        with pytest.raises(InputError, match=f"y is '{text}', not a number"):
+            read_number(text, "y", comma_is_point=True)
     with pytest.raises(InputError, match=r"y is '1,234': write 1234 or 1\.234"):
         read_number("1,234", "y")
 
