@@ -19,11 +19,13 @@ from graphormer_sepnorm.inference.units import measured_unit, measured_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.runs.zoo import shipped_models, shipped_tables
 from graphormer_sepnorm.tables.formats import STANDARD_INPUT, Row, is_table_name
+from graphormer_sepnorm.tables.rows import id_column_among
 from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, TableWriter
 from graphormer_sepnorm.tasks import TASKS
 
 CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable
-SHORT = {"spread": "std", "class_name": "class"}  # as in the names of columns
+SHORT = {"spread": "std", "class_name": "class", "nearest_bound": "nearest"}  # as in the names of columns
+DISTANCE_DECIMALS = 2
 
 
 def predict_table(
@@ -96,6 +98,7 @@ class TextWriter(TableWriter):
         self, columns: list[str], added: list[AddedColumn], found: PredictionColumns, meanings: Mapping[str, str]
     ):
         self.columns = found.all
+        self.id_place = columns.index(known) if (known := id_column_among(columns)) else None
         self.of_classes, self.adds_up = found.of_classes, TASKS[found.model.kind].adds_up
         self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
         self.meanings = meanings
@@ -112,8 +115,14 @@ class TextWriter(TableWriter):
             for column, each in zip(self.columns, added, strict=True)
         )
         records = zip(*columns, strict=True)
-        lines = [line for row, texts in zip(rows, records, strict=True) for line in (row.smiles, *self.lines(texts))]
+        lines = [
+            line for row, texts in zip(rows, records, strict=True) for line in (self.head(row), *self.lines(texts))
+        ]
         return "".join(f"{line}\n" for line in lines).encode()
+
+    def head(self, row: Row) -> str:
+        """The name of a row, if it has one, and its SMILES."""
+        return row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip()
 
     def in_units(self, target: str, cells: Mapping[tuple[str, ...], Cells]) -> list[str]:
         """The predictions of a target in the unit of the measurements, from the ``cells`` at their places."""
@@ -130,7 +139,7 @@ class TextWriter(TableWriter):
         """The cells of a column; probabilities and numbers on the scale of the labels have ``shown_decimals``."""
         target, part = column.place[1] if len(column.place) == 3 else "", column.place[-1]
         is_whole = part in ("percentile", "class_name") or (part == "nearest" and self.of_classes)
-        decimals = 0 if is_whole else self.decimals.get(target)
+        decimals = 0 if is_whole else DISTANCE_DECIMALS if part == "cls_distance" else self.decimals.get(target)
         numbers = cells.tolist() if isinstance(cells, np.ndarray) else cells
         if column.place[0] == "properties":
             return ["" if cell != cell else f"{cell:.4g}" for cell in numbers]

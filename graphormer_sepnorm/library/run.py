@@ -132,7 +132,9 @@ def predict_library(
             (out / SUCCESS).unlink(missing_ok=True)
             plugin = Models(predictor, options, device, f"graphormer-sepnorm-{manifest.job()}")
             with advising(AGAIN):
-                reports |= compute(missing, plugin, scheduler, workers)
+                reports |= compute(
+                    missing, plugin, scheduler, workers, announced=len(files) > 1 or scheduler is not None
+                )
         summary = summarize(reports, out)
         selection = options.selection
         if selection.keep_top is not None:
@@ -243,9 +245,9 @@ def finished(assignments: dict[str, Assignment]) -> dict[str, Report]:
 
 
 def compute(
-    missing: dict[str, Assignment], models: Models, scheduler: str | None, workers: int | None
+    missing: dict[str, Assignment], models: Models, scheduler: str | None, workers: int | None, announced: bool = True
 ) -> dict[str, Report]:
-    """Writes the missing parts, and reports failed partitions immediately.
+    """Writes the missing parts, and reports failed partitions immediately; ``announced``: names processes too.
 
     Raises:
         InputError: as ``predict_library``.
@@ -255,7 +257,8 @@ def compute(
     failed: dict[str, str] = {}
     try:
         with connected(scheduler, min(workers or available_cores(), len(missing))) as client:
-            print(describe(client), file=sys.stderr)
+            if announced:
+                print(describe(client), file=sys.stderr)
             with tqdm(total=len(missing), unit=" partitions", disable=None) as bar:
                 for assignment, outcome in compute_parts(client, models, list(missing.values())):
                     name = names[assignment.part]

@@ -69,6 +69,7 @@ def test_fewer_molecules_than_asked_for_are_said(command, tmp_path):
         arguments = ["-n", count, "--by", "prediction", "--workers", 1, "-o", out]
         code, result, messages = command("suggest", tmp_path / "model", tmp_path / "library.csv", *arguments)
         assert code == 0 and result["suggested"] == 2 and "2 molecules of 4 rows, 1 row unreadable" in messages
+        assert "computing in" not in messages
         assert ("these are all: -n 50 is more than the library has" in messages) == (count == 50)
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
-from graphormer_sepnorm.inference.predict import Predictor
+from graphormer_sepnorm.inference.predict import Embedder, Predictor
 from graphormer_sepnorm.inference.predict_table import aligned, models_and_source, predict_table
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
@@ -70,6 +71,25 @@ def test_lines_for_people(tmp_path, capsys):
     assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES: a square bracket is not closed."]
     predict_table(predictor, ["CCO"], Path("-"), meanings={"logp": "log10 of P"})
     assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P\n"
+
+
+def test_lines_begin_with_the_name_of_a_row_and_show_a_censored_label(tmp_path, capsys):
+    model, known = tiny_model(), ["CCO", "CCN"]
+    embeddings = Embedder(*model).compute(read_molecules("ogb", known)).values
+    rows = TrainingRows.of(np.array([[np.nan], [1.5]]), np.array([[[-np.inf, -6.5]], [[-np.inf, np.inf]]]))
+    trust = Trust(fit_domain(known, embeddings + np.float32(1e-6)), rows=rows)
+    (tmp_path / "in.csv").write_text("SMILES,Compound ID\nCCO,c 1\n")
+    predict_table(EarlierModel([model], trust=trust), str(tmp_path / "in.csv"), Path("-"), domain=True, meanings={})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "c 1  CCO" and lines[1].endswith("nearest <-6.5")
+    assert ["cls_distance", "0.00"] in [line.split() for line in lines]
+
+
+def test_a_replaced_output_is_said(table, tmp_path, capsys):
+    for options, message in (({}, ""), ({}, f"replaced {tmp_path / 'out.csv'}\n"), ({"resume": True}, "")):
+        predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", **options)
+        said = capsys.readouterr().err
+        assert said.endswith(message) and (f"replaced {tmp_path}" in said) == bool(message)
 
 
 def test_numbers_of_targets_stand_below_each_other(capsys):
