@@ -24,6 +24,10 @@ def known(kind: str, name: str, choices: Collection[str]) -> str:
 
 
 def did_you_mean(name: str, choices: Collection[str]) -> str:
-    """The end of a message on a name that is none of the choices: the one that is most like it; "" if none is."""
-    near = get_close_matches(name, choices, n=1)
+    """The end of a message on a name that is none of the choices: the one that is most like it; "" if none is.
+
+    A choice that begins with the name, in any case, is like it, as "logS (mol/L)" is like "logs".
+    """
+    longer = [choice for choice in choices if len(name) > 2 and choice.casefold().startswith(name.casefold())]
+    near = get_close_matches(name, choices, n=1) or longer[:1]
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -211,10 +211,20 @@ def weights_file(path: Path) -> Path:
         hint = "".join(f"; it holds networks, name one of them, such as {member}" for member in run.members()[:1])
         if run.fold(0).path.is_dir():
             hint = f"; it holds folds, name one of them, such as {run.fold(0)}"
+        hint = hint or "".join(f"; it holds runs, name one of them, such as {each}" for each in runs_in(path)[:1])
         if run.stack.exists() and not hint:
             raise InputError(f"{path} has no networks, which this needs; predict and evaluate work without")
         raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}{hint}")
     return run.weights
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The run folders with a model in a folder, sorted; none if the folder cannot be read."""
+    try:
+        found = [RunFolder(each) for each in sorted(folder.iterdir())]
+        return [run.path for run in found if run.stack.exists() or run.weights.exists()]
+    except OSError:
+        return []
 
 
 def member_paths(path: Path) -> list[Path]:

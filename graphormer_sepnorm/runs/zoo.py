@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graphormer_sepnorm.errors import InputError, did_you_mean
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.folder import runs_in
 from graphormer_sepnorm.system.cache import mark_used
 from graphormer_sepnorm.system.files import cache_root
 from graphormer_sepnorm.tables.formats import is_table_name
@@ -47,11 +47,7 @@ def resolve_model(name: str | os.PathLike) -> Path:
 
 def similar_runs(path: Path) -> list[str]:
     """The run folder in the same folder as a path with the most similar name; empty if there is none."""
-    try:
-        folders = [RunFolder(folder) for folder in path.parent.iterdir()]
-        names = [run.path.name for run in folders if run.stack.exists() or run.weights.exists()]
-    except OSError:
-        return []
+    names = [run.name for run in runs_in(path.parent)]
     return [str(path.parent / name) for name in get_close_matches(path.name, names, n=1)]
 
 

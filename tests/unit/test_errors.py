@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from graphormer_sepnorm.errors import InputError, known, not_installed
+from graphormer_sepnorm.errors import InputError, did_you_mean, known, not_installed
 
 
 def test_it_is_a_value_error_and_can_be_pickled():
@@ -22,3 +22,9 @@ def test_an_unknown_name_is_refused_with_the_choice_that_is_most_like_it():
         known("optimizer", "adam", ["adamw", "muon"])
     with pytest.raises(InputError, match=r"^unknown optimizer 'x', choose one of adamw, muon$"):
         known("optimizer", "x", ["adamw", "muon"])
+
+
+def test_a_name_that_lacks_its_unit_is_completed():
+    columns = ["SMILES", "log (1)", "logS (mol/L)"]
+    assert did_you_mean("logs", columns) == did_you_mean("logS", columns) == "; did you mean 'logS (mol/L)'?"
+    assert did_you_mean("lo", columns) == did_you_mean("mol", columns) == ""

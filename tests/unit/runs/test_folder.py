@@ -90,8 +90,18 @@ def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
     assert member_paths(tmp_path) == [tmp_path] and member_paths(weights) == [weights]
     assert weights_file(tmp_path) == weights_file(weights) == weights
     assert RunFolder.around(tmp_path).path == RunFolder.around(weights).path == tmp_path
+    (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"is not a run folder: it has no model\.safetensors$"):
-        weights_file(tmp_path.parent)
+        weights_file(tmp_path / "empty")
+
+
+def test_a_folder_of_runs_names_one_of_them(tmp_path):
+    for name in ("a", "q", "r"):
+        (tmp_path / name).mkdir()
+    save_tiny(tmp_path / "r")
+    save_tiny(tmp_path / "q")
+    with pytest.raises(InputError, match=r"it holds runs, name one of them, such as .*/q$"):
+        weights_file(tmp_path)
 
 
 def test_a_later_epoch_replaces_what_an_interrupted_run_wrote_of_it(tmp_path):
