@@ -244,12 +244,15 @@ def write_table(
                 errors = fill(output, reader, added, writer, table, strict)
                 return outcome(output.progress, out, errors)
             with output_locked(out):
+                replaced = out.exists() and not resume
                 partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
                 if resume and not partial.progress.bytes:
                     print(f"{out} has no finished rows to continue: starting with the first row", file=sys.stderr)
                 with advising(f"{partial.path} keeps the finished rows: continue with the same command and --resume"):
                     errors = Counter() if partial.is_named else fill(partial, reader, added, writer, table, strict)
                     partial.finish(writer.complete)
+                if replaced:
+                    print(f"replaced {out}", file=sys.stderr)
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror}") from None
     return outcome(partial.progress, out, errors)

@@ -163,6 +163,14 @@ def test_a_shipped_table_model_has_no_molecules_to_be_scored_on(command, options
     assert "graphormer-sepnorm info adme" in messages and messages.count("\n") == 1
 
 
+def test_rows_of_training_molecules_are_counted_as_rows(command, tmp_path, monkeypatch):
+    result = {"metric": "mae", "value": 0.5, "n": 156, "training_molecules": 141}
+    monkeypatch.setattr("graphormer_sepnorm.interfaces.commands.evaluate.evaluate_on", lambda *arguments: result)
+    code, found, messages = command("evaluate", save_tiny(tmp_path / "model"), "--csv", "new.csv")
+    assert code == 0 and found == result
+    assert "the molecules of 141 of 156 rows were used for training: this is no test score" in messages
+
+
 @pytest.mark.parametrize("script", ["train.py", "evaluate.py"])
 def test_help_names_every_option(script):
     done = run(script, "--help")

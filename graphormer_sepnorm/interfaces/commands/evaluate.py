@@ -67,7 +67,7 @@ def evaluate(
         for line in target_lines(result):
             print(line, file=sys.stderr)
         if seen := result.get("training_molecules"):
-            of = f"{seen:,} of {result['n']:,} molecules"
+            of = f"the molecules of {seen:,} of {result['n']:,} rows"
             print(f"{of} were used for training: this is no test score", file=sys.stderr)
     print_result(result, is_told)
 

@@ -222,7 +222,10 @@ def words_on_domain(rows: int, answers: AnswerOptions) -> str:
     count = f"{rows:,} row{'s' * (rows > 1)}{' of this call' * answers.resume} {'is' if rows == 1 else 'are'}"
     if answers.domain:
         return f"{count} outside the training domain: see the column warning"
-    return f"at least {count} outside the training domain: --domain adds the column warning"
+    return (
+        f"at least {count} outside the training domain (judged by elements, charges and size only): --domain adds "
+        "similarity and the column warning"
+    )
 
 
 def import_library(purpose: str = "a library") -> ModuleType:
