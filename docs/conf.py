@@ -42,11 +42,12 @@ napoleon_use_rtype = False
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|contextlib|numpy|os|pathlib|torch)\..*"),
     ("py:.*", "Batch|InputError|DataFrame|Chem.Mol|np.random.RandomState"),
-    ("py:class", r"graphormer_sepnorm\.(graphs\.Padding|model\.Trunk|layers\.separate\.Model)"),
+    ("py:class", r"graphormer_sepnorm\.(graphs\.Padding|model\.Trunk|layers\.(separate\.Model|batch_norm\.Batch))"),
     (
         "py:class",
         r"graphormer_sepnorm\.inference\.(forest\.Forest|predict\.(Embedder|Output|PredictingModel)|trust\.Trust)",
     ),
+    ("py:class", r"graphormer_sepnorm\.inference\.explain\.FragmentContribution"),
     ("py:class", r"graphormer_sepnorm\.system\.device\.Compute"),
 ]
 

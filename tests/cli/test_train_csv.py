@@ -585,7 +585,7 @@ def test_a_table_as_a_chemist_has_it(command, molecules, tmp_path):
     in_python = load_any_model(tmp_path / "run").predict(table.drop(columns="IC50_nM"))
     np.testing.assert_allclose(in_python.pIC50, found.pIC50, rtol=1e-5)
     code, _, messages = command("predict", tmp_path / "run", "CCO")
-    assert code == 2 and "the table has no column T: add it, or give the same value" in messages
+    assert code == 2 and "the input has no column T: add it, or give the same value" in messages
     check_conditions_for_all_molecules(command, tmp_path, table, found)
 
     check_one_chemistry(command, tmp_path, table, ["train", tmp_path / "mols.csv", *options[:-1]])

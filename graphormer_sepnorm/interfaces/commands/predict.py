@@ -151,12 +151,14 @@ def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -
         from graphormer_sepnorm.inference.predict import stripping_salts
         from graphormer_sepnorm.runs.folder import RunFolder
         from graphormer_sepnorm.runs.zoo import resolve_model
-        from graphormer_sepnorm.table_model.info import unfinished_words
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
     predictor = load_predicting_model(models).under(conditions)
-    if words := unfinished_words(RunFolder(resolve_model(models[0]))):
-        print(words, file=sys.stderr)
+    if (run := RunFolder(resolve_model(models[0]))).stack.exists():
+        from graphormer_sepnorm.table_model.info import unfinished_words  # slow to import, not needed by networks
+
+        if words := unfinished_words(run):
+            print(words, file=sys.stderr)
     if strip_salts:
         stripping_salts(predictor)
     return predictor
