@@ -267,11 +267,14 @@ def compute(
                     else:
                         refuse_full_disk(outcome, assignment)
                         failed[name] = reason_of(outcome)
-                        tqdm.write(f"{name} failed: {failed[name]}", sys.stderr)
+                        if len(missing) > 1:
+                            tqdm.write(f"{name} failed: {failed[name]}", sys.stderr)
                     bar.update()
     finally:
         for folder in {Path(assignment.part).parent for assignment in missing.values()}:
             remove_leftovers(folder)
+    if failed and len(missing) == 1:
+        raise InputError(f"{name}: {failed[name]}")
     if failed:
         shown = "; ".join(f"{name} ({reason})" for name, reason in list(failed.items())[:SHOWN])
         more = f"; and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""

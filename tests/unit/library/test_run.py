@@ -119,9 +119,11 @@ def test_an_unreadable_partition_is_reported_and_can_be_repaired(written, source
         InputError, match=r"1 of 2 partitions failed: a\.parquet \(cannot read .*goes on with the others"
     ):
         predicted(source, tmp_path)
+    with pytest.raises(InputError, match=r"^a\.parquet: cannot read "):  # only one is missing now
+        predicted(source, tmp_path)
     assert not (tmp_path / "out" / "_SUCCESS").exists()
     (source / "a.parquet").write_bytes(whole)
-    assert predicted(source, tmp_path)["rows"] == 5 and written == ["a.parquet", "b.csv", "a.parquet"]
+    assert predicted(source, tmp_path)["rows"] == 5 and written == ["a.parquet", "b.csv", "a.parquet", "a.parquet"]
 
 
 @pytest.mark.parametrize(
