@@ -19,6 +19,7 @@ from graphormer_sepnorm.table_model.labels import Folds, Labels
 from graphormer_sepnorm.table_model.model import TableModel
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, ComparedMolecules, usual_confidence
 from graphormer_sepnorm.table_model.report.page import Picture
+from graphormer_sepnorm.table_model.report.slopes import Slope, resampled_slope, slope_of
 from graphormer_sepnorm.table_model.scores import columns_of, scores_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
@@ -117,6 +118,19 @@ class Reported:
         y = self.test.y[:, place]
         known = ~np.isnan(y)
         return y[known], predictions[known, place]
+
+    @cached_property
+    def slopes(self) -> list[tuple[str, Slope | None, float]]:
+        """Each target of a regression, the slope of measured against predicted values out of fold, and the reverse."""
+        if not self.is_regression:
+            return []
+        rows, found = self.folds.predicted, []
+        values = self.fitted.out_of_fold.values[rows]
+        for target, y, predicted in zip(self.task.targets, self.labels.y[rows].T, values.T, strict=True):
+            known = np.isfinite(y) & np.isfinite(predicted)
+            y, predicted = y[known], predicted[known]
+            found.append((target, resampled_slope(predicted, y), slope_of(y, predicted)))
+        return found
 
     def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
         """The scores of a target on the training labels that a fold predicted, and these labels in words."""

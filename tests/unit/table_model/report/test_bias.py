@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.table_model.labels import Folds
-from graphormer_sepnorm.table_model.report.bias import LEAST_DRAWN, of_bias, of_extremes, resampled_slope, slope_of
+from graphormer_sepnorm.table_model.report.bias import of_bias, of_extremes
 from tests.unit.table_model.report.conftest import reported
+from tests.unit.table_model.report.test_slopes import calibrated
 
 NAN = float("nan")
 
@@ -17,13 +18,6 @@ def told(y: np.ndarray, predicted: np.ndarray, kind: str = "regression", words=o
     found = SimpleNamespace(out_of_fold=SimpleNamespace(values=predicted[:, None]))
     folds = Folds(np.arange(len(y)) % 2)
     return list(words(reported(kind=kind, targets=("a",), y=y[:, None], fitted=found, folds=folds)))
-
-
-def calibrated(noise: float, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
-    """Labels with a slope of exactly 1 against predictions of variance 1, and of 1 / (1 + noise^2) the other way."""
-    columns = np.random.default_rng(1).normal(size=(count, 2))
-    predicted, rest = np.linalg.qr(columns - columns.mean(axis=0))[0].T * count**0.5
-    return predicted + noise * rest, predicted
 
 
 def test_accurate_predictions_need_no_sentence():
@@ -60,14 +54,6 @@ def test_neither_values_nor_order_of_predictions_without_skill_are_reliable():
     assert sentence.endswith("Rely neither on the values nor on their order.")
 
 
-def test_a_slope_that_may_be_noise_is_no_bias():
-    """With 15 molecules, the interval of a slope of 0.67 contains 1."""
-    y, predicted = calibrated(1.0, 15)
-    slope = resampled_slope(1.5 * predicted, y)
-    assert slope.value < 0.8 < 1 < slope.high and not slope.is_biased
-    assert resampled_slope(1.5 * np.tile(predicted, 40), np.tile(y, 40)).is_biased, "the same of 600 molecules"
-
-
 def test_the_same_prediction_for_all_misses_extremes():
     (sentence,) = told(np.arange(20.0), np.zeros(20), words=of_extremes)
     assert sentence.endswith("is predicted 0.00 above it on average.")
@@ -78,11 +64,3 @@ def test_missing_labels_do_not_count():
     y, predicted = calibrated(1.25)
     y_more, more = np.append(y, [NAN, 100.0]), np.append(predicted, [100.0, NAN])
     assert told(y_more, more, words=of_extremes) == told(y, predicted, words=of_extremes) != []
-
-
-def test_a_slope_by_hand():
-    assert slope_of(np.array([0.0, 1]), np.array([0.0, 0.5])) == pytest.approx(0.5)
-    assert np.isnan(slope_of(np.ones(3), np.arange(3.0))) and np.isnan(slope_of(np.empty(0), np.empty(0)))
-    few = np.arange(LEAST_DRAWN - 1.0)
-    assert resampled_slope(few, few) is None and resampled_slope(np.ones(20), np.arange(20.0)) is None
-    assert resampled_slope(np.arange(20.0), 3 * np.arange(20.0)) == pytest.approx((3, 3, 3))
