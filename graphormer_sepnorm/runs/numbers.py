@@ -40,6 +40,11 @@ def significant(value: float) -> str:
     return f"{float(text):.0f}" if "e" in text and 1 <= abs(value) < 1e6 else text
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things: "1 molecule", "1,117 molecules"."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
 def percent(share: float | None) -> str:
     return UNDEFINED if share is None else f"{100 * share:.0f} %"
 

@@ -74,17 +74,17 @@ def evaluate(
 
 def words_on_unscored(result: dict) -> str:
     """How many rows and labels of a table were not scored, to follow the score; empty if all were."""
-    counts = {
-        "row{} skipped": result.get("skipped", 0),
-        "censored label{} not scored": sum(result.get("censored", {}).values()),
-    }
-    found = ", ".join(f"{count:,} {words.format('s' * (count > 1))}" for words, count in counts.items() if count)
-    return f"; {found}" if found else ""
+    from graphormer_sepnorm.runs.numbers import counted
+
+    skipped, censored = result.get("skipped", 0), sum(result.get("censored", {}).values())
+    found = [f"{counted(skipped, 'row')} skipped"] * bool(skipped)
+    found += [f"{counted(censored, 'censored label')} not scored"] * bool(censored)
+    return f"; {', '.join(found)}" if found else ""
 
 
 def target_lines(result: dict) -> Iterator[str]:
     """For each scored target of a table model its score, the number of labels, and the coverage of its intervals."""
-    from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval
+    from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval
     from graphormer_sepnorm.table_model.info import targets_on_test
     from graphormer_sepnorm.table_model.reliability import usual_confidence
     from graphormer_sepnorm.tasks import METRICS
@@ -95,7 +95,7 @@ def target_lines(result: dict) -> Iterator[str]:
     for target, found in targets_on_test(result).items():
         decimals = decimals_for([found["value"]])
         ends = f" (95 % interval {shown_interval(found['interval'], decimals)})" if found["interval"] else ""
-        labels = f"{found['molecules']:,} label{'s' * (found['molecules'] > 1)}"
+        labels = counted(found["molecules"], "label")
         inside = f"; {percent(held[target])} inside the {percent(float(level))} intervals" if level else ""
         yield f"{target}: {METRICS[result['metric']].title} {shown(found['value'], decimals)}{ends} on {labels}{inside}"
 

@@ -221,7 +221,9 @@ def table_predictions(
 
 def words_on_domain(rows: int, answers: AnswerOptions) -> str:
     """How many rows are outside the training domain; similarities are compared only for the column."""
-    count = f"{rows:,} row{'s' * (rows > 1)}{' of this call' * answers.resume} {'is' if rows == 1 else 'are'}"
+    from graphormer_sepnorm.runs.numbers import counted
+
+    count = f"{counted(rows, 'row')}{' of this call' * answers.resume} {'is' if rows == 1 else 'are'}"
     if answers.domain:
         return f"{count} outside the training domain: see the column warning"
     return (

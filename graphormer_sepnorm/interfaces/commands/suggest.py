@@ -61,6 +61,7 @@ def suggest(
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
         from graphormer_sepnorm.library.suggest import Wish
         from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
+        from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.load import load_predicting_model
 
@@ -75,8 +76,8 @@ def suggest(
         written = out or Path("-")
         result = suggest_molecules(predictor, library, written, wish, options, scheduler, workers, device, meanings)
     where = "" if result["output"] == "-" else f"{out}: "
-    unread = f", {row_count(result['unreadable'])} unreadable" if result["unreadable"] else ""
-    print(f"{where}{result['suggested']:,} molecules of {row_count(result['rows'])}{unread}", file=sys.stderr)
+    unread = f", {counted(result['unreadable'], 'row')} unreadable" if result["unreadable"] else ""
+    print(f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}", file=sys.stderr)
     if result["put_last"]:
         print(
             "ranked last for elements, charges, a size or parts that no training molecule has: "
@@ -87,7 +88,3 @@ def suggest(
         print(f"these are all: -n {count:,} is more than the library has of new, readable molecules", file=sys.stderr)
     if where:
         print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
-
-
-def row_count(rows: int) -> str:
-    return f"{rows:,} row{'s' * (rows != 1)}"

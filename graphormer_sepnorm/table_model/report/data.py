@@ -7,10 +7,10 @@ import numpy as np
 from graphormer_sepnorm.chem.features import FEATURIZERS
 from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.runs.info import salts_words
-from graphormer_sepnorm.runs.numbers import shown_together
+from graphormer_sepnorm.runs.numbers import counted, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
-from graphormer_sepnorm.table_model.report.reported import Reported, counted
+from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.tables.labels import TableOptions
 from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, remarks_on_rows, repeatability
 from graphormer_sepnorm.tables.splits import Duplicate

@@ -8,7 +8,7 @@ import numpy as np
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.table_model.reliability import low_coverage, molecule_errors, usual_confidence
@@ -18,7 +18,7 @@ from graphormer_sepnorm.table_model.report.headline import coverage_card
 from graphormer_sepnorm.table_model.report.molecules import WORST
 from graphormer_sepnorm.table_model.report.page import Card, Chart, Grid, Molecule, ReportPage, Section, render
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
-from graphormer_sepnorm.table_model.report.reported import constant_words, counted, plain_picture
+from graphormer_sepnorm.table_model.report.reported import constant_words, plain_picture
 from graphormer_sepnorm.table_model.report.scores import scores_grid, shown_metrics
 from graphormer_sepnorm.table_model.scores import MEAN, STACK, Predicted, columns_of, scores_of_target
 from graphormer_sepnorm.tables.options import TableOptions

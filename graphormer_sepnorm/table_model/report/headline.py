@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, percent, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, low_coverage
 from graphormer_sepnorm.table_model.report.bias import of_bias
 from graphormer_sepnorm.table_model.report.glossary import metric_words
 from graphormer_sepnorm.table_model.report.page import Card
-from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, counted, frequent_class
+from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
 from graphormer_sepnorm.table_model.stacking import combined, each_by_itself, stacking_weights
 from graphormer_sepnorm.tables.splits import SPLITTERS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphormer_sepnorm.inference.domain import evenly
-from graphormer_sepnorm.runs.numbers import UNDEFINED
+from graphormer_sepnorm.runs.numbers import UNDEFINED, counted
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.report.bias import of_extremes
 from graphormer_sepnorm.table_model.report.charts import (
@@ -22,7 +22,7 @@ from graphormer_sepnorm.table_model.report.charts import (
     strip_chart,
 )
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
-from graphormer_sepnorm.table_model.report.reported import CUT, Reported, counted
+from graphormer_sepnorm.table_model.report.reported import CUT, Reported
 from graphormer_sepnorm.tasks import TASKS
 
 MOST_POINTS = 1_000  # of a chart

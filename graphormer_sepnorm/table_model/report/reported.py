@@ -13,6 +13,7 @@ from graphormer_sepnorm.inference.columns import PROBABILITY_DECIMALS
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.pictures import draw_plain
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.numbers import counted
 from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -211,11 +212,6 @@ class Reported:
             return None
         prediction, spread, limits = self.test.prediction, self.test.spread, self.task.limits
         return self.model.trust.intervals.ends(float(self.confidence), prediction, spread, limits)
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things: "1 molecule", "1,117 molecules"."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def plain_picture(smiles: str) -> Picture | None:

@@ -1,10 +1,10 @@
 """The section of a report on scores: a table per target, and the weights of the members."""
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.runs.numbers import decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
-from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, counted, frequent_class
+from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
 from graphormer_sepnorm.tasks import METRICS, TASKS
 

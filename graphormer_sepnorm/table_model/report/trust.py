@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphormer_sepnorm.inference.domain import evenly
-from graphormer_sepnorm.runs.numbers import UNDEFINED, percent, shown, shown_together
+from graphormer_sepnorm.runs.numbers import UNDEFINED, counted, percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
 from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, coverage_curve, error_words
 from graphormer_sepnorm.table_model.report.charts import coverage_chart, error_chart, reliability_chart
 from graphormer_sepnorm.table_model.report.headline import FEW_TESTED
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
 from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
-from graphormer_sepnorm.table_model.report.reported import Reported, counted
+from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.tasks import TASKS
 
 RARE_SCAFFOLDS = "puts the common scaffolds into the training set and rare ones into the test set"

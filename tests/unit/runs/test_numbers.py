@@ -2,7 +2,19 @@
 
 import pytest
 
-from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown, shown_interval, shown_together, significant
+from graphormer_sepnorm.runs.numbers import (
+    counted,
+    decimals_for,
+    percent,
+    shown,
+    shown_interval,
+    shown_together,
+    significant,
+)
+
+
+def test_things_are_counted():
+    assert [counted(number, "row") for number in (0, 1, 1117)] == ["0 rows", "1 row", "1,117 rows"]
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.inference.intervals import Intervals
-from graphormer_sepnorm.table_model.report.reported import counted, plain_picture
+from graphormer_sepnorm.table_model.report.reported import plain_picture
 from tests.unit.table_model.report.conftest import fitted, reported, table
 
 COVERAGE = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
-
-
-def test_things_are_counted():
-    assert [counted(number, "row") for number in (0, 1, 1117)] == ["0 rows", "1 row", "1,117 rows"]
 
 
 def test_a_molecule_has_its_id_or_the_number_of_its_row():
