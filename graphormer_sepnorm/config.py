@@ -261,10 +261,10 @@ class TaskConfig:
     def __post_init__(self) -> None:
         if self.class_names and list(map(len, self.class_names)) != list(map(len, self.usual_classes)):
             raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.class_names)} class_names")
-        if self.scales and ("scales" not in OPTIONS[self.kind] or len(self.scales) != len(self.targets)):
-            raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.scales)} scales")
-        if self.limits and ("limits" not in OPTIONS[self.kind] or len(self.limits) != len(self.targets)):
-            raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {len(self.limits)} limits")
+        for name in ("scales", "limits"):
+            count = len(getattr(self, name))
+            if count and (name not in OPTIONS[self.kind] or count != len(self.targets)):
+                raise ValueError(f"{len(self.targets)} targets of a {self.kind}, but {count} {name}")
         if any(low is not None and high is not None and low >= high for low, high in self.limits):
             raise ValueError("a lower limit is not below the upper limit")
         if self.loss != "l1" and "loss" not in OPTIONS[self.kind]:

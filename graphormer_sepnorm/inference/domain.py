@@ -98,8 +98,7 @@ class Domain:
 
     def add_unlike(self, warnings: Sequence[str], similarity: np.ndarray) -> list[str]:
         """M warnings, each followed by that of ``unlike``."""
-        pairs = zip(warnings, self.unlike(similarity), strict=True)
-        return [" ".join(filter(None, pair)) for pair in pairs]
+        return joined(warnings, self.unlike(similarity))
 
     def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
         """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.
@@ -139,9 +138,8 @@ class Domain:
 
     def warnings_on(self, molecules: Molecules) -> list[str]:
         """As ``warnings``, each after the sentence on the parts that standardization removed."""
-        reductions = molecules.reductions or [""] * len(molecules.mols)
-        pairs = zip(reductions, self.warnings(molecules.mols), strict=True)
-        return [" ".join(filter(None, pair)) for pair in pairs]
+        warnings = self.warnings(molecules.mols)
+        return joined(molecules.reductions, warnings) if molecules.reductions else warnings
 
     def strange(self, mol: Chem.Mol) -> list[str]:
         """Sentences on what no training molecule has: several parts, an element, a charged atom, a size or a charge."""
@@ -197,6 +195,11 @@ def charge_words(charge: int) -> str:
 
 def signed(charge: int) -> str:
     return f"{charge:+d}" if charge else "0"
+
+
+def joined(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    """Texts of M molecules, each followed by another one; either may be empty."""
+    return [" ".join(filter(None, pair)) for pair in zip(first, second, strict=True)]
 
 
 def counted_atoms(number: int) -> str:

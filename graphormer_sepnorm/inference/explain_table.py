@@ -48,10 +48,11 @@ def explain_table(
             picture, or as ``explain`` and ``AskedConditions.places``; nothing is written in these cases.
     """
     is_table = Path(molecules).is_file() or is_table_name(molecules)
-    if is_table and out is None:
-        raise InputError("name what to write for a table: -o PICTURES, a folder, -o GRID.svg or -o OUT.csv")
-    if is_table and out is not None and out.exists() and out.samefile(molecules):
-        raise InputError(f"{out} is the input table: choose another name for the output")
+    if is_table:
+        if out is None:
+            raise InputError("name what to write for a table: -o PICTURES, a folder, -o GRID.svg or -o OUT.csv")
+        if out.exists() and out.samefile(molecules):
+            raise InputError(f"{out} is the input table: choose another name for the output")
     table = first_rows(molecules if is_table else [molecules], smiles_column, delimiter)
     rows, samples = table.rows, samples_of(table.columns, asked, "the input")(table.rows)
     if out is not None and out.suffix != CSV:

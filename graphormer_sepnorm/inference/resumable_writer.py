@@ -225,7 +225,7 @@ def write_table(
             ``strict``, nothing is left then; an output that cannot be
             written, what is done is kept then; one that another process is writing; or nothing that fits to resume.
     """
-    make_writer = find_writer(Path("out.csv") if is_standard_output(out) else out, writers)
+    make_writer = find_output_writer(out, writers)
     if resume and is_standard_output(out):
         raise InputError("what goes to standard output cannot be resumed: name a file with -o")
     if resume and not (isinstance(source, str) and is_file(source)):
@@ -263,6 +263,11 @@ def output_locked(out: Path) -> contextlib.AbstractContextManager[None]:
     file = behind_link(out)
     busy = f"another process is writing {out}: wait for it, or choose another output"
     return locked(file.with_name(f".{file.name}.lock"), busy)
+
+
+def find_output_writer(out: Path, writers: Mapping[str, MakeWriter] = WRITERS) -> MakeWriter:
+    """As ``find_writer``; standard output is CSV."""
+    return find_writer(Path("out.csv") if is_standard_output(out) else out, writers)
 
 
 def is_standard_output(out: Path) -> bool:

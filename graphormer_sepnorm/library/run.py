@@ -274,7 +274,8 @@ def compute(
         for folder in {Path(assignment.part).parent for assignment in missing.values()}:
             remove_leftovers(folder)
     if failed and len(missing) == 1:
-        raise InputError(f"{name}: {failed[name]}")
+        ((name, reason),) = failed.items()
+        raise InputError(f"{name}: {reason}")
     if failed:
         shown = "; ".join(f"{name} ({reason})" for name, reason in list(failed.items())[:SHOWN])
         more = f"; and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""

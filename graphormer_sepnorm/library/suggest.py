@@ -28,7 +28,7 @@ from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.inference.predict_table import TextWriter
-from graphormer_sepnorm.inference.resumable_writer import is_standard_output, print_rows
+from graphormer_sepnorm.inference.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.options import Promise
@@ -37,7 +37,7 @@ from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, find_column
 from graphormer_sepnorm.tables.formats.table import cell_text
 from graphormer_sepnorm.tables.rows import samples_of
-from graphormer_sepnorm.tables.writers import AddedColumn, DelimitedWriter, find_writer, write_whole
+from graphormer_sepnorm.tables.writers import AddedColumn, DelimitedWriter, write_whole
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
@@ -151,7 +151,7 @@ def suggest(
     """
     if is_standard_output(out) and scheduler:
         raise InputError("with --scheduler, name the output: -o OUT.csv in a folder that all workers have access to")
-    find_writer(Path("out.csv") if is_standard_output(out) else out)
+    find_output_writer(out)
     acquisition = acquisition_of(predictor, wish)
     selection = Selection(
         acquisition.column, max(LEAST_POOL, POOL_PER_PICK * wish.count), lowest=acquisition.lowest_first
