@@ -36,6 +36,7 @@ class ScoredRun:
         name: name of the run.
         dataset: dataset that the rows belong to.
         task: what is predicted, with the metric.
+        featurizer: how molecules were read.
         molecules: number and SMILES of each row, in ascending order.
         y: float64 [M, T] labels, NaN where there is no exact label.
         prediction: float64 [M, T].
@@ -44,6 +45,7 @@ class ScoredRun:
     name: str
     dataset: str
     task: TaskConfig
+    featurizer: str
     molecules: list[tuple[int, str]]
     y: np.ndarray
     prediction: np.ndarray
@@ -54,7 +56,7 @@ def read_scored_run(path: Path) -> ScoredRun:
     run = RunFolder(path)
     if not (run.test.exists() and run.predictions.exists()):
         raise InputError(f"{path} has no test predictions: name a finished run folder, as train writes it")
-    task = task_of(run)
+    task, featurizer = task_and_featurizer(run)
     try:
         dataset = str(json.loads(run.test.read_bytes())["dataset"])
         with open(run.predictions, newline="", encoding="utf-8", errors="surrogateescape") as file:
@@ -64,13 +66,16 @@ def read_scored_run(path: Path) -> ScoredRun:
         prediction = np.array([[float(line[f"{name}_predicted"]) for name in task.targets] for line in lines])
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{run.predictions} or {run.test} is damaged: score the run again with evaluate") from None
-    return ScoredRun(str(path), dataset, task, molecules, y, prediction)
+    return ScoredRun(str(path), dataset, task, featurizer, molecules, y, prediction)
 
 
-def task_of(run: RunFolder) -> TaskConfig:
-    """The task of a run on a table or a named dataset; raises InputError if the folder does not define one."""
+def task_and_featurizer(run: RunFolder) -> tuple[TaskConfig, str]:
+    """Those of a run on a table or a named dataset; raises InputError if the folder does not define them."""
     known = kept_facts((run.path / TABLE).with_suffix(".json"))
-    return known[0] if known else read_config(run.config).task
+    if known:
+        return known
+    config = read_config(run.config)
+    return config.task, config.featurizer
 
 
 def as_label(text: str) -> float:
@@ -89,13 +94,21 @@ def check_same(runs: Sequence[ScoredRun]) -> None:
             ("test rows", True, same_rows(first, other)),
         ):
             if ours != theirs:
-                raise InputError(
-                    f"{first.name} and {other.name} have different {what}: their scores cannot be compared"
-                )
+                raise InputError(f"{first.name} and {other.name} have different {what}: {reason(first, other, what)}")
         if not np.array_equal(first.y, other.y, equal_nan=True):
             raise InputError(
                 f"{first.name} and {other.name} have different test labels, so their scores cannot be compared"
             )
+
+
+def reason(first: ScoredRun, other: ScoredRun, what: str) -> str:
+    """Why runs that differ in that cannot be compared, with a cure if there is one."""
+    if what == "test rows" and first.dataset == other.dataset and first.featurizer != other.featurizer:
+        return (
+            "they read molecules differently (--standardize or --strip-salts), which can change the split; train both "
+            "with --split column and the same --split-column"
+        )
+    return "their scores cannot be compared"
 
 
 def same_rows(first: ScoredRun, other: ScoredRun) -> bool:

@@ -24,7 +24,7 @@ def write_run(folder: Path, prediction: np.ndarray, y: np.ndarray = Y, **changes
     """The files of a finished run that a comparison reads."""
     folder.mkdir()
     task = TaskConfig("regression", changes.get("metric", "mae"), ("y",))
-    facts = {"task": asdict(task), "featurizer": "mol"}
+    facts = {"task": asdict(task), "featurizer": changes.get("featurizer", "mol")}
     (folder / "table.json").write_text(json.dumps(facts))
     (folder / "test.json").write_text(json.dumps({"dataset": changes.get("dataset", "table.csv"), "value": 1.0}))
     smiles = changes.get("smiles", "C")
@@ -92,6 +92,12 @@ def test_a_salt_and_its_parent_are_the_same_row(tmp_path):
     [
         ({"smiles": "CC"}, "have different test rows"),
         ({"dataset": "zinc"}, "have different test rows"),
+        (
+            {"smiles": "CC", "featurizer": "mol-standardized"},
+            r"have different test rows: they read molecules differently \(--standardize or --strip-salts\), which .* "
+            r"train both with --split column and the same --split-column$",
+        ),
+        ({"dataset": "zinc", "featurizer": "mol-standardized"}, "different test rows: their scores cannot be compared"),
         ({"y": Y + 1}, "have different test labels"),
         ({"y": Y[:20], "prediction": Y[:20]}, "have different test rows"),
         ({"metric": "rmse"}, "have different metrics"),
