@@ -113,8 +113,8 @@ def low_coverage(result: dict) -> list[str]:
     level, found = usual_confidence(trust), []
     if level is not None:
         found += [
-            f"only {words} test labels of {name} are inside their {percent(float(level))} intervals: expect larger "
-            "errors than the intervals say for molecules that are unlike the training molecules"
+            f"only {words} test labels of {name} are inside their {percent(float(level))} intervals, which "
+            "are too narrow for such molecules: real errors are larger"
             for name, words in too_low(trust["coverage"][level], counts, level).items()
         ]
     sets = trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {})

@@ -69,7 +69,7 @@ def test_a_coverage_that_chance_does_not_explain_is_said(share, n, is_low):
     assert bool(low_coverage(told)) == is_low
     if is_low:
         assert low_coverage(told)[0].startswith(
-            "only 81 % of the 113 test labels of a are inside their 90 % intervals: "
+            "only 81 % of the 113 test labels of a are inside their 90 % intervals, which are too narrow"
         )
 
 

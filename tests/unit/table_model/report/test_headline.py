@@ -231,7 +231,10 @@ def test_intervals_that_contain_too_few_labels_are_said():
     y = np.linspace(-2, 2, 50)[:, None]
     trust = {"coverage": {"0.9": {"a": 0.7}}}
     (note,) = warned(result({"a": facts()}, trust=trust), y, np.stack([y, y]), fine(y))
-    assert note.startswith("Only 70 % of the 60 test labels of a are inside their 90 % intervals: ") and note[-1] == "."
+    assert (
+        note.startswith("Only 70 % of the 60 test labels of a are inside their 90 % intervals, which are too narrow")
+        and note[-1] == "."
+    )
 
 
 def test_salts_with_larger_errors_are_said():
