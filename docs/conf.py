@@ -24,7 +24,7 @@ include_patterns = [
     "CONTRIBUTING.md",
 ]
 exclude_patterns = [".*", "build", "dist", "runs", "**/.ipynb_checkpoints"]
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "commands"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "commands", "hidden"]
 smartquotes = False
 
 myst_heading_anchors = 3

@@ -1,6 +1,7 @@
 """The site of the documentation builds without a warning and without a network, and shows what it should."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,26 @@ def test_every_command_is_in_the_reference_with_its_options(site):
         assert f'<section id="{name}">' in reference
     for option in ("--target-columns", "--interval", "--keep-top", "--max-rows", "--freeze", "--trials"):
         assert option in reference
+
+
+def test_a_reader_of_the_repository_sees_every_command_and_name():
+    """The tables in Markdown, without the parts that only the site shows."""
+    commands = (REPOSITORY / "docs/commands.md").read_text()
+    assert dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", commands, re.MULTILINE)) == COMMANDS
+    api = (REPOSITORY / "docs/api.md").read_text()
+    shown = re.findall(r"^\| `([\w.]+)` \| \S", api, re.MULTILINE)
+    described = re.findall(r"^\.\. auto\w+:: ([\w.]+)", api, re.MULTILINE)
+    assert shown == [re.sub(r"^graphormer_sepnorm\.(?=\w+$)", "", name) for name in described]
+    for page in ("api", "commands", "index"):
+        visible = re.sub(r"^<!-- .*?-->$", "", (REPOSITORY / f"docs/{page}.md").read_text(), flags=re.M | re.S)
+        assert "<!--" not in visible and "{" not in visible and ".. auto" not in visible, page
+
+
+@pytest.mark.slow
+def test_the_site_shows_what_a_reader_of_the_repository_does_not_see(site):
+    api = (site / "docs/api.html").read_text()
+    assert 'id="graphormer_sepnorm.training.sweep.sweep"' in api and "eval-rst" not in api
+    assert "{toctree}" not in (site / "docs/index.html").read_text()
 
 
 @pytest.mark.slow
