@@ -12,7 +12,7 @@ class InputError(ValueError):
 def not_installed(what: str, package: str, extra: str) -> InputError:
     """The error for a missing package, with the extra of this package that installs it."""
     return InputError(
-        f"{what} needs {package}, which is not installed: run pip install '.[{extra}]' in the folder of the repository"
+        f'{what} needs {package}, which is not installed: run pip install ".[{extra}]" in the folder of the repository'
     )
 
 

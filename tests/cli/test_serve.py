@@ -89,7 +89,7 @@ def test_a_model_that_is_not_there_is_a_sentence(tmp_path):
 def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "graphormer_sepnorm.interfaces.web.server", raising=False)
-    with pytest.raises(InputError, match=r"pip install '\.\[web\]' in the folder of the repository"):
+    with pytest.raises(InputError, match=r'pip install "\.\[web\]" in the folder of the repository'):
         serve("zinc-subset")
 
 

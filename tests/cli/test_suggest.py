@@ -104,7 +104,7 @@ def test_without_pyarrow_the_command_says_how_to_install_it(command, tmp_path, m
     code, _, messages = command("suggest", tmp_path / "model", tmp_path / "library.csv", "-o", tmp_path / "next.csv")
     assert code == 2 and not (tmp_path / "next.csv").exists()
     assert messages.endswith(
-        "suggest needs pyarrow, which is not installed: run pip install '.[scale]' in the folder of the repository\n"
+        'suggest needs pyarrow, which is not installed: run pip install ".[scale]" in the folder of the repository\n'
     )
 
 

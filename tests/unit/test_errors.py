@@ -12,7 +12,7 @@ def test_it_is_a_value_error_and_can_be_pickled():
 
 def test_what_installs_a_missing_package_works_in_the_repository():
     assert str(not_installed("the page", "fastapi", "web")) == (
-        "the page needs fastapi, which is not installed: run pip install '.[web]' in the folder of the repository"
+        'the page needs fastapi, which is not installed: run pip install ".[web]" in the folder of the repository'
     )
 
 

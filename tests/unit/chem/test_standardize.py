@@ -52,7 +52,7 @@ def test_the_parent_of_chembl(smiles, expected):
 def test_a_missing_pipeline_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "chembl_structure_pipeline", None)
     with pytest.raises(
-        InputError, match=r"needs chembl_structure_pipeline, .*: run pip install '.\[standardize\]' in the folder"
+        InputError, match=r'needs chembl_structure_pipeline, .*: run pip install ".\[standardize\]" in the folder'
     ):
         chembl_parent(read_smiles("C"))
     with pytest.raises(InputError, match="needs chembl_structure_pipeline"):

