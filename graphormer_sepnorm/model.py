@@ -369,16 +369,13 @@ class Network(nn.Module):
     def read(
         self, local_atoms: Tensor, cls: Tensor, atoms: Tensor, ptr: Tensor, conditions: Tensor | None = None
     ) -> Tensor:
-        """Predictions [B, tasks].
+        """Output [B, tasks]; raises as ``forward``.
 
         Args:
             local_atoms: [T, D], output of the local blocks.
             cls, atoms: output of ``run_blocks``.
             ptr: [B + 1] atom offsets of the batch.
             conditions: [B, C], of a model with ``conditions``.
-
-        Raises:
-            InputError: the model reads conditions, and there are none.
         """
         if self.config.conditions and conditions is None:
             raise InputError("the network reads conditions of the measurement: name the table model that it is part of")
@@ -387,11 +384,15 @@ class Network(nn.Module):
         return predicted if self.atom_values is None else predicted + self.atom_values(local_atoms, ptr)
 
     def forward(self, batch: "Batch | GraphBatch") -> Tensor:
-        """Predictions [B, tasks]; raises as ``encode`` and ``read``."""
+        """Output [B, tasks] on the scale of the loss: standardized targets of a regression, or logits of classes.
+
+        ``Graphormer.task.predict`` converts it to the original scale, or to probabilities. Raises as ``encode``, and
+        InputError if the model reads conditions and the batch has none.
+        """
         return self.embed_and_predict(batch)[1]
 
     def embed_and_predict(self, batch: "Batch | GraphBatch", trunk: Trunk | None = None) -> tuple[Tensor, Tensor]:
-        """The final embeddings of the CLS tokens [B, D] and predictions [B, tasks]; arguments as ``encode_cls``."""
+        """The final embeddings of the CLS tokens [B, D] and the output [B, tasks]; arguments as ``encode_cls``."""
         batch = self.packed(batch)
         local_atoms, structure = trunk or self.run_trunk(batch)
         cls, atoms = self.run_blocks(local_atoms, structure, self.atoms_matter)

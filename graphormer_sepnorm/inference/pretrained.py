@@ -23,7 +23,7 @@ from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS, RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.formats.table import find_column
-from graphormer_sepnorm.tasks import make_task
+from graphormer_sepnorm.tasks import Task, make_task
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -188,6 +188,14 @@ class Graphormer(Network):
             )
         return self.run_config
 
+    @property
+    def task(self) -> Task:
+        """The task of ``run_config``: ``task.predict`` converts the output of ``forward`` as ``predict`` does.
+
+        ``task.loss`` is the loss in training. Raises InputError if ``run_config`` is not set.
+        """
+        return make_task(self.known_run().task, self.cls.device)
+
     def predict(self, smiles: "DataFrame | Sequence[str | Chem.Mol]") -> np.ndarray:
         """Predictions float32 [M, tasks]: values on the original scale of the targets, or probabilities.
 
@@ -201,7 +209,7 @@ class Graphormer(Network):
             InputError: a SMILES cannot be read, and the message names its row; a DataFrame has no such column; or
                 ``run_config`` is not set.
         """
-        task = make_task(self.known_run().task, self.cls.device)
+        task = self.task
         return self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
 
     def embed(self, smiles: "DataFrame | Sequence[str | Chem.Mol]") -> np.ndarray:

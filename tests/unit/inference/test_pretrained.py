@@ -13,7 +13,7 @@ from rdkit import Chem
 from torch_geometric.loader import DataLoader
 
 from graphormer_sepnorm import Graphormer
-from graphormer_sepnorm.chem.features import FEATURIZERS
+from graphormer_sepnorm.chem.features import FEATURIZERS, read_graphs
 from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.datasets.store import in_memory
@@ -101,6 +101,16 @@ def test_probabilities_of_a_classifier(model):
     assert ((prediction > 0) & (prediction < 1)).all()
 
 
+@pytest.mark.parametrize("kind", ["regression", "classification", "multiclass"])
+def test_the_task_converts_the_output_of_a_batch_to_predictions(model, kind):
+    if kind != "regression":
+        model.run_config = replace(model.run_config, task=TaskConfig(kind=kind, metric="rocauc", targets=("a", "b")))
+    batch = in_memory(read_graphs("zinc", SMILES), model.config.encodings).batch(range(len(SMILES)))
+    with torch.no_grad():
+        predicted = model.task.predict(model(batch))
+    np.testing.assert_allclose(predicted, model.predict(SMILES), rtol=1e-5)
+
+
 def test_embeddings(model):
     embeddings = model.embed(SMILES)
     assert embeddings.shape == (5, 16)
@@ -153,6 +163,8 @@ def test_a_model_without_a_run_says_what_it_lacks(model, tmp_path):
     for use in (lambda: bare.predict(["C"]), lambda: bare.embed(["C"]), lambda: bare.save_pretrained(tmp_path)):
         with pytest.raises(InputError, match="run_config"):
             use()
+    with pytest.raises(InputError, match="run_config"):
+        _ = bare.task
 
 
 def test_a_model_that_its_config_does_not_describe_is_not_saved(model, tmp_path):
