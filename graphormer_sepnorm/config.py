@@ -11,17 +11,9 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetPydanticSchema,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import to_json
 
 from graphormer_sepnorm.encodings import ENCODINGS
 from graphormer_sepnorm.encodings.base import STRICT, Encoding
@@ -50,10 +42,15 @@ OPTIONS: dict[Kind, tuple[str, ...]] = {
 }
 
 
-def one_of_encodings(_: type, handler: GetCoreSchemaHandler) -> CoreSchema:
-    """Validation schema for members of ``ENCODINGS``, selected by ``name``."""
-    choices = {name: handler.generate_schema(kind) for name, kind in ENCODINGS.items()}
-    return core_schema.tagged_union_schema(choices, discriminator="name")
+def as_encoding(value: Any) -> Encoding:
+    """An encoding, or one from its fields; ``ENCODINGS`` is read each time, so its entries can change at any time."""
+    if isinstance(value, Encoding) and not isinstance(value, type):
+        known("encoding", value.name, ENCODINGS)
+        return value
+    name = value.get("name") if isinstance(value, dict) else None
+    if not isinstance(name, str):
+        raise ValueError("this is neither an encoding nor an object with the name of one")
+    return TypeAdapter(ENCODINGS[known("encoding", name, ENCODINGS)]).validate_json(to_json(value))
 
 
 def explained(cls: type[Checked]) -> type[Checked]:
@@ -111,7 +108,7 @@ class ModelConfig:
     heads: Count = 8
     norm: Annotated[str, AfterValidator(partial(known, "norm", choices=NORMS))] = "sepnorm"
     norm_position: Literal["post", "pre"] = "post"
-    encodings: tuple[Annotated[Encoding, GetPydanticSchema(one_of_encodings)], ...] = ()
+    encodings: tuple[Annotated[Encoding, PlainValidator(as_encoding)], ...] = ()
     messages: bool = False
     message_gates: bool = False
     degree_scaling: bool = False
@@ -367,11 +364,8 @@ def first_problem(error: ValidationError, fields: Collection[str] = ()) -> str:
     """One sentence about the first validation error; ``fields`` are the names that are allowed for an unknown one."""
     problem = error.errors(include_url=False)[0]
     where, message = ".".join(str(part) for part in problem["loc"]), problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "unexpected_keyword_argument":
+    if problem["type"] == "unexpected_keyword_argument" and where == problem["loc"][0]:
         message += did_you_mean(where, fields)
-    if problem["type"] == "union_tag_invalid":
-        message = (
-            f"unknown encoding {problem['ctx']['tag']!r}, choose one of {problem['ctx']['expected_tags']}; "
-            "one of your own must be in ENCODINGS before the first import of graphormer_sepnorm.config"
-        )
+    if where and message.startswith("Input should "):
+        return f"{where} {message.removeprefix('Input ')}"
     return ": ".join(filter(None, (where, message)))

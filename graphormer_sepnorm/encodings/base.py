@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import ConfigDict
@@ -30,6 +30,7 @@ class EncodingSizes(NamedTuple):
     bond_types: int
 
 
+@runtime_checkable
 class Encoding(Protocol):
     """A frozen dataclass of hyperparameters.
 

@@ -154,15 +154,15 @@ def paired_difference(row: dict, other: dict) -> dict:
     from scipy import stats  # its import takes seconds
 
     differences = [a - b for a, b in zip(row["test"], other["test"], strict=True)]
-    interval = (None, None)
+    low = high = None
     if len(differences) > 1:
-        interval = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+        low, high = map(float, stats.ttest_1samp(differences, 0).confidence_interval(0.95))
     return {
         "norm": row["norm"],
         "minus": other["norm"],
         "mean": statistics.mean(differences),
-        "low": interval[0],
-        "high": interval[1],
+        "low": low,
+        "high": high,
     }
 
 

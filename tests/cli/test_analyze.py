@@ -1,5 +1,6 @@
 """The command that compares how the CLS embeddings of several models lie in space."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.inference import analyze
 from graphormer_sepnorm.inference.cls_geometry import uniformity
+from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.recipes import dataset_config
 from graphormer_sepnorm.tasks import make_task
 
@@ -39,6 +41,20 @@ def test_two_models_side_by_side(models, command, tmp_path):
     embeddings = Graphormer.from_pretrained(models[1]).embed(table.smiles[table.split == "test"].tolist())
     assert results[1]["uniformity"] == pytest.approx(uniformity(torch.from_numpy(embeddings)), abs=1e-4)
     assert all(result["molecules"] == 500 and len(result["singular_values"]) == 16 for result in results)
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_a_line_for_each_model(models, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("sys.argv", ["graphormer-sepnorm", "analyze", *map(str, models), "-o", str(tmp_path / "c.png")])
+    with pytest.raises(SystemExit):
+        cli.main()
+    *lines, last = capsys.readouterr().out.splitlines()
+    number = r"-?\d[\d.e-]+"
+    measures = f"effective rank {number}, uniformity {number}, isotropy {number}"
+    for line, folder, norm in zip(lines, models, ("sepnorm", "sharenorm"), strict=True):
+        assert re.fullmatch(rf"{folder} \({norm}\): {measures}", line)
+    assert last == f"{tmp_path / 'c.png'}: 2 models, 500 molecules of the test split"
 
 
 @pytest.mark.slow

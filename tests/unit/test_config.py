@@ -1,7 +1,10 @@
 import json
 from dataclasses import FrozenInstanceError, replace
+from typing import Annotated, Literal
 
 import pytest
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from graphormer_sepnorm.config import (
     FORMAT_VERSION,
@@ -14,6 +17,7 @@ from graphormer_sepnorm.config import (
     read_config,
 )
 from graphormer_sepnorm.encodings import ENCODINGS
+from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers.norms import NORMS
@@ -40,26 +44,26 @@ def test_a_trapezoid_whose_sides_overlap_is_refused():
 @pytest.mark.parametrize(
     ("place", "value", "sentence"),
     [
-        (("model", "layers"), 0, "here: model.layers: Input should be greater than or equal to 1"),
-        (("model", "layers"), "12", "here: model.layers: Input should be a valid integer"),
+        (("model", "layers"), 0, "here: model.layers should be greater than or equal to 1"),
+        (("model", "layers"), "12", "here: model.layers should be a valid integer"),
         (("model", "depth"), 12, "here: model.depth: Unexpected keyword argument"),
         (("model", "width"), 81, "here: model: width 81 is not a multiple of heads 8"),
         (("model", "norm"), "batchnorm", "here: model.norm: unknown norm 'batchnorm', choose one of sepnorm"),
         (("model", "readout"), "max", "here: model.readout: unknown readout 'max', choose one of cls"),
-        (("model", "attention_layers"), 0, "here: model.attention_layers: Input should be greater than or equal to 1"),
+        (("model", "attention_layers"), 0, "here: model.attention_layers should be greater than or equal to 1"),
         (
             ("model", "attention_layers"),
             3,
             "here: model: the 9 layers without attention require messages=True",
         ),
         (("model", "num_tasks"), 2, "here: 2 tasks, but 1 names of targets"),
-        (("train", "lr"), float("inf"), "here: train.lr: Input should be"),
+        (("train", "lr"), float("inf"), "here: train.lr should be"),
         (
             ("train", "frozen_layers"),
             1,
             "here: train: weights and statistics can be frozen only when training starts from a checkpoint",
         ),
-        (("task", "std"), [0.0], "here: task.std.0: Input should be greater than 0"),
+        (("task", "std"), [0.0], "here: task.std.0 should be greater than 0"),
         (("format_version",), FORMAT_VERSION + 1, "install a newer graphormer_sepnorm"),
     ],
 )
@@ -222,7 +226,7 @@ def test_limits_are_kept_and_optional_and_those_that_cannot_hold_are_refused():
     ("make", "sentence"),
     [
         (lambda: TrainConfig(bacth_size=3), "bacth_size: Unexpected keyword argument; did you mean 'batch_size'?"),
-        (lambda: replace(TrainConfig(), lr=-1.0), "lr: Input should be greater than 0"),
+        (lambda: replace(TrainConfig(), lr=-1.0), "lr should be greater than 0"),
         (lambda: replace(MODEL, width=81), "width 81 is not a multiple of heads 8"),
     ],
 )
@@ -232,11 +236,43 @@ def test_constructors_report_the_first_problem_in_one_sentence(make, sentence):
     assert str(error.value) == sentence
 
 
-def test_an_encoding_that_configs_do_not_know_is_reported_with_the_remedy():
-    """In a file, as of a program with an encoding of its own, and in a constructor."""
-    text = config_to_json(CONFIG).replace('"spatial"', '"connectivity"')
-    end = "must be in ENCODINGS before the first import of graphormer_sepnorm.config"
-    with pytest.raises(InputError, match=f"model.encodings.0: unknown encoding 'connectivity', choose .*{end}"):
+def test_what_is_no_encoding_is_refused():
+    """In a file, as that of a program with an encoding of its own, and in a constructor."""
+    text = config_to_json(CONFIG).replace('"spatial"', '"spatail"')
+    message = "encodings.0: unknown encoding 'spatail', choose one of centrality, .*; did you mean 'spatial'?"
+    with pytest.raises(InputError, match=f"here: model.{message}"):
         config_from_json(text, "here")
-    with pytest.raises(InputError, match=f"encodings.0: unknown encoding 'connectivity', choose .*{end}"):
-        replace(MODEL, encodings=({"name": "connectivity"},))
+    with pytest.raises(InputError, match=f"^{message}"):
+        replace(MODEL, encodings=({"name": "spatail"},))
+    for wrong in ({"name": []}, {"max_distance": 7}, "spatial", Spatial):
+        with pytest.raises(InputError, match=r"encodings.0: .* neither an encoding nor an object with the name of one"):
+            replace(MODEL, encodings=(wrong,))
+    with pytest.raises(InputError, match=r"^encodings.0.far: Unexpected keyword argument$"):
+        replace(MODEL, encodings=({"name": "spatial", "far": 7},))
+
+
+def test_an_encoding_of_ones_own_can_be_added_and_defined_again_at_any_time(monkeypatch):
+    """As by a notebook whose cell is run twice: a config that holds the earlier one can still be changed."""
+
+    def define(smallest: int) -> type:
+        @dataclass(frozen=True, config=STRICT)
+        class Own(Spatial):
+            name: Literal["own"] = "own"
+            path: tuple[int, ...] = ()
+            max_distance: Annotated[int, Field(ge=smallest)] = 40
+
+        return Own
+
+    first, second = define(smallest=1), define(smallest=5)
+    monkeypatch.setitem(ENCODINGS, "own", first)
+    config = replace(CONFIG, model=replace(MODEL, encodings=(first(max_distance=3, path=(1, 2)),)))
+    assert config_from_json(config_to_json(config), "here") == config
+    monkeypatch.setitem(ENCODINGS, "own", second)
+    assert replace(config.model, layers=3).encodings == config.model.encodings
+    again = replace(config, model=replace(MODEL, encodings=(second(path=(1, 2)),)))
+    assert config_from_json(config_to_json(again), "here") == again
+    with pytest.raises(InputError, match=r"model.encodings.0.max_distance should be greater than or equal to 5"):
+        config_from_json(config_to_json(config), "here")
+    monkeypatch.delitem(ENCODINGS, "own")
+    with pytest.raises(InputError, match="unknown encoding 'own'"):
+        replace(MODEL, encodings=(second(),))

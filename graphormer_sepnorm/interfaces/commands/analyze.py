@@ -10,6 +10,8 @@ from graphormer_sepnorm.interfaces.commands.options import Device, Precision, Ro
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.system.signals import leaving_at_once
 
+MEASURES = ("effective_rank", "uniformity", "isotropy")
+
 
 @in_first_process
 def analyze(
@@ -24,7 +26,10 @@ def analyze(
 ) -> None:
     """Measure the geometry of the CLS embeddings of a split, and compare several models.
 
-    Singular values and their effective rank (collapse), uniformity (Wang and Isola, 2020) and isotropy.
+    The effective rank (Roy and Vetterli, 2007) is the number of directions that the embeddings use; low is collapse.
+    Uniformity (Wang and Isola, 2020) is lower the more evenly they lie on a sphere. Isotropy (Mu and Viswanath, 2018)
+    is the smallest over the largest sum of exp(c . x) over all embeddings x, for principal directions c; it is 1 if no
+    direction is preferred. The JSON in a pipe or file also has the singular values.
 
     Example: graphormer-sepnorm analyze runs/sepnorm runs/sharenorm -o cls.png
     """
@@ -33,11 +38,17 @@ def analyze(
     with leaving_at_once():
         from graphormer_sepnorm.inference.analyze import analyze_run
         from graphormer_sepnorm.inference.pictures import plot_cls_geometry
+        from graphormer_sepnorm.runs.numbers import counted, significant
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
 
     with computing(choose(device, precision)):
         results = [analyze_run(resolve_model(model), split, root) for model in models]
     plot_cls_geometry(results, out)
-    print(f"{out}: {len(results)} models")
-    print_result(results, is_told=False)
+    for model, result in zip(models, results, strict=True):
+        measures = (f"{name.replace('_', ' ')} {significant(result[name])}" for name in MEASURES)
+        print(f"{model} ({result['norm']}): {', '.join(measures)}")
+    print(
+        f"{out}: {counted(len(results), 'model')}, {counted(results[0]['molecules'], 'molecule')} of the {split} split"
+    )
+    print_result(results)

@@ -16,6 +16,7 @@ def test_two_norms_are_compared_seed_by_seed():
     assert (difference["norm"], difference["minus"], difference["mean"]) == ("a", "b", 2.0)
     assert difference["low"] == pytest.approx(2 - 4.302653 / math.sqrt(3), abs=1e-6)
     assert difference["high"] == pytest.approx(2 + 4.302653 / math.sqrt(3), abs=1e-6)
+    assert {type(difference[name]) for name in ("mean", "low", "high")} == {float}  # of NumPy, it is printed otherwise
 
 
 def test_one_seed_has_no_interval():
