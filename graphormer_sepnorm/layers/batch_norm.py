@@ -134,14 +134,15 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
     model.eval()
     for norm in norms:
         norm.train()
-    for batch in batches:
-        encode(batch)
-    for hook in hooks:
-        hook.remove()
-    model.eval()
-    for module, statistics in seen.items():
-        if not statistics:
-            continue
-        variances, means = zip(*statistics, strict=True)
-        module.get_buffer("running_var").copy_(torch.stack(variances).mean(0))
-        module.get_buffer("running_mean").copy_(torch.stack(means).mean(0))
+    try:
+        for batch in batches:
+            encode(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+        model.eval()
+    for module, recorded in seen.items():
+        if recorded:
+            variances, means = zip(*recorded, strict=True)
+            module.get_buffer("running_var").copy_(torch.stack(variances).mean(0))
+            module.get_buffer("running_mean").copy_(torch.stack(means).mean(0))

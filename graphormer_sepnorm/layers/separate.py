@@ -186,7 +186,7 @@ def separate_norms(
     def make(found: FoundNorm) -> nn.Module:
         return separated(found, model, cls_norm, tok_norm, positions, batch_first)
 
-    report = replace_norms(model, find_norms(model, told=cls_positions is not None), skip, make)
+    report = replace_norms(model, find_norms(model, positions_given=cls_positions is not None), skip, make)
     model.separated_norms = report  # type: ignore[assignment]  # to PyTorch every attribute is a tensor or a module
     return model
 
@@ -233,24 +233,26 @@ def check_positions(cls_positions: int | Sequence[int] | None) -> tuple[int, ...
     return positions
 
 
-def find_norms(model: nn.Module, told: bool) -> list[FoundNorm]:
+def find_norms(model: nn.Module, positions_given: bool) -> list[FoundNorm]:
     """All norms of ``model`` in order; norms of a layer that is used in several places are listed once."""
     norms: dict[tuple[int, str], FoundNorm] = {}
-    for found in walk(model, "", (), "", told):
+    for found in walk(model, "", (), "", positions_given):
         norms.setdefault((id(found.owner), found.attribute), found)
     homes = Counter(id(found.norm) for found in norms.values())
     shared = "one norm in several layers"
     return [replace(found, doubt=shared) if homes[id(found.norm)] > 1 else found for found in norms.values()]
 
 
-def walk(module: nn.Module, prefix: str, within: tuple[nn.Module, ...], doubt: str, told: bool) -> Iterator[FoundNorm]:
+def walk(
+    module: nn.Module, prefix: str, within: tuple[nn.Module, ...], doubt: str, positions_given: bool
+) -> Iterator[FoundNorm]:
     within = (*within, module)
-    doubt = doubt or doubt_within(within, told)
+    doubt = doubt or doubt_within(within, positions_given)
     for attribute, child in module._modules.items():
         if child is not None and is_norm(child):
             yield FoundNorm(prefix + attribute, module, attribute, child, doubt)
         elif child is not None:
-            yield from walk(child, f"{prefix}{attribute}.", within, doubt, told)
+            yield from walk(child, f"{prefix}{attribute}.", within, doubt, positions_given)
 
 
 def is_norm(module: nn.Module) -> bool:
@@ -264,32 +266,32 @@ def class_names(module: nn.Module) -> dict[str, type]:
     return {f"{base.__module__}.{base.__qualname__}": base for base in type(module).__mro__}
 
 
-def doubt_within(within: tuple[nn.Module, ...], told: bool) -> str:
+def doubt_within(within: tuple[nn.Module, ...], positions_given: bool) -> str:
     """Why no norm inside the last of nested modules may be replaced; empty if they may be.
 
     Args:
         within: nested modules, from the whole model inwards.
-        told: whether the caller passed the positions of the special tokens.
+        positions_given: whether the caller passed the positions of the special tokens.
     """
     names = class_names(within[-1])
     if GPS_CONV in names:
         return "GPSConv normalizes packed node rows, which have no position for a CLS"
     if VISION_TRANSFORMER in names:
-        return doubt_in_vision_transformer(within[-1], told)
-    if not told and TIMM_BLOCKS & names.keys() and not any(map(puts_one_cls_in_front, within)):
+        return doubt_in_vision_transformer(within[-1], positions_given)
+    if not positions_given and TIMM_BLOCKS & names.keys() and not any(map(puts_one_cls_in_front, within)):
         return "no module around this block has a single cls_token: set cls_positions"
     return ""
 
 
-def doubt_in_vision_transformer(module: nn.Module, told: bool) -> str:
+def doubt_in_vision_transformer(module: nn.Module, positions_given: bool) -> str:
     """Why no norm of timm's VisionTransformer, or of a class derived from it, may be replaced; empty if they may be."""
     base = class_names(module)[VISION_TRANSFORMER]
     if not module.has_class_token:
         return "this VisionTransformer has no CLS token"
     tokens: int = getattr(module, "num_prefix_tokens", 1)
-    if not told and tokens > 1:
+    if not positions_given and tokens > 1:
         return f"{tokens} special tokens in front: choose with cls_positions which to separate"
-    if not told and any(getattr(type(module), name) is not getattr(base, name) for name in VIT_TOKENS):
+    if not positions_given and any(getattr(type(module), name) is not getattr(base, name) for name in VIT_TOKENS):
         return "this VisionTransformer assembles its tokens itself: set cls_positions"
     return ""
 

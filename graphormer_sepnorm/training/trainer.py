@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -56,6 +56,20 @@ class Epoch:
     lr: float
     molecules_per_second: float
     seconds: float
+
+
+class Update(NamedTuple):
+    """An update whose results may still be on the device.
+
+    Attributes:
+        step: its number in the epoch, from 1.
+        molecules: indices of the molecules of its batch.
+        loss_and_norm: [2], as ``Step`` returns.
+    """
+
+    step: int
+    molecules: np.ndarray
+    loss_and_norm: Tensor
 
 
 class Trainer:
@@ -180,36 +194,28 @@ class Trainer:
         description = f"epoch {epoch}/{train.epochs}"
         hidden = None if self.verbose and distributed.rank() == 0 else True
         with tqdm(total=len(self.train), desc=description, unit=" molecules", leave=False, disable=hidden) as bar:
-            taken: list[tuple[np.ndarray, Tensor]] = []
-            for step, (molecules, share) in enumerate(zip(batches, self.step.shares(batches), strict=True)):
-                lr = learning_rate(train, (epoch - 1) * len(batches) + step, train.epochs * len(batches))
-                taken.append((molecules, self.step(share, lr)))
-                if len(taken) < self.step.updates_per_reading and step + 1 < len(batches):
-                    continue
-                for number, loss in enumerate(self.losses(taken, epoch, step + 2 - len(taken))):
-                    total_loss += loss * len(taken[number][0])
-                    bar.update(len(taken[number][0]))
-                bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
-                taken.clear()
+            unread: list[Update] = []
+            for step, (molecules, share) in enumerate(zip(batches, self.step.shares(batches), strict=True), start=1):
+                lr = learning_rate(train, (epoch - 1) * len(batches) + step - 1, train.epochs * len(batches))
+                unread.append(Update(step, molecules, self.step(share, lr)))
+                if len(unread) == self.step.updates_per_reading or step == len(batches):
+                    losses = self.losses(unread, epoch)
+                    for update, loss in zip(unread, losses, strict=True):
+                        total_loss += loss * len(update.molecules)
+                        bar.update(len(update.molecules))
+                    bar.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
+                    unread.clear()
         return total_loss / len(self.train), lr
 
-    def losses(self, taken: list[tuple[np.ndarray, Tensor]], epoch: int, first: int) -> list[float]:
-        """Reads the losses of updates from the device.
-
-        Args:
-            first: number of the first of these updates in the epoch.
-
-        Raises:
-            InputError: a loss or gradient is not finite.
-        """
-        read = torch.stack([loss_and_norm for _, loss_and_norm in taken]).tolist()
-        for number, (loss, gradient_norm) in enumerate(read):
+    def losses(self, updates: list[Update], epoch: int) -> list[float]:
+        """Reads the losses of updates from the device; raises InputError if a loss or gradient is not finite."""
+        read = torch.stack([update.loss_and_norm for update in updates]).tolist()
+        for update, (loss, gradient_norm) in zip(updates, read, strict=True):
             if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
-                suspects = self.suspects(taken[number][0]).tolist()
                 raise InputError(
-                    f"loss {loss}, gradient norm {gradient_norm} in epoch {epoch}, step {first + number}, molecules "
-                    f"{suspects} of the training split: lower the learning rate or look at their targets; "
-                    "the last checkpoint is intact"
+                    f"loss {loss}, gradient norm {gradient_norm} in epoch {epoch}, step {update.step}, molecules "
+                    f"{self.suspects(update.molecules).tolist()} of the training split: lower the learning rate or "
+                    "look at their targets; the last checkpoint is intact"
                 )
         return [loss for loss, _ in read]
 

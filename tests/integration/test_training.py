@@ -379,6 +379,21 @@ def test_the_molecules_whose_own_loss_is_not_finite_are_named_alone(run_config, 
     assert all(torch.equal(*pair) for pair in zip(before, trainer.model.parameters(), strict=True))
 
 
+def test_losses_that_are_read_in_groups_are_those_of_each_update(run_config):
+    """Of 4 updates of an epoch in groups of 3, as on a GPU; only the last one has a feature that is no number."""
+    model = replace(run_config.model, encodings=(RandomWalk(),))
+    config = replace(run_config, model=model, train=replace(run_config.train, batch_size=4))
+    data = molecules(16, config)
+    single, grouped = Trainer(config, data, data), Trainer(config, data, data)
+    grouped.step.updates_per_reading = 3
+    assert single.run_epoch(1).train_loss == grouped.run_epoch(1).train_loss
+    last = int(epoch_batches(16, 4, config.train.seed, 2)[3][0])
+    data.shards[0].arrays["rrwp"][data.shards[0].rows("pair", last)] = np.nan
+    for training in (single, grouped):
+        with pytest.raises(InputError, match=rf"epoch 2, step 4, molecules \[{last}\]"):
+            training.run_epoch(2)
+
+
 def test_equal_models_give_equal_files(run_config, tmp_path):
     """Byte for byte, with the tensors where any reader of safetensors finds them."""
     torch.manual_seed(0)

@@ -44,6 +44,9 @@ def test_hooks_are_removed_afterwards():
     for _ in range(2):
         reestimate_batch_norm(model, model, [torch.tensor([[0.0], [2.0]])])
     assert not model[0]._forward_pre_hooks
+    with pytest.raises(ValueError, match="got 0D input"):
+        reestimate_batch_norm(model, model, [torch.tensor(0.0)])
+    assert not model[0]._forward_pre_hooks and not model[0].training
 
 
 def test_batches_are_read_only_if_there_is_a_batch_norm():
