@@ -4,7 +4,7 @@ A folder holds one split: ``shard-00000.safetensors``, ... and ``index.json``, w
 checksums of the shards. A folder without an index, or whose files do not match it, is unfinished, damaged or foreign,
 and is written again.
 
-Axis letters: M molecules.
+Axis letters: M molecules, B molecules of a batch.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class MoleculeDataset:
     """Prepared molecules of one split, in memory or memory-mapped from a store.
 
     Attributes:
-        num_atoms: [M].
+        num_atoms: [M] atoms of each molecule.
     """
 
     def __init__(self, shards: list[Graphs]):
@@ -234,6 +234,7 @@ def open_or_write(
     Args:
         folder: folder for this store only; its content is replaced.
         read: returns the molecules; called only if the store must be written.
+        encodings: those whose arrays are stored.
         key: everything that the content depends on.
         description: label of the progress bar.
     """

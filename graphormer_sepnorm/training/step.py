@@ -76,7 +76,7 @@ class Step:
 
         Returns:
             The loss and the norm of the gradient before clipping [2], over all processes. If one of them is not finite,
-            no weight has changed.
+            the optimizers have changed no weight.
         """
         loss = find_loss(self.model, self.objective, self.config.precision, share.batch) * share.weight
         self.model.zero_grad()

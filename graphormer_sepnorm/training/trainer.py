@@ -84,8 +84,9 @@ class Trainer:
     Attributes:
         config: the run, with the fitted task and epochs.
         objective: the training objective.
-        model: in training mode.
+        model: the model that is trained.
         evaluated: the model that is evaluated and saved: the moving average if there is one.
+        body: parameters before the head that are trained; ``frozen_epochs`` freezes them at first.
         optimizers: each for its own parameters of the model.
         step: updates the model.
         progress: current progress.
@@ -156,7 +157,10 @@ class Trainer:
             yield self.run_epoch(self.progress.epoch + 1)
 
     def compile(self) -> None:
-        """Computes a gradient and discards it, so that everything that an update compiles is compiled."""
+        """Compiles what updates need by a gradient that is discarded, before a slow process could exceed a time limit.
+
+        In evaluation mode, which keeps the statistics of BatchNorm.
+        """
         molecules = np.arange(min(len(self.train), self.config.train.batch_size))
         (share,) = self.step.shares([molecules])
         loss = find_loss(self.model.eval(), self.objective, self.config.train.precision, share.batch)
@@ -221,7 +225,7 @@ class Trainer:
 
     @torch.no_grad()
     def suspects(self, molecules: np.ndarray) -> np.ndarray:
-        """The molecules of a batch whose own loss is not finite; all of them if there are none.
+        """The molecules of a batch whose own loss is not finite; the whole batch if every loss is finite by itself.
 
         Only for a run that has failed: resets the running statistics, which the batch may have corrupted.
         """
@@ -235,7 +239,7 @@ class Trainer:
         return molecules[wrong] if wrong.any() else molecules
 
     def evaluate(self, epoch: int) -> float:
-        """The score on the validation split, with BatchNorm statistics of the current weights."""
+        """The validation score, with BatchNorm statistics of the current weights unless they are frozen."""
         with self.autocast():
             if not self.config.train.frozen_statistics:
                 reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
@@ -249,5 +253,6 @@ class Trainer:
 
     def reestimation_batches(self, epoch: int) -> Iterator[GraphBatch]:
         train = self.config.train
-        batches = epoch_batches(len(self.train), train.batch_size, train.seed, -epoch % 2**31)
+        other_order = -epoch % 2**31  # than that of any epoch
+        batches = epoch_batches(len(self.train), train.batch_size, train.seed, other_order)
         return (share.batch for share in self.step.shares(batches[:REESTIMATE_BATCHES]))
