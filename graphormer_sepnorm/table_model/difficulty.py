@@ -4,10 +4,13 @@ It is estimated from three signs: the disagreement of the members, the distance 
 errors for the nearest training molecules. A Poisson regression of the absolute errors makes the logarithm of the
 expected error linear in the logarithms of the signs. The width of an interval is proportional to the expected error.
 
+Signs can be outside of the range that they had out of fold: only training molecules have a similarity of 1. An expected
+error is therefore limited to the range that it had out of fold, for which intervals are calibrated.
+
 Axis letters: K members, M molecules, N training molecules as references, T targets, S signs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +23,7 @@ LEAST_DISTANCE = 0.001  # added to a distance, so that its logarithm is finite
 LEAST_ERROR = 0.03  # share of the mean error that is added to a disagreement
 RIDGE = 0.01  # penalty of the regression
 NO_ERROR = 1e-12  # stands in for a mean error of 0
+CALIBRATED = 0.05, 0.99  # quantiles of the out-of-fold expected errors that limit expected errors
 DEVIATION = np.sqrt(np.pi / 2)  # standard deviation of normal errors over their mean absolute value
 
 
@@ -30,10 +34,13 @@ class Difficulty:
     Attributes:
         coefficients: float64 [1 + S, T], the intercept and the coefficients of the signs' logarithms.
         errors: float64 [N, T], absolute out-of-fold errors of the training molecules; NaN where there is no label.
+        limits: float64 [2, T], the smallest and the largest expected standard deviation; None: of a model that an
+            earlier version fitted, which has no limits.
     """
 
     coefficients: np.ndarray
     errors: np.ndarray
+    limits: np.ndarray | None = None
 
     def __call__(self, disagreement: np.ndarray, similarity: np.ndarray) -> np.ndarray:
         """The expected standard deviation of the error: float64 [M, T].
@@ -43,7 +50,8 @@ class Difficulty:
             similarity: [M, N] to the training molecules; [M, 0] if it is unknown.
         """
         found = signs(disagreement, similarity, self.errors)
-        return DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", found, self.coefficients[1:]))
+        expected = DEVIATION * np.exp(self.coefficients[0] + np.einsum("smt,st->mt", found, self.coefficients[1:]))
+        return expected if self.limits is None else expected.clip(*self.limits)
 
 
 def fit_difficulty(
@@ -60,7 +68,18 @@ def fit_difficulty(
     size = np.abs(error)
     found = signs(disagreement, similarity, size[numbers])
     coefficients = [fit_logarithm(found[:, :, target].T, column) for target, column in enumerate(size.T)]
-    return Difficulty(np.stack(coefficients, axis=1), size[numbers])
+    difficulty = Difficulty(np.stack(coefficients, axis=1), size[numbers])
+    return replace(difficulty, limits=calibrated_range(difficulty(disagreement, similarity), error))
+
+
+def calibrated_range(expected: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """The ``CALIBRATED`` quantiles [2, T] of the expected errors [M, T] of molecules whose ``error`` [M, T] is known.
+
+    A target without known errors has those of all molecules, which are equal.
+    """
+    known = ~np.isnan(error)
+    columns = [column[rows] if rows.any() else column for column, rows in zip(expected.T, known.T, strict=True)]
+    return np.stack([np.quantile(column, CALIBRATED) for column in columns], axis=1)
 
 
 def fit_logarithm(signs: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -209,6 +209,7 @@ class TableModel:
         found = {"weights": self.weights}
         if self.difficulty is not None:
             found |= {"difficulty": self.difficulty.coefficients, "errors": self.difficulty.errors}
+            found |= {} if self.difficulty.limits is None else {"limits": self.difficulty.limits}
         return found
 
     def facts(self) -> dict:
@@ -254,11 +255,12 @@ class TableModel:
                 raise InputError(f"{run.stack} is damaged: its {name} do not match its members and targets")
             return array
 
-        difficulty = None
-        if "difficulty" in arrays:
-            difficulty = Difficulty(read("difficulty", 1 + SIGNS), read("errors", None))
         weights = read("weights", len(names))
-        known = [weights] if difficulty is None else [weights, difficulty.coefficients]
+        difficulty, known = None, [weights]
+        if "difficulty" in arrays:
+            limits = read("limits", 2) if "limits" in arrays else None
+            difficulty = Difficulty(read("difficulty", 1 + SIGNS), read("errors", None), limits)
+            known += [difficulty.coefficients, *([] if limits is None else [limits])]
         if not all(np.isfinite(array).all() for array in known) or (weights < 0).any():
             raise InputError(f"{run.stack} is damaged: its weights are not valid")
         if difficulty is not None and (difficulty.errors < 0).any():

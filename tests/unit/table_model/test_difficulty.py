@@ -1,9 +1,12 @@
 """How large errors are expected to be."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from graphormer_sepnorm.table_model.difficulty import (
     BACKGROUND,
+    CALIBRATED,
     DEVIATION,
     Difficulty,
     disagreement,
@@ -37,7 +40,8 @@ def test_what_tells_errors_is_found():
     error = random.normal(size=(4000, 1)) * 3 * spread
     difficulty = fit_difficulty(error, spread, np.zeros((4000, 0)), np.arange(4000))
     np.testing.assert_allclose(difficulty.coefficients[1:, 0], [1, 0, 0], atol=0.1)
-    np.testing.assert_allclose(difficulty(spread, np.zeros((4000, 0))), 3 * spread, rtol=0.1)
+    expected = 3 * spread.clip(*np.quantile(spread, CALIBRATED))
+    np.testing.assert_allclose(difficulty(spread, np.zeros((4000, 0))), expected, rtol=0.1)
 
 
 def test_errors_of_neighbours_tell_where_predictions_are_wrong():
@@ -62,6 +66,23 @@ def test_without_signs_the_mean_error_is_expected_and_without_labels_none():
 def test_predictions_without_error_expect_none():
     found = fit_difficulty(np.zeros((6, 1)), np.zeros((6, 1)), np.full((6, 6), 0.5), np.arange(6))
     np.testing.assert_allclose(found(np.zeros((6, 1)), np.full((6, 6), 0.5)), 0, atol=1e-9)
+
+
+def test_no_expected_error_is_outside_the_range_that_they_had_out_of_fold():
+    """The quantiles of the molecules with a label; the second target has few."""
+    random = np.random.default_rng(0)
+    spread, unknown = random.uniform(0.1, 2, (300, 2)), np.zeros((2, 0))
+    error = random.normal(size=(300, 2)) * [1, 5] * spread
+    error[100:, 1] = np.nan
+    limited = fit_difficulty(error, spread, np.zeros((300, 0)), np.arange(300))
+    free = replace(limited, limits=None)
+    calibrated = free(spread, np.zeros((300, 0)))
+    for target, count in enumerate([300, 100]):
+        expected = np.quantile(calibrated[:count, target], CALIBRATED)
+        np.testing.assert_allclose(limited.limits[:, target], expected)
+    asked = np.array([[0.0, 0.0], [100.0, 100.0]])
+    assert (free(asked, unknown)[0] < limited.limits[0]).all() and (free(asked, unknown)[1] > limited.limits[1]).all()
+    np.testing.assert_array_equal(limited(asked, unknown), limited.limits)
 
 
 def test_molecules_of_its_own_fold_tell_nothing_of_a_molecule():

@@ -39,6 +39,20 @@ def test_the_shipped_model_predicts_no_more_than_all_of_a_drug_unbound():
     assert found.rPPB_high[1] == 2 and found.HLM_high.max() > found.HLM.max()
 
 
+def test_the_shipped_model_gives_its_training_molecules_intervals_as_wide_as_those_of_other_molecules():
+    loperamide, sulfasalazine = (
+        "CN(C)C(=O)C(CCN1CCC(O)(c2ccc(Cl)cc2)CC1)(c1ccccc1)c1ccccc1",
+        "O=C(O)c1cc(N=Nc2ccc(S(=O)(=O)Nc3ccccn3)cc2)ccc1O",
+    )
+    found = load_model("adme").predict([loperamide, sulfasalazine], interval=0.9, domain=True)
+    assert (found.similarity == 1).all()
+    for name in ("HLM", "MDR1_ER", "RLM", "Sol"):
+        width = found[f"{name}_high"] - found[f"{name}_low"]
+        assert (width > 0.5).all() and (width < 3.4).all()
+        measured = found[f"nearest_{name}"]
+        assert ((found[f"{name}_low"] <= measured) & (measured <= found[f"{name}_high"]) | measured.isna()).all()
+
+
 def test_a_table_model_that_is_to_be_averaged_has_the_name_that_was_given():
     with pytest.raises(InputError, match=r"^adme is a table model, which cannot be averaged"):
         load_predicting_model(["zinc", "adme"])

@@ -120,4 +120,18 @@ def test_a_kept_model_keeps_what_it_is_trusted_by(fitted, tmp_path):
     expected, found = (model.trust.intervals.half_widths(0.8, np.ones((1, 2))) for model in (fitted.model, loaded))
     np.testing.assert_array_equal(expected, found)
     np.testing.assert_array_equal(loaded.difficulty.errors, fitted.model.difficulty.errors)
+    np.testing.assert_array_equal(loaded.difficulty.limits, fitted.model.difficulty.limits)
     assert loaded.digest == fitted.model.digest
+
+
+def test_a_model_of_an_earlier_version_has_no_limits_of_expected_errors(fitted, others, tmp_path):
+    fitted.model.save(tmp_path)
+    arrays, known = load_arrays(tmp_path / STACK)
+    save_arrays(tmp_path / STACK, {name: array for name, array in arrays.items() if name != "limits"}, known)
+    earlier = TableModel.load(tmp_path)
+    assert earlier.difficulty.limits is None and "limits" not in earlier.arrays()
+    low, high = fitted.model.difficulty.limits
+    np.testing.assert_array_equal(earlier.stacked(others).spread.clip(low, high), fitted.model.stacked(others).spread)
+    save_arrays(tmp_path / STACK, arrays | {"limits": np.full((2, 2), np.nan)}, known)
+    with pytest.raises(InputError, match="its weights are not valid"):
+        TableModel.load(tmp_path)
