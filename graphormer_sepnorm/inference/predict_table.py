@@ -12,6 +12,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.assay_limits import limit_words
 from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, given, shown_decimals, two_classes
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import write_table
@@ -40,7 +41,7 @@ def predict_table(
     domain: bool = False,
     alerts: bool = False,
     properties: bool = False,
-    meanings: Mapping[str, str] | None = None,
+    meanings: Mapping[str, dict] | None = None,
 ) -> dict:
     """Writes the columns of the input, one column per target (and its spread for several models) and ``error``.
 
@@ -51,7 +52,7 @@ def predict_table(
         interval: confidence level of the intervals in ``NAME_low`` and ``NAME_high``; None: no intervals.
         domain: whether to compare rows with the training molecules, in the columns of ``domain_columns``.
         alerts, properties: whether to add structural alerts and the ``PROPERTIES`` of the molecules.
-        meanings: descriptions of targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not.
+        meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not.
 
     Returns:
         as ``write_table``, and ``unfamiliar``, the number of rows of this call outside the training domain; None if the
@@ -86,22 +87,23 @@ class CountedColumns(PredictionColumns):
 
 
 class TextWriter(TableWriter):
-    """Lines for people: a molecule, a line per target with its interval, and a line for each other column.
+    """Lines for people: a molecule, a line per target with its interval, and a line for each other column and limit.
 
     Args:
         columns, added: as of every writer.
         found: the columns of the predictions.
-        meanings: descriptions of targets, printed at the end of their lines.
+        meanings: facts about targets, as ``card_endpoints``; descriptions are printed at the end of their lines.
     """
 
     def __init__(
-        self, columns: list[str], added: list[AddedColumn], found: PredictionColumns, meanings: Mapping[str, str]
+        self, columns: list[str], added: list[AddedColumn], found: PredictionColumns, meanings: Mapping[str, dict]
     ):
         self.columns = found.all
         self.id_place = columns.index(known) if (known := id_column_among(columns)) else None
         self.of_classes, self.adds_up = found.of_classes, TASKS[found.model.kind].adds_up
         self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
-        self.meanings = meanings
+        self.meanings = {target: facts["description"] for target, facts in meanings.items()}
+        self.limits = {target: facts["limit"] for target, facts in meanings.items() if "limit" in facts}
         self.decimals = shown_decimals(found.model)
         self.scales = dict(zip(found.model.targets, found.model.scales, strict=False))
 
@@ -116,13 +118,22 @@ class TextWriter(TableWriter):
         )
         records = zip(*columns, strict=True)
         lines = [
-            line for row, texts in zip(rows, records, strict=True) for line in (self.head(row), *self.lines(texts))
+            line
+            for number, (row, texts) in enumerate(zip(rows, records, strict=True))
+            for line in (self.head(row), *self.lines(texts), *self.limit_lines(row, number, cells))
         ]
         return "".join(f"{line}\n" for line in lines).encode()
 
     def head(self, row: Row) -> str:
         """The name of a row, if it has one, and its SMILES."""
         return row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip()
+
+    def limit_lines(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
+        """A line for each prediction near a limit of its assay, from the ``cells`` at their places."""
+        for target, limit in self.limits.items():
+            values = np.asarray(cells[("predictions", target, "value")], np.float64)
+            if words := limit_words(values[number], limit, row.smiles):
+                yield f"  {target} is {words}"
 
     def in_units(self, target: str, cells: Mapping[tuple[str, ...], Cells]) -> list[str]:
         """The predictions of a target in the unit of the measurements, from the ``cells`` at their places."""

@@ -67,6 +67,12 @@ class TrainingRows:
         return [np.sort(column[~np.isnan(column)]) for column in self.labels.T]
 
     @property
+    def labelled(self) -> list[int]:
+        """How many rows have a label of each target, exact or censored."""
+        exact = map(len, self.sorted_labels)
+        return [count + sum(map(bool, self.censored(target))) for target, count in enumerate(exact)]
+
+    @property
     def decimals(self) -> list[int]:
         """How many decimals nine of ten labels of each target need, at most ``MOST_DECIMALS``."""
         return [decimals_of(known) for known in self.sorted_labels]

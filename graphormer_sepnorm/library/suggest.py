@@ -125,7 +125,7 @@ def suggest(
     scheduler: str | None = None,
     workers: int | None = None,
     device: str = "auto",
-    meanings: Mapping[str, str] | None = None,
+    meanings: Mapping[str, dict] | None = None,
 ) -> dict:
     """Writes the molecules of a library to measure next, the most promising first.
 
@@ -259,7 +259,7 @@ def is_known(domain: Domain, mol: Chem.Mol) -> bool:
 
 
 def write_picked(
-    predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, meanings: Mapping[str, str] | None
+    predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, meanings: Mapping[str, dict] | None
 ) -> None:
     """Writes the suggested molecules with their rank and predictions; arguments and errors as ``suggest``."""
     columns = options.of_predictions(predictor)

@@ -126,8 +126,15 @@ def endpoint_lines(endpoints: dict[str, dict]) -> list[str]:
             parts.append(f"{known['molecules']:,} training molecules")
         if "rmse_out_of_fold" in known:
             parts.append(f"RMSE out of fold {shown(known['rmse_out_of_fold'])}")
+        if "limit" in known:
+            parts.append(limit_meaning(known["limit"]))
         lines.append(f"{target:{width}}  {'; '.join(parts)}")
     return lines
+
+
+def limit_meaning(limit: str) -> str:
+    """The meaning of predictions near a limit of an assay; ``limit`` as in cards, such as "0.8 or less"."""
+    return f'limit of the assay: {limit} means "at {"least" if limit.endswith("more") else "most"}"'
 
 
 def words(name: str, value: object) -> str:

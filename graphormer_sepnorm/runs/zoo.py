@@ -71,26 +71,29 @@ def card_endpoints(name: str) -> dict[str, dict[str, Any]]:
     """The targets of a shipped table model, from the table in its card; empty for any other model.
 
     Returns:
-        by target its ``description`` with the scale and the unit and, where the table has them, ``molecules``, the
-        number of those with a label, and ``rmse_out_of_fold``.
+        by target its ``description`` with the scale and the unit and, where the card has them, ``molecules``, the
+        number of those with a label, ``rmse_out_of_fold``, and ``limit``, the predictions near a limit of the assay.
     """
     card = card_of(name)
     scale = re.match(r"(\S+) of all values", point(card, "Units"))
+    limits = {cells["limited column"]: cells["near the limit"] for cells in table_rows(card, "limited column")}
     found = {}
-    for cells in endpoint_rows(card):
+    for cells in table_rows(card, "endpoint"):
         description = f"{scale[1]} of {cells['endpoint']}" if scale else cells["endpoint"]
         facts: dict[str, Any] = {"description": description}
         if number := re.fullmatch(r"[\d,]+", cells.get("molecules", "")):
             facts["molecules"] = int(number[0].replace(",", ""))
         if number := re.fullmatch(r"\d+\.\d+", cells.get("RMSE out of fold", "").strip("*")):
             facts["rmse_out_of_fold"] = float(number[0])
+        if limit := limits.get(cells["column"]):
+            facts["limit"] = limit
         found[cells["column"].strip("`")] = facts
     return found
 
 
-def endpoint_rows(card: str) -> list[dict[str, str]]:
-    """The rows of the table of endpoints in a card, by the names of its columns."""
-    lines = dropwhile(lambda line: not line.startswith("| endpoint |"), card.splitlines())
+def table_rows(card: str, first: str) -> list[dict[str, str]]:
+    """The rows of the table of a card with this first column, by the names of its columns; empty without it."""
+    lines = dropwhile(lambda line: not line.startswith(f"| {first} |"), card.splitlines())
     table = takewhile(lambda line: line.startswith("|"), lines)
     records = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table]
     return [dict(zip(records[0], record, strict=True)) for record in records[2:]]

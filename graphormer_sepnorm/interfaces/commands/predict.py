@@ -138,11 +138,11 @@ def is_for_people(out: Path | None) -> bool:
     return out is None and sys.stdout.isatty()
 
 
-def meanings_of(models: list[str]) -> dict[str, str]:
-    """The description of each target, with its unit, for shipped table models."""
+def meanings_of(models: list[str]) -> dict[str, dict]:
+    """The facts about each target, such as its description, for shipped table models."""
     from graphormer_sepnorm.runs.zoo import card_endpoints
 
-    return {target: facts["description"] for model in models for target, facts in card_endpoints(model).items()}
+    return {target: facts for model in models for target, facts in card_endpoints(model).items()}
 
 
 def load_for(models: list[str], strip_salts: bool, conditions: dict[str, str]) -> "PredictingModel":
@@ -196,7 +196,7 @@ def table_predictions(
     answers: AnswerOptions,
     device: str,
     precision: Literal["auto", "float32", "bfloat16"],
-    meanings: dict[str, str] | None,
+    meanings: dict[str, dict] | None,
 ) -> dict:
     """Predicts a table into a file, and reports the number of rows outside the training domain.
 

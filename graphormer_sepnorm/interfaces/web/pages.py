@@ -1,6 +1,7 @@
 """The addresses for people: whole pages, and parts of them for htmx."""
 
 import io
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +30,7 @@ from graphormer_sepnorm.interfaces.web.jobs import Job
 from graphormer_sepnorm.interfaces.web.middleware import admit, same
 from graphormer_sepnorm.interfaces.web.schemas import ColumnFacts, EndpointFacts, ModelFacts, Options, TargetPrediction
 from graphormer_sepnorm.interfaces.web.view import ROWS_PER_PAGE, View, shown_rows, width_names
-from graphormer_sepnorm.runs.info import score_words
+from graphormer_sepnorm.runs.info import limit_meaning, score_words
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.table_model.report.page import data_uri
 from graphormer_sepnorm.tables.formats import TABLE_KINDS
@@ -39,6 +40,7 @@ HERE = Path(__file__).parent
 CONFIDENCES = 0.8, 0.9, 0.95
 MOST_COLUMNS_SHOWN = 3
 FIRST_VIEW = View()
+LONG_NUMBER = re.compile(r"[-+]?\d{1,15}\.\d{9,}")
 NO_BREAK = "\N{NO-BREAK SPACE}"
 MEANINGS = {
     "weights": "how much each part of the model counts in the prediction",
@@ -57,7 +59,12 @@ class Pages:
             loader=FileSystemLoader(HERE / "templates"), autoescape=select_autoescape(default=True), trim_blocks=True
         )
         self.environment.filters.update(
-            number=as_shown, unit=in_unit, sentence=as_sentence, data_uri=lambda svg: data_uri(svg.encode())
+            number=as_shown,
+            unit=in_unit,
+            sentence=as_sentence,
+            limit_meaning=limit_meaning,
+            rounded=as_rounded,
+            data_uri=lambda svg: data_uri(svg.encode()),
         )
         self.environment.globals.update(
             facts=queue.facts,
@@ -91,6 +98,11 @@ def confidences_of(facts: ModelFacts) -> list[float]:
 def as_shown(value: float, decimals: int | None) -> str:
     """A number with so many decimals; with four digits if that is not known."""
     return f"{value:.4g}" if decimals is None else f"{round(value, decimals) + 0.0:.{decimals}f}"
+
+
+def as_rounded(text: str) -> str:
+    """A field of a table; a number with more decimals than anyone measures with seven significant digits."""
+    return f"{float(text):.7g}" if LONG_NUMBER.fullmatch(text) else text
 
 
 def in_unit(one: TargetPrediction, endpoint: EndpointFacts) -> str:

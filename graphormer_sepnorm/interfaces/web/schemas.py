@@ -35,6 +35,7 @@ class EndpointFacts(BaseModel):
     frequent: tuple[float, float] | None = Field(
         default=None, description="the most frequent training label and its share, if that is 0.25 or more"
     )
+    limit: str = Field(default="", description="predictions near a limit of the assay, such as '0.8 or less'")
     rmse_out_of_fold: float | None = Field(default=None, description="of a shipped model, where its card has it")
     test: float | None = Field(default=None, description="score on the test molecules, where it is known")
     test_interval: tuple[float, float] | None = Field(default=None, description="95 % interval of that score")
@@ -81,6 +82,7 @@ class TargetPrediction(BaseModel):
         default=None, description="what was measured of the nearest training molecule, or its class"
     )
     nearest_bound: str | None = Field(default=None, description="its censored label, such as <-6.5")
+    limit: str | None = Field(default=None, description="how to read a value near a limit of the assay")
 
 
 class MoleculePrediction(BaseModel):

@@ -15,6 +15,7 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.assay_limits import limit_words
 from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals, two_classes
 from graphormer_sepnorm.inference.pictures import draw, set_look
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
@@ -133,7 +134,7 @@ class PredictionService:
     def known_endpoints(self) -> dict[str, EndpointFacts]:
         """The facts about each target, with its scale, its unit, and what is known of its training labels."""
         rows, targets = self.trust.rows if self.trust else None, self.predictor.targets
-        counts = [len(known) for known in rows.sorted_labels] if rows else [None] * len(targets)
+        counts = rows.labelled if rows else [None] * len(targets)
         frequent = rows.frequent if rows else [None] * len(targets)
         as_measured: Scale = ""
         scales = self.predictor.scales or (as_measured,) * len(targets)
@@ -187,7 +188,12 @@ class PredictionService:
         samples = [Sample(row.smiles, row.conditions) if row.conditions else row.smiles for row in rows]
         with computing(self.compute), one_thread():
             found = columns.reader.compute(read_molecules(self.predictor.featurizer, samples))
-        return as_answers(columns, found)
+        answers = as_answers(columns, found)
+        for row, answer in zip(rows, answers, strict=True):
+            for target, one in answer.predictions.items():
+                limit = self.endpoints.get(target, EndpointFacts()).limit
+                one.limit = limit_words(one.value, limit, row.smiles) or None
+        return answers
 
     def structure(self, smiles: str) -> str:
         """A small picture as SVG; raises InputError for what cannot be read or drawn."""

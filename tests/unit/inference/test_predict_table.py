@@ -69,7 +69,7 @@ def test_lines_for_people(tmp_path, capsys):
     assert lines[0] == "CCO" and lines[1].startswith(f"  logp        {value}  ({low} to {high})  percentile ")
     assert lines[1].endswith(", nearest 1.5") and lines[2] == f"  nearest     {row['nearest']}"
     assert lines[-2:] == ["C[C", "  error  'C[C' is not a valid SMILES: a square bracket is not closed."]
-    predict_table(predictor, ["CCO"], Path("-"), meanings={"logp": "log10 of P"})
+    predict_table(predictor, ["CCO"], Path("-"), meanings={"logp": {"description": "log10 of P"}})
     assert capsys.readouterr().out == f"CCO\n  logp  {value}  std {shown(float(row['logp_std']), 1)}  log10 of P\n"
 
 
@@ -95,7 +95,9 @@ def test_a_replaced_output_is_said(table, tmp_path, capsys):
 def test_numbers_of_targets_stand_below_each_other(capsys):
     assert aligned(["1.06", "-0.043", "12"]) == [" 1.06 ", "-0.043", "12    "] and aligned([]) == []
     model = Predictor([tiny_model(targets=("a", "longer"))])
-    predict_table(model, ["CCO"], Path("-"), meanings={"a": "of a", "longer": "of both"})
+    predict_table(
+        model, ["CCO"], Path("-"), meanings={"a": {"description": "of a"}, "longer": {"description": "of both"}}
+    )
     lines = capsys.readouterr().out.splitlines()[1:]
     assert len({line.index(".") for line in lines}) == len({line.index("of") for line in lines}) == 1
     assert [line.split()[0] for line in lines] == ["a", "longer"] and lines[1].endswith("of both")
@@ -142,12 +144,24 @@ def test_the_unit_of_a_prediction_is_that_of_its_description(tmp_path, capsys):
     config = replace(config, task=replace(config.task, scales=("log10",)))
     errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
     trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
-    meanings = {"logp": "log10 of solubility, g/L"}
+    meanings = {"logp": {"description": "log10 of solubility, g/L"}}
     predictor = EarlierModel([(model, config)], trust=trust)
     predict_table(predictor, ["CCO"], Path("-"), interval=0.9, meanings=meanings)
     ends = r"\(-?[\d.]+ to -?[\d.]+\)"
     line = rf"^  logp  -?[\d.]+  {ends}  = [\d.]+ g/L {ends}  log10 of solubility, g/L$"
     assert re.search(line, capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, capsys):
+    (tmp_path / "in.csv").write_text("smiles,id\nCCO,a\nC[C,b\n")
+    for limit, words in (
+        ("99 or less", ["  logp is near the lower limit of the assay: read as at most"]),
+        ("99 or more", []),
+    ):
+        facts = {"logp": {"description": "log10 of P", "limit": limit}}
+        predict_table(Predictor([tiny_model()]), str(tmp_path / "in.csv"), Path("-"), meanings=facts)
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[2 : lines.index("b  C[C")] == words and lines[-1].startswith("  error  ")
 
 
 def test_another_suffix_is_refused_before_anything_is_written(table, tmp_path):

@@ -60,9 +60,15 @@ def test_a_line_for_each_fact_that_is_known():
 
 
 def test_endpoints_are_a_line_each():
-    known = {"description": "log10 of solubility, ug/mL", "molecules": 2172, "rmse_out_of_fold": 0.481}
+    known = {
+        "description": "log10 of solubility, ug/mL",
+        "molecules": 2172,
+        "rmse_out_of_fold": 0.481,
+        "limit": "9 or less",
+    }
     text = as_text({"endpoints": {"Sol": known, "MDR1": {"description": "efflux"}}})
     assert text.splitlines() == [
-        "endpoints            Sol   log10 of solubility, ug/mL; 2,172 training molecules; RMSE out of fold 0.481",
+        "endpoints            Sol   log10 of solubility, ug/mL; 2,172 training molecules; RMSE out of fold 0.481; "
+        'limit of the assay: 9 or less means "at most"',
         "                     MDR1  efflux",
     ]

@@ -5,11 +5,11 @@ from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import (
     card_endpoints,
     card_facts,
-    endpoint_rows,
     point,
     resolve_model,
     shipped_models,
     shipped_tables,
+    table_rows,
 )
 
 
@@ -80,6 +80,8 @@ def test_the_cards_of_table_models_describe_every_endpoint(tmp_path, monkeypatch
     found = card_endpoints("adme")
     assert list(found) == ["HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"]
     assert found["HLM"]["description"] == "log10 of human liver microsomal clearance, mL/min/kg"
+    limits = {target: facts["limit"] for target, facts in found.items() if "limit" in facts}
+    assert limits == {"HLM": "0.8 or less", "RLM": "1.15 or less", "Sol": "110 uM or more"}
     assert found["HLM"]["molecules"] == 3086 and 0.3 < found["HLM"]["rmse_out_of_fold"] < 0.5
     monkeypatch.chdir(tmp_path)
     (tmp_path / "adme").mkdir()
@@ -89,5 +91,5 @@ def test_the_cards_of_table_models_describe_every_endpoint(tmp_path, monkeypatch
 def test_only_the_table_of_endpoints_is_read():
     points = "- **Units**: all\n  of it.\n- **Scores**: x\n\n| a |\n|---|\n| 1 |\n\n"
     card = f"{points}| endpoint | column |\n|---|---|\n| b, c | `d` |\nend |"
-    assert endpoint_rows(card) == [{"endpoint": "b, c", "column": "`d`"}]
+    assert table_rows(card, "endpoint") == [{"endpoint": "b, c", "column": "`d`"}]
     assert point(card, "Units") == "all of it." and point(card, "Licence") == ""

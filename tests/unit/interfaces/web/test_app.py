@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from graphormer_sepnorm.interfaces.web.app import make_app
 from graphormer_sepnorm.interfaces.web.exchange import as_table
 from graphormer_sepnorm.interfaces.web.job_queue import JobLimits
-from graphormer_sepnorm.interfaces.web.pages import as_sentence, as_shown
+from graphormer_sepnorm.interfaces.web.pages import as_rounded, as_sentence, as_shown
 from graphormer_sepnorm.interfaces.web.schemas import (
     ColumnFacts,
     ConditionFacts,
@@ -373,6 +373,11 @@ def test_numbers_have_the_decimals_of_the_labels(value, decimals, text):
     assert as_shown(value, decimals) == text
 
 
+def test_only_numbers_with_very_many_digits_are_rounded():
+    assert as_rounded("-1.9469999999999998") == "-1.947" and as_rounded("0.000000123456") == "1.23456e-07"
+    assert [as_rounded(text) for text in ("2.50", "CCO", "12345678901")] == ["2.50", "CCO", "12345678901"]
+
+
 def test_problems_are_sentences():
     assert as_sentence("there are none") == "There are none."
     assert as_sentence("a.csv is empty: go") == "a.csv is empty: go."
@@ -392,7 +397,7 @@ def test_a_model_without_known_labels_has_predictions_of_four_digits(tmp_path):
 
 def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     models = PretendedService()
-    known = EndpointFacts(description="log10 of <length>, m", molecules=1234, rmse_out_of_fold=0.4)
+    known = EndpointFacts(description="log10 of <length>, m", molecules=1234, rmse_out_of_fold=0.4, limit="3 or more")
     about = {"architecture": "none", "weights": "kernel 1.00", "salts": "removed"}
     facts = models.facts().model_copy(update={"endpoints": {"length": known}, "about": about})
     models.facts = lambda: facts
@@ -406,7 +411,8 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     titles = ["Endpoint", "Training molecules", "RMSE out of fold"]
     first, technical = about.split("<h2>Technical</h2>")
     assert re.findall(r'<th scope="col">(.+?)</th>', first) == titles
-    assert re.findall("<small>(.+?)</small>", first) == ["log10 of &lt;length&gt;, m"]
+    limit = "limit of the assay: 3 or more means &#34;at least&#34;"
+    assert re.findall("<small>(.+?)</small>", first) == [f"log10 of &lt;length&gt;, m; {limit}"]
     assert re.findall("<td>(.+?)</td>", first) == ["1,234", "0.400"]
     assert "how much each part of the model counts in the prediction" in technical and "kernel 1.00" in technical
     assert "which part of a salt or a mixture the model reads</small></th><td>removed</td>" in technical
@@ -434,7 +440,7 @@ def test_a_logarithm_is_shown_in_the_unit_of_the_measurements(tmp_path, unit, wo
 
 
 @pytest.mark.parametrize(("more", "kind"), [((), ""), (("a", "b", "c"), ' class="meaning"')])
-def test_bars_and_nearest_values_are_explained_below_the_table(tmp_path, monkeypatch, more, kind):
+def test_bars_and_nearest_values_are_explained_above_the_table(tmp_path, monkeypatch, more, kind):
     models = PretendedService()
     known = EndpointFacts(frequent=(0.7, 0.312))
     of_target = [ColumnFacts(name=name, place=["predictions", "length", name]) for name in ("percentile", "nearest")]
@@ -453,15 +459,31 @@ def test_bars_and_nearest_values_are_explained_below_the_table(tmp_path, monkeyp
     with open_queue(InThisProcess(models), tmp_path) as queue:
         page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
         shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
-    table, below = shown.split("</table>")
+    above, table = shown.split("<table")
     assert f"<small{kind}>above 12 % of training values</small>" in table, "of many targets on cards only"
     assert ">nearest: 0.5</small>" in table
-    assert "Bar: the percentage of the training values that are lower." in below
-    assert "31 % of the training values of length equal 0.7, so percentiles near it mean little." in below
-    assert "Nearest: the value that was measured for the nearest training molecule." in below
+    assert "Bar: the percentage of the training values that are lower." in above
+    assert "31 % of the training values of length equal 0.7, so percentiles near it mean little." in above
+    assert "Nearest: the value that was measured for the nearest training molecule." in above
 
 
-def test_only_what_is_shown_is_explained_below_the_table(page):
+def test_a_prediction_near_a_limit_of_its_assay_is_marked(tmp_path):
+    models, words = PretendedService(), "near the upper limit of the assay: read as at least"
+    predict_one = models.predict_one
+
+    def limited(text: str) -> MoleculePrediction:
+        found = predict_one(text)
+        found.predictions["length"].limit = words if text == "CCC" else ""
+        return found
+
+    models.predict_one = limited
+    with open_queue(InThisProcess(models), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        shown = page.get(f"/tables/{predict(page, 'CCC', 'C')['id']}/rows").text
+    assert shown.count(f'<small class="limit">{words}</small>') == shown.count('class="limit"') == 1
+
+
+def test_only_what_is_shown_is_explained_above_the_table(page):
     shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
     assert "Bar: " not in shown and "Nearest: " not in shown
 

@@ -193,6 +193,13 @@ def test_atoms_are_explained_under_conditions(models, monkeypatch):
     assert asked == [(["CCO"], "logp"), ([Sample("CCO", ("25.0", "a"))], "logp")]
 
 
+def test_a_prediction_near_a_limit_of_its_assay_says_so(models):
+    limited = replace(models, endpoints={"logp": EndpointFacts(limit="99 or less")})
+    first, unreadable = limited.predict(rows_of("CCO", "C[C"), Options())
+    assert first.predictions["logp"].limit.endswith("read as at most") and not unreadable.predictions
+    assert models.predict(rows_of("CCO"), Options())[0].predictions["logp"].limit is None
+
+
 NAMES = (("safe", "toxic"), ("0", "1"))
 
 
