@@ -30,7 +30,9 @@ CONFIDENCES = (0.5, 0.8, 0.9, 0.95)
 CURVE = tuple(step / 20 for step in range(1, 20))  # confidence levels of charts
 SIMILARITIES = (0.0, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 USUAL_CONFIDENCE = "0.9"
-SIGNIFICANCE = 0.05  # of a coverage below the confidence level, over all targets
+SIGNIFICANCE = 0.05  # of a coverage below the confidence level, over all targets; of growing errors
+LEAST_FACTOR = 1.1  # of too narrow intervals, that is shown with one decimal
+TINY = 1e-300  # instead of an interval of no width
 MOST_COMPARED = 2_000  # most test molecules that are compared with the training molecules
 
 
@@ -46,6 +48,10 @@ def measure_trust(trust: Trust, plain: Scores, final: Scores) -> dict:
         return {
             "coverage": {str(confidence): by_target(targets, shares) for confidence, (shares, _) in held.items()},
             "mean_width": {str(confidence): by_target(targets, widths) for confidence, (_, widths) in held.items()},
+            "needed_width": {
+                str(confidence): by_target(targets, needed_widths(trust.intervals, confidence, plain))
+                for confidence in CONFIDENCES
+            },
         }
     found: dict = {}
     if trust.calibration is not None:
@@ -69,6 +75,24 @@ def measure_interval(intervals: Intervals, confidence: float, test: Scores) -> t
     except InputError:  # too few calibration molecules
         return np.full(len(test.task.targets), np.nan), np.full(len(test.task.targets), np.nan)
     return coverage(test.y, low, high), (high - low).mean(axis=0)
+
+
+def needed_widths(intervals: Intervals, confidence: float, test: Scores) -> np.ndarray:
+    """The factor on the widths of the intervals with which their coverage would be their confidence level: [T].
+
+    NaN where there are no intervals at this confidence level, and without labels.
+    """
+    factors = np.full(len(test.task.targets), np.nan)
+    try:
+        half = intervals.half_widths(confidence, test.spread)
+    except InputError:  # too few calibration molecules
+        return factors
+    ratios = np.abs(np.subtract(test.y, test.prediction, dtype=np.float64)) / np.maximum(half, TINY)
+    for target, column in enumerate(ratios.T):
+        known = column[~np.isnan(column)]
+        if len(known):
+            factors[target] = np.quantile(known, confidence, method="inverted_cdf")
+    return factors
 
 
 def measure_sets(sets: ClassSets, confidence: float, test: Scores) -> tuple[np.ndarray, np.ndarray]:
@@ -113,17 +137,35 @@ def low_coverage(result: dict) -> list[str]:
     level, found = usual_confidence(trust), []
     if level is not None:
         found += [
-            f"only {words} test labels of {name} are inside their {percent(float(level))} intervals, which "
-            "are too narrow for such molecules: real errors are larger"
+            f"only {words} test labels of {name} are inside their {percent(float(level))} intervals, which are too "
+            f"narrow for such molecules{wider_words(trust, level, name)}"
             for name, words in too_low(trust["coverage"][level], counts, level).items()
         ]
     sets = trust.get("set_coverage", {}).get(USUAL_CONFIDENCE, {})
     found += [
-        f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set: "
-        "expect sets to be wrong more often than they say for molecules that are unlike the training molecules"
+        f"only {words} test molecules of {name} have their class in their {percent(float(USUAL_CONFIDENCE))} set"
+        f"{higher_words(trust['set_coverage'], name)}"
         for name, words in too_low(sets, counts, USUAL_CONFIDENCE).items()
     ]
     return found
+
+
+def wider_words(trust: dict, level: str, name: str) -> str:
+    """By how much the intervals of a target are too narrow, as the end of a sentence; "" if that is unknown."""
+    factor = trust.get("needed_width", {}).get(level, {}).get(name)
+    if factor is None:
+        return ""
+    times = f"{factor:.1f}" if factor >= LEAST_FACTOR else f"{factor:.2f}"
+    return f": to contain {percent(float(level))}, they would have to be {times} times as wide"
+
+
+def higher_words(shares: dict[str, dict], name: str) -> str:
+    """How far sets of the highest confidence level help, as the end of a sentence; "" if that is unknown."""
+    level = str(CONFIDENCES[-1])
+    share = shares.get(level, {}).get(name)
+    if share is None:
+        return ""
+    return f"; {percent(float(level))} sets contain that of {percent(share)}"
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:
@@ -170,14 +212,26 @@ class ComparedMolecules:
     errors: np.ndarray
 
     def by_similarity(self) -> dict:
-        """The mean error by similarity, and the number of unfamiliar molecules."""
+        """The mean error by similarity, whether errors grow as it falls, and the number of unfamiliar molecules."""
         bins = []
         for low, high in pairwise(SIMILARITIES):
             similarity = self.nearness.similarity
             inside = (similarity >= low) & ((similarity < high) | (high == 1)) & ~np.isnan(self.errors)
             mean = float(self.errors[inside].mean()) if inside.any() else None
             bins.append({"from": low, "to": high, "n": int(inside.sum()), "error": mean})
-        return {"unfamiliar": sum(map(bool, self.warnings)), "error_by_similarity": bins}
+        grow = errors_grow(self.nearness.similarity, self.errors)
+        return {"unfamiliar": sum(map(bool, self.warnings)), "error_by_similarity": bins, "errors_grow": grow}
+
+
+def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
+    """Whether errors [M] clearly grow as similarities [M] fall, by a one-sided test of the rank correlation."""
+    known = np.isfinite(similarity) & np.isfinite(errors)
+    similarity, errors = similarity[known], errors[known]
+    if min(len(np.unique(similarity)), len(np.unique(errors))) < 3:
+        return False
+    from scipy.stats import spearmanr  # its import takes a while
+
+    return bool(spearmanr(similarity, errors, alternative="less").pvalue < SIGNIFICANCE)
 
 
 def compare(

@@ -7,7 +7,15 @@ import numpy as np
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.numbers import UNDEFINED, counted, percent, shown, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS, binned
-from graphormer_sepnorm.table_model.reliability import CURVE, USUAL_CONFIDENCE, coverage_curve, error_words
+from graphormer_sepnorm.table_model.reliability import (
+    CONFIDENCES,
+    CURVE,
+    USUAL_CONFIDENCE,
+    coverage_curve,
+    error_words,
+    too_low,
+    wider_words,
+)
 from graphormer_sepnorm.table_model.report.charts import coverage_chart, error_chart, reliability_chart
 from graphormer_sepnorm.table_model.report.headline import FEW_TESTED
 from graphormer_sepnorm.table_model.report.page import Chart, Grid, Section
@@ -52,7 +60,7 @@ def intervals_section(page: Reported) -> Section:
     )
     if any(UNDEFINED in row for row in rows):
         words += f" {UNDEFINED.capitalize()}: this level needs more calibration molecules."
-    paragraphs = (words, *unlike_words(page, "Coverage can be below the confidence"))
+    paragraphs = (words, *narrow_words(page), *unlike_words(page, "Coverage can be below the confidence"))
     return Section("Intervals", paragraphs, (Grid(header, rows),), tuple(coverage_charts(page)))
 
 
@@ -63,8 +71,24 @@ def exact_labels(page: Reported) -> str:
     return counted(most, "exact label") if least == most else f"{least:,} to {counted(most, 'exact label')}"
 
 
+def narrow_words(page: Reported) -> Iterator[str]:
+    """What a higher confidence level would help, for each target with clearly too narrow intervals."""
+    trust, level, highest = page.result["trust"], page.confidence, str(CONFIDENCES[-1])
+    if level is None:
+        return
+    counts = {name: facts["n"] for name, facts in page.result["targets"].items()}
+    for name in too_low(trust["coverage"][level], counts, level):
+        share = trust["coverage"].get(highest, {}).get(name)
+        of = f"{name}: on" if len(counts) > 1 else "On"
+        if share is not None:
+            even, only = ("even ", "only ") if share < float(level) else ("", "")
+            held = f"{even}{percent(float(highest))} intervals contain {only}{percent(share)}"
+            narrow = f"The {percent(float(level))} intervals are too narrow{wider_words(trust, level, name)}."
+            yield f"{of} these test molecules, {held}. {narrow}"
+
+
 def unlike_words(page: Reported, consequence: str) -> Iterator[str]:
-    """Why fewer test labels than promised can be inside, and what to do, if the split makes test molecules different.
+    """Why fewer test labels than promised can be inside, if the split makes test molecules different.
 
     Args:
         consequence: what can happen.
@@ -72,8 +96,12 @@ def unlike_words(page: Reported, consequence: str) -> Iterator[str]:
     if page.options.split in APART:
         yield (
             f"{consequence}: a {page.options.split} split {APART[page.options.split]}, so errors on the test molecules "
-            "can be larger than those of the calibration. For new molecules with a low similarity to the training "
-            "molecules (predict --domain), ask for a higher confidence, such as --interval 0.95."
+            "can be larger than those of the calibration."
+        )
+    if page.result["trust"].get("errors_grow"):
+        yield (
+            "On these test molecules, errors grow as the similarity to the training molecules falls: expect the same "
+            "for new molecules with a low similarity (predict --domain)."
         )
 
 

@@ -19,10 +19,12 @@ from graphormer_sepnorm.table_model.reliability import (
     ComparedMolecules,
     compare,
     error_words,
+    errors_grow,
     low_coverage,
     measure_interval,
     measure_trust,
     molecule_errors,
+    needed_widths,
     usual_confidence,
 )
 from graphormer_sepnorm.training.experiment import Scores
@@ -58,6 +60,22 @@ def test_coverage_and_width_on_test_by_hand():
     assert [values.tolist() for values in measure_interval(intervals, 0.5, limits)] == [[0.5], [3]]
     found = measure_trust(Trust(fit_domain(["CCO"]), intervals), test, test)
     assert found["coverage"]["0.5"] == {"a": 0.5} and found["mean_width"]["0.9"] == {"a": None}
+    assert found["needed_width"]["0.5"] == {"a": 1} and found["needed_width"]["0.9"] == {"a": None}
+
+
+def test_the_width_that_intervals_would_need_by_hand():
+    """Intervals of 0.5 are 2 to each side; errors are 1, 3, 4, 9 and unknown: half are within 1.5 times as much."""
+    intervals = fit_intervals(np.array([[1.0], [2], [3]]), np.zeros((3, 1)), np.zeros((3, 1)))
+    found = needed_widths(intervals, 0.5, scores(ONE, [[1.0], [-3], [4], [9], [np.nan]], np.zeros((5, 1))))
+    assert found.tolist() == [1.5]
+    assert np.isnan(needed_widths(intervals, 0.5, scores(ONE, [[np.nan]], [[0.0]]))).all()
+
+
+@pytest.mark.parametrize(("errors", "grow"), [(range(9, -1, -1), True), (range(10), False), ([1] * 10, False)])
+def test_errors_grow_where_they_clearly_rise_as_similarity_falls(errors, grow):
+    similarity = np.append(np.linspace(0.1, 0.9, 10), np.nan)
+    assert errors_grow(similarity, np.append(np.array(errors, float), 99)) is grow
+    assert not errors_grow(similarity[:2], np.array([9.0, 1]))
 
 
 @pytest.mark.parametrize(
@@ -73,11 +91,22 @@ def test_a_coverage_that_chance_does_not_explain_is_said(share, n, is_low):
         )
 
 
+@pytest.mark.parametrize(("factor", "times"), [(1.62, "1.6"), (1.04, "1.04"), (None, None)])
+def test_the_width_that_too_narrow_intervals_would_need_is_said(factor, times):
+    trust = {"coverage": {"0.9": {"a": 0.7}}, "needed_width": {"0.9": {"a": factor}}}
+    (sentence,) = low_coverage({"trust": trust, "targets": {"a": {"n": 100}}})
+    end = f": to contain 90 %, they would have to be {times} times as wide"
+    start = "only 70 % of the 100 test labels of a are inside their 90 % intervals, which are too narrow for such molecules"
+    assert sentence == (start + end if times else start)
+
+
 def test_sets_that_contain_the_class_too_rarely_are_said():
     """Of 30 molecules with 0.9, at most 20 by chance of 0.0005, at most 25 by chance of 0.18."""
     told = {"trust": {"set_coverage": {"0.9": {"a": 20 / 30, "b": None}}}, "targets": {"a": {"n": 30}, "b": {"n": 0}}}
     (sentence,) = low_coverage(told)
-    assert sentence.startswith("only 67 % of the 30 test molecules of a have their class in their 90 % set: expect ")
+    assert sentence == "only 67 % of the 30 test molecules of a have their class in their 90 % set"
+    told["trust"]["set_coverage"]["0.95"] = {"a": 0.8, "b": None}
+    assert low_coverage(told) == [f"{sentence}; 95 % sets contain that of 80 %"]
     told["trust"]["set_coverage"]["0.9"]["a"] = 25 / 30
     assert low_coverage(told) == []
 

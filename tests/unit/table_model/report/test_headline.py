@@ -229,7 +229,7 @@ def test_few_molecules_are_said():
 
 def test_intervals_that_contain_too_few_labels_are_said():
     y = np.linspace(-2, 2, 50)[:, None]
-    trust = {"coverage": {"0.9": {"a": 0.7}}}
+    trust = {"coverage": {"0.9": {"a": 0.7}}, "needed_width": {"0.9": {"a": 2}}}
     (note,) = warned(result({"a": facts()}, trust=trust), y, np.stack([y, y]), fine(y))
     assert (
         note.startswith("Only 70 % of the 60 test labels of a are inside their 90 % intervals, which are too narrow")

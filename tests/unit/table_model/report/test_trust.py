@@ -14,6 +14,7 @@ from graphormer_sepnorm.table_model.report.trust import (
     distance_charts,
     distance_section,
     exact_labels,
+    narrow_words,
     of_sets,
     reliability_charts,
     trust_section,
@@ -72,9 +73,30 @@ def test_sets_of_classes_are_judged_for_each_target():
 )
 def test_a_split_whose_test_molecules_differ_is_a_reason_for_a_low_coverage(split, words):
     options = {"split": split, "split_column": "when" if split in ("time", "column") else None}
-    found = list(unlike_words(reported(options=options), "Coverage can be below the confidence"))
+    found = list(unlike_words(reported({"trust": {}}, options=options), "Coverage can be below the confidence"))
     assert [text.startswith(f"Coverage can be below the confidence: {words}") for text in found] == [True] * bool(words)
-    assert all(text.endswith("ask for a higher confidence, such as --interval 0.95.") for text in found)
+    assert all(text.endswith("can be larger than those of the calibration.") for text in found)
+
+
+@pytest.mark.parametrize("grow", [True, False])
+def test_a_low_similarity_is_named_only_where_errors_grow(grow):
+    found = list(unlike_words(reported({"trust": {"errors_grow": grow}}, options={"split": "random"}), ""))
+    assert [text[:68] for text in found] == [
+        "On these test molecules, errors grow as the similarity to the traini"
+    ] * grow
+
+
+@pytest.mark.parametrize(
+    ("highest", "held"),
+    [(0.79, "even 95 % intervals contain only 79 %"), (0.91, "95 % intervals contain 91 %"), (None, None)],
+)
+def test_it_is_said_how_far_a_higher_confidence_helps(highest, held):
+    told = {"coverage": {"0.9": {"a": 0.7}, "0.95": {"a": highest}}, "needed_width": {"0.9": {"a": 1.6}}}
+    found = list(narrow_words(reported({"trust": told, "targets": {"a": {"n": 100}}}, targets=("a",))))
+    narrow = "The 90 % intervals are too narrow: to contain 90 %, they would have to be 1.6 times as wide."
+    assert found == ([f"On these test molecules, {held}. {narrow}"] if held else [])
+    told["coverage"]["0.9"]["a"] = 0.9
+    assert not list(narrow_words(reported({"trust": told, "targets": {"a": {"n": 100}}}, targets=("a",))))
 
 
 @pytest.mark.parametrize("width", [None, 2.0])
@@ -87,7 +109,7 @@ def test_an_undefined_level_is_explained_where_there_is_one(monkeypatch, width):
         "mean_width": {"0.5": {"a": 1.0}, "0.9": {"a": width}},
     }
     y, folds = np.array([[1.0, 2.0], [2, np.nan], [3, 3]]), Folds(np.array([0, 0, -1]))
-    page = reported({"trust": told}, targets=("a",), y=y, folds=folds)
+    page = reported({"trust": told, "targets": {"a": {"n": 9}}}, targets=("a",), y=y, folds=folds)
     section = trust_section(page)
     assert section.words[0].startswith(
         "Intervals are calibrated on the errors for 1 to 2 exact labels of the validation"
