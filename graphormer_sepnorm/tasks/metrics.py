@@ -144,8 +144,8 @@ def pr_auc(y: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def accuracy(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Fraction of predictions on the same side of 0.5 as their label."""
-    return float(np.mean((prediction > 0.5) == (y > 0.5)))
+    """Fraction of probabilities whose class, 1 from 0.5 on, is that of the label."""
+    return float(np.mean((prediction >= 0.5) == (y > 0.5)))
 
 
 def classes_accuracy(y: np.ndarray, prediction: np.ndarray) -> float:

@@ -16,6 +16,12 @@ TERMS = {
     "accuracy": "share of the molecules whose most probable class is the measured one",
     "log loss": "mean negative logarithm of the probability of the measured class; 0 is perfect",
     "Brier score": "mean squared difference between the probability and the label, 0 or 1; 0 is perfect",
+    "calibration error": "mean difference between predicted probabilities and the observed share of positives",
+    "sensitivity": "share of the positives that are predicted as positive",
+    "specificity": "share of the negatives that are predicted as negative",
+    "precision": "share of positives among the molecules that are predicted as positive",
+    "90 % set": "the classes that cannot be ruled out at 90 % confidence",
+    "coverage": "share of the measured values that are inside their interval",
     "out of fold": "predicted by a model that was fitted without the fold of the molecule",
     "interval": "of a prediction: the range that contains the measured value with this confidence, such as 90 %; of a "
     "score: the range in which it would be for other test molecules of the same kind",

@@ -14,7 +14,7 @@ from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE, low_cov
 from graphormer_sepnorm.table_model.report.bias import of_bias
 from graphormer_sepnorm.table_model.report.glossary import metric_words
 from graphormer_sepnorm.table_model.report.page import Card
-from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, frequent_class
+from graphormer_sepnorm.table_model.report.reported import CUT, Reported, constant_words, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
 from graphormer_sepnorm.table_model.stacking import combined, each_by_itself, stacking_weights
 from graphormer_sepnorm.tables.splits import SPLITTERS
@@ -166,7 +166,7 @@ def accuracy_cards(page: Reported) -> Iterator[Card]:
         return
     y, prediction = page.test.y, page.test.prediction
     if not TASKS[page.task.kind].adds_up:
-        y, prediction = np.hstack([1 - y, y]), np.hstack([1 - prediction, prediction])
+        y, prediction = np.hstack([1 - y, y]), np.hstack([prediction < CUT, prediction >= CUT])
     known = ~np.isnan(y).any(axis=1)
     correct = (y[known].argmax(axis=1) == prediction[known].argmax(axis=1)).mean()
     place, name = frequent_class(page, next(iter(page.result["targets"])))

@@ -147,9 +147,9 @@ def pairs_section(page: Reported) -> Section | None:
         return None
     words = (
         "The tables list replacements of one part of a molecule. Each mean is over all pairs of training molecules "
-        "that differ only in this part. The order is by the mean change over its standard error: a small change on "
-        "which many pairs agree comes before a large one of few pairs that do not. Pairs that could be cut at several "
-        "bonds are listed once, with the smallest part. The wavy line crosses the bond to the rest of the molecule."
+        "that differ only in this part. The most certain changes come first, not the largest. Pairs that could be cut "
+        "at several bonds are listed once, with the smallest part. The wavy line crosses the bond to the rest of the "
+        "molecule."
     )
     return Section("Matched pairs", (words,), tuple(grids))
 
@@ -161,7 +161,8 @@ def cliffs_section(page: Reported) -> Section | None:
     found = activity_cliffs(page.paired_mols, np.array([row.labels[0] for row in page.paired]))
     words = (
         "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
-        f"cards show the steepest ones for {page.task.targets[0]}."
+        f"cards show the steepest ones for {page.task.targets[0]}: those with the largest difference divided by 1 "
+        "minus the similarity."
     )
     cliffs = tuple(cliff_molecule(page, cliff) for cliff in found[:CLIFFS])
     return Section("Activity cliffs", (words,), molecules=cliffs) if cliffs else None

@@ -109,8 +109,8 @@ def probabilities_section(page: Reported) -> Section:
                 strip_chart(target, points, names, "Probabilities by measured class; the dashed line is 0.5.")
             )
     words = (
-        f"At the threshold {CUT:g}, a molecule is predicted as positive if its probability is above {CUT:g}. Choose a "
-        "threshold by weighing the cost of a missed positive against that of a false one."
+        f"At the threshold {CUT:g}, a molecule is predicted as positive if its probability is {CUT:g} or more. Choose "
+        "a threshold by weighing the cost of a missed positive against that of a false one."
     )
     charts += [*ranking_charts(page), *precision_charts(page)]
     return Section("Predictions", (words,), tuple(grids), tuple(charts))
@@ -118,7 +118,7 @@ def probabilities_section(page: Reported) -> Section:
 
 def confusion_grid(target: str, names: tuple[str, ...], y: np.ndarray, probability: np.ndarray) -> Grid:
     """How many molecules [M] of each class are predicted as which class, at the threshold ``CUT``."""
-    return counts_grid(f"{target} at the threshold {CUT:g}", names, y > 0.5, probability > CUT)
+    return counts_grid(f"{target} at the threshold {CUT:g}", names, y > 0.5, probability >= CUT)
 
 
 def confusion_of_classes(names: tuple[str, ...], y: np.ndarray, probabilities: np.ndarray) -> Grid:
@@ -140,7 +140,7 @@ def thresholds_grid(target: str, names: tuple[str, ...], y: np.ndarray, probabil
     """Sensitivity, specificity and precision at several thresholds."""
     rows = []
     for threshold in THRESHOLDS:
-        chosen, positive = probability > threshold, y > 0.5
+        chosen, positive = probability >= threshold, y > 0.5
         found = ((chosen, positive), (~chosen, ~positive), (positive, chosen))
         rows.append((f"{threshold:g}", f"{chosen.sum():,}", *(shown_share(part, of) for part, of in found)))
     header = ("threshold", f"predicted {names[1]}", "sensitivity", "specificity", "precision")

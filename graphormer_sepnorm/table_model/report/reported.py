@@ -13,7 +13,7 @@ from graphormer_sepnorm.inference.columns import PROBABILITY_DECIMALS
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.pictures import draw_plain
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.numbers import counted
+from graphormer_sepnorm.runs.numbers import counted, shown
 from graphormer_sepnorm.table_model.evaluate import StackScores
 from graphormer_sepnorm.table_model.fit import FittedTable
 from graphormer_sepnorm.table_model.labels import Folds, Labels
@@ -25,7 +25,7 @@ from graphormer_sepnorm.table_model.scores import columns_of, scores_of
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, TableOptions
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
-CUT = 0.5  # probability above which a molecule is predicted as class 1
+CUT = 0.5  # probability from which on a molecule is predicted as class 1
 MOST_PAIRED = 2_000  # molecules that are compared pairwise
 
 
@@ -157,7 +157,7 @@ class Reported:
         if TASKS[self.task.kind].adds_up:
             return f"probability {self.rounded(value, place)}"
         names = self.classes_of(self.task.targets[place])
-        return f"{names[int(value > CUT)]} (probability of {names[1]}: {self.rounded(value, place)})"
+        return f"{names[int(value >= CUT)]} (probability of {names[1]}: {self.rounded(value, place)})"
 
     def interval(self, row: int, place: int) -> str | None:
         """The interval of a test molecule at ``confidence`` as text; None without intervals."""
@@ -189,7 +189,7 @@ class Reported:
 
     def rounded(self, value: float, place: int) -> str:
         """A value of a target with the ``decimals`` of the target."""
-        return f"{value:.{self.decimals[place]}f}"
+        return shown(float(value), self.decimals[place])
 
     @cached_property
     def decimals(self) -> list[int]:
@@ -233,5 +233,5 @@ def frequent_class(page: Reported, target: str) -> tuple[int, str]:
     if TASKS[page.task.kind].adds_up:
         place, names = int(means.argmax()), page.options.classes
     else:
-        place, names = int(means[0] > CUT), page.classes_of(target)
+        place, names = int(means[0] >= CUT), page.classes_of(target)
     return place, names[place]

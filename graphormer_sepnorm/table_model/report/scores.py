@@ -3,6 +3,7 @@
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval
 from graphormer_sepnorm.table_model.members import MEMBERS
+from graphormer_sepnorm.table_model.report.headline import FEW_TESTED
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported, constant_words, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, RESAMPLES, STACK
@@ -22,6 +23,8 @@ def scores_section(page: Reported) -> Section:
             "The prediction is a weighted mean of its members. The weights were fitted on out-of-fold predictions: a "
             "member with the weight 0 is not used."
         )
+        if (least := min((facts["n"] for facts in page.result["targets"].values()), default=0)) < FEW_TESTED:
+            words.append(f"On {counted(least, 'test label')}, the members cannot be told apart.")
     grids = [
         scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name), page.out_of_fold(name))
         for name, facts in page.result["targets"].items()

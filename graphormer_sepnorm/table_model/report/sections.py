@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from graphormer_sepnorm.config import read_config
+from graphormer_sepnorm.runs.info import training_words
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.reliability import USUAL_CONFIDENCE
 from graphormer_sepnorm.table_model.report.charts import Axis, lines_chart
@@ -33,8 +35,11 @@ def training_section(page: Reported) -> Section | None:
     ]
     metric = METRICS[TASKS[page.task.kind].curve_metric].title
     charts = tuple(epochs_chart(f"network {number}", metric, lines) for number, lines in trained)
+    configs = [read_config(network.config) for network in page.networks[:1] if network.config.exists()]
+    settings = "".join(f"Each network: {training_words(config)}. " for config in configs)
     words = (
-        f"Orange: training loss. Blue: {metric} for the molecules that the network did not train on; lower is better."
+        f"{settings}Orange: training loss. Blue: {metric} for the molecules that the network did not train on; lower "
+        "is better."
     )
     if any(lines[-1]["val_metric"] > lines[0]["val_metric"] for _, lines in trained if lines):
         words += " A network whose blue curve rises overfits; the weights of the members take this into account."

@@ -130,6 +130,8 @@ def calibration_section(page: Reported) -> Section:
         "calibration error is the mean difference between the predicted probabilities and the observed share of "
         "positives among the test molecules, before and after calibration."
     )
+    if (least := min(facts["n"] for facts in page.result["targets"].values())) < FEW_TESTED:
+        words += f" On {counted(least, 'test label')}, the calibration error is mostly noise."
     if columns[::2] == columns[1::2]:
         words += " To the digits shown, calibration changed nothing."
     return Section("Calibration", (words, *of_sets(page)), (Grid(header, rows),), tuple(reliability_charts(page)))

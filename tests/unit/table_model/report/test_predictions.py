@@ -89,7 +89,7 @@ def test_a_confusion_table_by_hand():
     y, probability = np.array([0.0, 0, 0, 1, 1]), np.array([0.1, 0.5, 0.8, 0.9, 0.3])
     grid = confusion_grid("a", ("inactive", "active"), y, probability)
     assert grid.header == ("measured", "predicted inactive", "predicted active")
-    assert grid.rows == (("inactive", "2", "1"), ("active", "1", "1"))
+    assert grid.rows == (("inactive", "1", "2"), ("active", "1", "1")), "0.5 is class 1, as in predict"
     one = confusion_grid("a", ("0", "1"), np.ones(2), np.ones(2))
     assert one.rows == (("0", "0", "0"), ("1", "0", "2")), "no molecule is of the other class"
     many = confusion_grid("a", ("0", "1"), np.ones(1_210), np.ones(1_210))

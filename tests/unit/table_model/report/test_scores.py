@@ -65,6 +65,16 @@ def test_a_single_member_has_no_row_of_its_own_and_no_weight():
     )
 
 
+@pytest.mark.parametrize(("n", "few"), [(49, True), (50, False)])
+def test_members_are_not_told_apart_on_few_test_labels(n, few):
+    weights = {name: {"a": 0.5} for name in ("kernel", "forest")}
+    told = {"targets": {"a": {"n": n, "scores": {"stack": {"mae": 0.5, "rmse": 1, "r2": 0, "spearman": 0}}}}}
+    y = np.array([[1.0], [0]])
+    parts = {"fitted": SimpleNamespace(out_of_fold=Stacked(np.array([y]), y, y)), "folds": Folds(np.arange(2))}
+    words = scores_section(reported({**told, "weights": weights}, targets=("a",), y=y, **parts)).words
+    assert ("On 49 test labels, the members cannot be told apart." in words) == few
+
+
 @pytest.mark.parametrize("kind", ["regression", "classification", "multiclass"])
 def test_each_member_is_described_for_the_task(kind):
     told = {"targets": {}, "weights": {name: {"a": 0.25} for name in MEMBERS}}
@@ -80,7 +90,7 @@ def test_each_member_is_described_for_the_task(kind):
     [
         ("regression", ("a",), [[1.0]], "mean training label"),
         ("classification", ("a",), [[1.0], [0], [1], [np.nan]], "constant prediction: always yes"),
-        ("classification", ("a",), [[1.0], [0]], "constant prediction: always no"),
+        ("classification", ("a",), [[1.0], [0]], "constant prediction: always yes"),
         ("multiclass", ("low", "high"), [[1.0, 0], [0, 1], [0, 1]], "constant prediction: always high"),
     ],
 )

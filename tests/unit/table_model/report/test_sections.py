@@ -1,15 +1,18 @@
 """What to do with the model, by hand; a whole report in ``test_write``."""
 
 import json
+import re
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from graphormer_sepnorm.config import config_to_json
 from graphormer_sepnorm.inference.class_sets import ClassSets
 from graphormer_sepnorm.runs.folder import Parts, RunFolder
 from graphormer_sepnorm.table_model.report.charts import Axis, Drawing
 from graphormer_sepnorm.table_model.report.sections import training_section, use_section
+from tests.tiny import tiny_model
 from tests.unit.table_model.report.conftest import fitted, reported
 
 
@@ -39,7 +42,10 @@ def test_the_curves_of_the_networks_are_drawn_from_their_metrics(tmp_path):
     folder.mkdir()
     lines = [{"epoch": epoch, "train_loss": 4 / epoch, "val_metric": 2} for epoch in (1, 2)]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert training_section(reported({"members": ["networks"]}, run=run)).words[0].startswith("Orange: ")
+    run.member(0).config.write_text(config_to_json(tiny_model()[1]))
     section = training_section(reported({"members": ["kernel", "networks"]}, run=run))
+    assert re.match(r"Each network: \d+ epochs, batches of \d+, .+, seed 0\. Orange: ", section.words[0])
     (chart,) = section.charts
     drawing = Drawing("", *(Axis.around("", np.array(ends)) for ends in ([1, 2], [2.0, 4])))
     for kind, values in {"mean": (4, 2), "trend": (2, 2)}.items():

@@ -127,7 +127,9 @@ def test_a_calibration_that_changes_nothing_is_named(monkeypatch, brier, same):
         "calibration_error": {"before": {"a": 0.1}, "after": {"a": 0.1}},
         "brier": {"before": {"a": 0.2}, "after": {"a": brier}},
     }
-    words = trust_section(reported({"trust": told}, "classification", ("a",))).words[0]
+    targets = {"a": {"n": 50 if same else 49}}
+    words = trust_section(reported({"trust": told, "targets": targets}, "classification", ("a",))).words[0]
+    assert ("On 49 test labels, the calibration error is mostly noise." in words) != same
     assert words.endswith("To the digits shown, calibration changed nothing.") == same
 
 
