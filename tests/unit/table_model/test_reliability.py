@@ -96,7 +96,9 @@ def test_the_width_that_too_narrow_intervals_would_need_is_said(factor, times):
     trust = {"coverage": {"0.9": {"a": 0.7}}, "needed_width": {"0.9": {"a": factor}}}
     (sentence,) = low_coverage({"trust": trust, "targets": {"a": {"n": 100}}})
     end = f": to contain 90 %, they would have to be {times} times as wide"
-    start = "only 70 % of the 100 test labels of a are inside their 90 % intervals, which are too narrow for such molecules"
+    start = (
+        "only 70 % of the 100 test labels of a are inside their 90 % intervals, which are too narrow for such molecules"
+    )
     assert sentence == (start + end if times else start)
 
 
