@@ -72,7 +72,7 @@ def exact_labels(page: Reported) -> str:
 
 
 def narrow_words(page: Reported) -> Iterator[str]:
-    """What a higher confidence level would help, for each target with clearly too narrow intervals."""
+    """How far a higher confidence level helps, for each target with clearly too narrow intervals."""
     trust, level, highest = page.result["trust"], page.confidence, str(CONFIDENCES[-1])
     if level is None:
         return
