@@ -26,7 +26,7 @@ from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.recipes import find_recipe, task_config
-from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.runs.folder import IN_PYTHON, RunFolder
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.workers import in_chunks
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
@@ -38,7 +38,7 @@ from graphormer_sepnorm.table_model.train import Plan, labels_of
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable, keep_readable, refuse_constant, table_task
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.prepared_table import TABLE
+from graphormer_sepnorm.tables.prepared_table import TABLE, write_labelled
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.finetune import starting_from
@@ -177,8 +177,9 @@ class TableEstimator(SmilesEstimator):
 
     Attributes:
         model_: the ``TableModel``.
-        out_of_fold_: out-of-fold predictions for the training molecules, without molecules that have no label: float64
-            in the shape of ``predict``, and of a classifier in that of ``predict_proba``.
+        out_of_fold_: out-of-fold predictions for the rows of X in their order, NaN for molecules without a label:
+            float64 in the shape of ``predict``, and of a classifier in that of ``predict_proba``. Rows of the same
+            molecule, which a regression averages, have the same prediction.
         left_out_: reasons for the members that were left out, by name.
         n_features_in_: 1, the column of molecules.
     """
@@ -216,17 +217,23 @@ class TableEstimator(SmilesEstimator):
         asked["weights"] = tuple(float(weight) for weight in np.atleast_1d(asked["weights"]))
         chosen = TableOptions("y", seed=seed, **options, **{each.field: asked[each.field] for each in OF_TABLE})
         config = self._make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
-        table = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
+        rows = with_weights(rows, sample_weight)
+        known_rows = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)
+        table = known_rows.with_means(chosen.kind)
         refuse_constant(chosen, table)
-        labels = labels_of(table.rows, config.task)
+        is_weighted = len({row.weight for row in table.rows}) > 1
+        labels = labels_of(table.rows, config.task, weighted=is_weighted)
         make_task(config.task).check_learnable(labels.y)
-        labels = replace(labels, weight=weights_of(sample_weight, table.rows, len(smiles)))
         folds = make_folds(table.structures, labels, chosen.split, seed, plan.networks)
-        setting = Setting(replace(config, task=labels.task), verbose=bool(asked["verbose"]))
+        config = replace(config, task=labels.task)
+        setting = Setting(config, verbose=bool(asked["verbose"]))
         members = [name for step in plan.steps for name in step]
         with computing(choose(asked["device"])), torch.random.fork_rng():
             fitted = fit_table(MoleculeFeatures(table.structures.smiles), labels, folds, setting, members)
-        self.model_, self.left_out_, self.out_of_fold_ = fitted.model, fitted.left_out, fitted.out_of_fold.values
+        self.model_, self.left_out_ = fitted.model, fitted.left_out
+        self.out_of_fold_ = for_each_row(fitted.out_of_fold.values, known_rows, table, len(smiles))
+        learnt = LabelledTable([replace(row, split="train") for row in table.rows])
+        self._learnt = learnt, config, replace(chosen, path=IN_PYTHON)
 
     def _find_seed(self) -> int:
         """The seed given by ``random_state`` or drawn from it."""
@@ -263,15 +270,19 @@ class TableEstimator(SmilesEstimator):
         return values, spread
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes the model to a new folder; ``load_model`` and all commands give the same predictions from it.
+        """Writes the model and its training molecules with their labels to a new folder.
+
+        ``load_model`` and the commands ``predict``, ``explain``, ``suggest``, ``info`` and ``serve`` read it, and
+        ``evaluate FOLDER --csv TABLE``, since it has no test molecules; ``train --resume`` does not continue it.
 
         Raises:
-            InputError: the folder already holds a model, or writing fails.
+            InputError: the folder already holds a model or another table, or writing fails.
         """
         check_is_fitted(self)
         run = RunFolder(Path(folder))
         if run.stack.exists() or run.holds_run or run.parts():
             raise InputError(f"{folder} already holds a model: choose another folder")
+        write_labelled(run.path, *self._learnt)
         self.model_.save(run.path)
 
 
@@ -301,13 +312,33 @@ def read_rows(smiles: np.ndarray, rows: list[LabelledRow], featurizer: str) -> L
     return replace(table, structures=structures)
 
 
-def weights_of(sample_weight, rows: list[LabelledRow], count: int) -> np.ndarray | None:
-    """The weights of rows, from those of ``count`` molecules; None if all are equal."""
+def with_weights(rows: list[LabelledRow], sample_weight) -> list[LabelledRow]:
+    """M rows with their sample weights [M]; unchanged if there are none."""
     if sample_weight is None:
-        return None
-    every = _check_sample_weight(sample_weight, np.empty(count), dtype=np.float64, ensure_non_negative=True)
-    weight = every[[row.number - 1 for row in rows]]
-    return None if (weight == weight[0]).all() else weight
+        return rows
+    weights = _check_sample_weight(sample_weight, np.empty(len(rows)), dtype=np.float64, ensure_non_negative=True)
+    return [replace(row, weight=weight) for row, weight in zip(rows, weights.tolist(), strict=True)]
+
+
+def for_each_row(values: np.ndarray, known: LabelledTable, learnt: LabelledTable, count: int) -> np.ndarray:
+    """Values for the molecules of a table, in the order of the input.
+
+    Args:
+        values: float64 [N, T], of the N rows of ``learnt``.
+        known: the rows that have labels.
+        learnt: the same after ``with_means``.
+        count: number M of molecules in the input.
+
+    Returns:
+        float64 [M, T]: for averaged rows, that of their molecule; NaN for molecules without a label.
+    """
+    places = list(range(len(known.rows)))
+    if learnt.measured:
+        place_of = {key: place for place, key in enumerate(learnt.structures.keys)}
+        places = [place_of[key] for key in known.structures.keys]
+    found = np.full((count, values.shape[1]), np.nan)
+    found[[row.number - 1 for row in known.rows]] = values[places]
+    return found
 
 
 def all_read(model: MoleculeModel[Result], smiles: np.ndarray, device: str) -> list[Result]:

@@ -26,6 +26,7 @@ CURVES = "curves.png"
 FOREST = "forest.safetensors"
 STACK = "stack.safetensors"
 REPORT = "report.html"
+IN_PYTHON = "given in Python"  # in the place of the path of the table, in the options of a model saved from Python
 
 
 @pydantic_dataclass(frozen=True, config=STRICT)
@@ -81,6 +82,17 @@ class RunFolder:
     @property
     def holds_run(self) -> bool:
         return self.config.exists()
+
+    @property
+    def is_from_python(self) -> bool:
+        """Whether an estimator saved the table model here; earlier versions did so without a table."""
+        facts = (self.path / TABLE).with_suffix(".json")
+        if not facts.exists():
+            return self.stack.exists() and not (self.path / TABLE).exists()
+        try:
+            return json.loads(facts.read_bytes())["options"]["path"] == IN_PYTHON
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return False
 
     def member(self, number: int) -> "RunFolder":
         """The run folder of a model of an ensemble."""

@@ -54,6 +54,8 @@ class ScoredRun:
 def read_scored_run(path: Path) -> ScoredRun:
     """Reads the test predictions of a run folder; raises InputError if there are none or the files are damaged."""
     run = RunFolder(path)
+    if run.is_from_python:
+        raise InputError(f"{path} was saved from Python and has no test molecules: compare runs of train FILE")
     if not (run.test.exists() and run.predictions.exists()):
         raise InputError(f"{path} has no test predictions: name a finished run folder, as train writes it")
     task, featurizer = task_and_featurizer(run)

@@ -82,6 +82,8 @@ def evaluate_table(run: RunFolder, split: str = "test") -> dict:
     Raises:
         InputError: the split is not "test", or the folder cannot be read.
     """
+    if run.is_from_python:
+        raise InputError(f"{run} was saved from Python and has no test molecules: give a table with --csv")
     if split != "test":
         raise InputError(f"the table model in {run} was fitted to all rows outside the test set: score it on test")
     model = TableModel.load(run.path)
@@ -140,6 +142,11 @@ def evaluate_earlier(run: RunFolder, split: str) -> dict:
 def kept_options(run: RunFolder) -> TableOptions:
     """The options with which a run folder's table was read; raises InputError if they are missing or damaged."""
     path = (run.path / TABLE).with_suffix(".json")
+    if run.is_from_python and not path.exists():
+        raise InputError(
+            f"{run} was saved from Python without the options of its table, as earlier versions did: fit and save it "
+            "again to score it"
+        )
     try:
         return TypeAdapter(TableOptions).validate_json(json.dumps(json.loads(path.read_bytes())["options"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):

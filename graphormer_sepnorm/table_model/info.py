@@ -60,6 +60,8 @@ def unfinished_words(run: RunFolder) -> str | None:
     """
     if not run.stack.exists() or "networks" in (load_format(run.stack, FORMAT)[1].get("members") or ()):
         return None
+    if run.is_from_python:
+        return None
     is_begun = run.record.exists() and "networks" not in run.saved_test().get("left_out_members", {})
     if not is_begun and (run.test.exists() or not (run.path / TABLE).exists()):
         return None

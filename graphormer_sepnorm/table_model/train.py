@@ -122,6 +122,8 @@ def train_folds(
         InputError: as ``train_table`` and ``read_folds``.
     """
     whole, parts, metric = RunFolder(out), Parts("fold", options.folds), config.task.metric
+    if whole.stack.exists():
+        raise InputError(f"{whole} holds a table model: choose another --out")
     whole.check_parts(parts)
     for number in range(options.folds):
         check_beginning(whole.fold(number), config, plan)
@@ -156,6 +158,8 @@ def check_beginning(whole: RunFolder, config: Config, plan: Plan) -> None:
         raise InputError(f"{whole} already holds a run of one network, {EARLIER}: choose another --out")
     if (whole.member(0).path / TABLE).exists():
         raise InputError(f"{whole} already holds an ensemble of an earlier version, {EARLIER}: choose another --out")
+    if whole.is_from_python:
+        raise InputError(f"{whole} holds a model saved from Python, which cannot be continued: choose another --out")
     if not plan.resume and (held is not None or whole.stack.exists()):
         raise InputError(f"{whole} already holds a model: continue it with --resume, or choose another --out")
 

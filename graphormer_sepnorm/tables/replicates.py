@@ -34,7 +34,7 @@ def mean_row(rows: list[LabelledRow]) -> LabelledRow:
     if len(rows) == 1:
         return rows[0]
     y, weights = np.array([row.labels for row in rows]), np.array([row.weight for row in rows])
-    known = ~np.isnan(y) * weights[:, None]
+    known = ~np.isnan(y) * (weights if weights.any() else np.ones(len(rows)))[:, None]
     totals = known.sum(axis=0)
     labels = np.where(totals > 0, (np.nan_to_num(y) * known).sum(axis=0) / np.where(totals > 0, totals, 1), np.nan)
     bounds = {place: text for row in reversed(rows) for place, text in row.bounds.items() if np.isnan(labels[place])}

@@ -1,12 +1,17 @@
 """How estimators fit a table model: what their parameters mean, and that it is the model of the command."""
 
 import inspect
+import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from rdkit import Chem
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
 from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor, load_model
@@ -28,9 +33,16 @@ def small_forests(monkeypatch):
     monkeypatch.setattr(forest, "TREES", 5)
 
 
-def run(*arguments: object) -> None:
+def run(*arguments: object) -> str:
     result = CliRunner().invoke(commands.app, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(*arguments: object) -> str:
+    with pytest.raises(InputError) as error:
+        CliRunner().invoke(commands.app, list(map(str, arguments)), catch_exceptions=False)
+    return str(error.value)
 
 
 @pytest.mark.parametrize("kind", ["regression", pytest.param("classification", marks=pytest.mark.slow)])
@@ -217,3 +229,104 @@ def test_labels_that_are_all_alike_are_refused_as_by_the_command():
     ):
         with pytest.raises(InputError, match=f"^y: {found}: there is nothing to learn$"):
             GraphormerRegressor(**QUICK).fit(SMILES, y)
+
+
+def test_repeats_are_averaged_as_by_the_command(tmp_path):
+    """Repeats in other spellings and a missing label; predictions out of fold stay in the order of the rows."""
+    smiles = [*SMILES, *(Chem.MolToSmiles(Chem.MolFromSmiles(text), rootedAtAtom=1) for text in SMILES[::3])]
+    y = np.array([*LENGTH, *(LENGTH[::3] + 4)])
+    y[1] = np.nan
+    weight = np.linspace(1, 2, len(y))
+    table = pd.DataFrame({"smiles": smiles, "y": y, "weight": weight})
+    table["split"] = [{0: "val", 2: "test"}.get(len(text) % 5, "train") for text in [*SMILES, *SMILES[::3]]]
+    table.to_csv(tmp_path / "in.csv", index=False)
+    columns = ("--split", "column", "--split-column", "split", "--weight-column", "weight", "--target-columns", "y")
+    run("train", tmp_path / "in.csv", *columns, "--quick", "--out", tmp_path / "run")
+    command = load_model(tmp_path / "run")
+    learnt = table[table.split != "test"]
+    estimator = GraphormerRegressor(**QUICK, split="random").fit(learnt.smiles, learnt.y, learnt.weight)
+    np.testing.assert_allclose(estimator.predict(SMILES), command.predict(SMILES).y, rtol=1e-5)
+    assert not np.allclose(estimator.predict(SMILES), GraphormerRegressor(**QUICK).fit(SMILES, LENGTH).predict(SMILES))
+
+    found, keys = estimator.out_of_fold_, [Chem.CanonSmiles(text) for text in learnt.smiles]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(learnt.y))
+    molecules = pd.DataFrame({"key": keys, "found": found}).dropna().groupby("key").found
+    assert (molecules.nunique() == 1).all() and (molecules.size() > 1).sum() > 5
+    assert np.corrcoef(found[~np.isnan(found)], learnt.y.dropna())[0, 1] > 0.5
+
+
+def test_repeats_whose_weights_are_zero_are_averaged_alike():
+    weight = np.repeat([1.0, 0.0], [40, 2])
+    y = [*LENGTH, 5, 7]
+    fitted = GraphormerRegressor(**QUICK).fit([*SMILES, "CCF", "FCC"], y, weight)
+    assert np.isfinite(fitted.out_of_fold_).all() and fitted.out_of_fold_[-1] == fitted.out_of_fold_[-2]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    """A folder that an estimator saved."""
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    y = pd.Series(LENGTH, name="length").astype(object)
+    y[4] = "<9"
+    GraphormerRegressor(**QUICK).fit(SMILES, y).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["with a table", "of an earlier version"])
+def test_no_training_replaces_a_model_saved_from_python(saved, is_old, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(saved, folder)
+    if is_old:
+        for file in ("table.csv", "table.json", "skipped.csv", "duplicates.csv"):
+            (folder / file).unlink()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    pd.DataFrame({"smiles": SMILES, "other": -LENGTH}).to_csv(tmp_path / "other.csv", index=False)
+    pd.DataFrame({"smiles": SMILES, "length": LENGTH}).to_csv(tmp_path / "same.csv", index=False)
+    for table in ("other", "same"):
+        for options in ((), ("--resume",), ("--quick", "--resume")):
+            message = refused("train", tmp_path / f"{table}.csv", *options, "--split", "random", "--out", folder)
+            assert (
+                message == f"{folder} holds a model saved from Python, which cannot be continued: choose another --out"
+            )
+    message = refused("train", tmp_path / "same.csv", "--folds", 3, "--split", "random", "--out", folder)
+    assert message == f"{folder} holds a table model: choose another --out"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_model_saved_from_python_is_scored_on_another_table(saved, tmp_path):
+    asked = ["CCCCCCCCCCCCO", "CCCCCCCCCCCC(=O)O", "CCCCCCCCCCCCN", SMILES[3]]
+    pd.DataFrame({"smiles": asked, "length": [13.0, 17.0, 13.0, 9.0]}).to_csv(tmp_path / "new.csv", index=False)
+    result = json.loads(run("evaluate", saved, "--csv", tmp_path / "new.csv").splitlines()[-1])
+    predicted = load_model(saved).predict(asked).length
+    assert result["value"] == pytest.approx(np.abs(predicted - [13, 17, 13, 9]).mean(), rel=1e-5)
+    assert (result["n"], result["training_molecules"]) == (4, 1)
+    learnt = np.delete(LENGTH, 4).mean()
+    assert result["targets"]["length"]["scores"]["mean"]["mae"] == pytest.approx(
+        np.abs(learnt - np.array([13, 17, 13, 9])).mean(), rel=1e-5
+    )
+    facts = json.loads(run("info", saved).splitlines()[-1])
+    assert (facts["training_data"], facts["molecules"], facts["training"]) == ("given in Python", 40, None)
+    without = f"{saved} was saved from Python and has no test molecules"
+    assert refused("evaluate", saved) == f"{without}: give a table with --csv"
+    assert refused("compare", saved, tmp_path) == f"{without}: compare runs of train FILE"
+
+
+@pytest.mark.parametrize("words", [("active", "inactive"), (1, 0), (True, False)])
+def test_a_classifier_saved_from_python_is_scored_on_another_table(words, tmp_path):
+    y = pd.Series(np.where(LENGTH.mean() < LENGTH, *words), name="long")
+    classifier = GraphormerClassifier(**QUICK).fit(SMILES, y)
+    classifier.save(tmp_path / "model")
+    pd.DataFrame({"smiles": SMILES, "long": y}).to_csv(tmp_path / "new.csv", index=False)
+    result = json.loads(run("evaluate", tmp_path / "model", "--csv", tmp_path / "new.csv").splitlines()[-1])
+    place = classifier.classes_.tolist().index(words[0])
+    expected = roc_auc_score(y == words[0], classifier.predict_proba(SMILES)[:, place])
+    assert result["value"] == pytest.approx(expected) and result["training_molecules"] == 40
+
+
+def test_a_model_that_an_earlier_version_saved_from_python_cannot_be_scored(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "model", ignore=shutil.ignore_patterns("table.*"))
+    pd.DataFrame({"smiles": SMILES, "length": LENGTH}).to_csv(tmp_path / "new.csv", index=False)
+    message = refused("evaluate", tmp_path / "model", "--csv", tmp_path / "new.csv")
+    assert message.endswith(
+        "without the options of its table, as earlier versions did: fit and save it again to score it"
+    )
