@@ -19,7 +19,9 @@ def not_installed(what: str, package: str, extra: str) -> InputError:
 def known(kind: str, name: str, choices: Collection[str]) -> str:
     """The name of something of this kind; raises InputError if it is none of the choices."""
     if name not in choices:
-        raise InputError(f"unknown {kind} {name!r}, choose one of {', '.join(choices)}{did_you_mean(name, choices)}")
+        raise InputError(
+            f"unknown {kind} {name!r}, choose one of {', '.join(choices)}{did_you_mean(str(name), choices)}"
+        )
     return name
 
 

@@ -1,6 +1,7 @@
 """Reads SMILES with RDKit; a SMILES that cannot be read is explained in one sentence."""
 
 import contextlib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from rdkit import Chem, rdBase
 
 from graphormer_sepnorm.errors import InputError
 
+MISSING = ("NoneType", "NAType", "NaTType")  # types of missing values of pandas, which need not be installed
 MAX_SMILES_LENGTH = 20_000
 MAX_BLOCK = 1_000_000
 MAX_ATOMS = 1000  # a shorter SMILES has fewer atoms, and hardly ever as many rings
@@ -75,6 +77,8 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     if isinstance(smiles, Chem.Mol):
         with one_molecule():
             smiles = Chem.MolToSmiles(smiles)
+    if type(smiles).__name__ in MISSING or (isinstance(smiles, float) and math.isnan(smiles)):
+        raise InputError("The SMILES is missing.")
     if not isinstance(smiles, str):
         raise InputError(f"A SMILES must be a string, not {type(smiles).__name__}.")
     if not is_smiles(smiles):

@@ -9,6 +9,7 @@ Axis letters: M molecules.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from numbers import Real
 from typing import TypeVar
 
 import numpy as np
@@ -273,6 +274,12 @@ def known_trust(model: PredictingModel, option: str) -> Trust:
             "that was trained on a table"
         )
     return model.trust
+
+
+def check_confidence(name: str, value: object) -> None:
+    """Raises InputError for a confidence level, in the parameter of this name, that is no number."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+        raise InputError(f"{name}: give a number between 0 and 1, such as 0.9, not {value!r}")
 
 
 def known_intervals(model: PredictingModel) -> Intervals:

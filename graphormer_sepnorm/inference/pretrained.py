@@ -4,7 +4,7 @@ Axis letters: M molecules, D width.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_graphs
-from graphormer_sepnorm.config import Config, ModelConfig, config_to_json
+from graphormer_sepnorm.config import TEACHER, Config, ModelConfig, config_to_json
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
@@ -199,16 +199,21 @@ class Graphormer(Network):
     def predict(self, smiles: "DataFrame | Sequence[str | Chem.Mol]") -> np.ndarray:
         """Predictions float32 [M, tasks]: values on the original scale of the targets, or probabilities.
 
-        These are the predictions of only this network. The command ``predict`` and ``load_predictor`` also use the
+        These are the predictions of only this network. The command ``predict`` and ``load_model`` also use the
         forest, the calibration and other models of a run folder. Sets the model to evaluation mode.
 
         Args:
             smiles: M SMILES or RDKit molecules; or a DataFrame, whose column of SMILES is found as by the command.
 
         Raises:
-            InputError: a SMILES cannot be read, and the message names its row; a DataFrame has no such column; or
-                ``run_config`` is not set.
+            InputError: a SMILES cannot be read, and the message names its row; a DataFrame has no such column;
+                ``run_config`` is not set; or the model imitates another one and predicts no property.
         """
+        if all(target.startswith(TEACHER) for target in self.known_run().task.targets):
+            raise InputError(
+                "the model imitates the embeddings of another model and predicts no property: call embed, or fine-tune "
+                "it with train FILE --from"
+            )
         task = self.task
         return self.rows(smiles, self.config.num_tasks, lambda molecules: predict_dataset(self, molecules, task))
 
@@ -223,6 +228,8 @@ class Graphormer(Network):
         """Results of ``compute`` for prepared molecules, in bounded memory: float32 [M, width]."""
         if isinstance(smiles, str | Chem.Mol):
             raise InputError("give a list of molecules, not one molecule")
+        if isinstance(smiles, Mapping):
+            raise InputError("pass a DataFrame, a Series or a list of SMILES, not a dict")
         if hasattr(smiles, "columns"):
             names = [str(name) for name in smiles.columns]
             smiles = smiles.iloc[:, find_column(names, None, "the table", advice="pass it, as in table['NAME']")]

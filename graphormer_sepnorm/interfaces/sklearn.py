@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import interval_ends, known_sets
+from graphormer_sepnorm.inference.columns import check_confidence, interval_ends, known_sets
 from graphormer_sepnorm.inference.predict import Embedder
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.interfaces.table_estimator import SmilesEstimator, TableEstimator, all_read
@@ -108,8 +108,16 @@ class GraphormerRegressor(MultiOutputMixin, RegressorMixin, TableEstimator):
         Raises:
             InputError: there are too few molecules for this confidence level.
         """
+        check_confidence("confidence", confidence)
         values, spread = self._predictions(X)
         return self._shaped(np.stack(interval_ends(self.model_, confidence, values, spread), axis=2))
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """R2 of the predictions, as in scikit-learn; raises InputError for censored labels, which have no error."""
+        for label in np.asarray(y, dtype=object).flat:
+            if isinstance(label, str) and read_bound(label, "y"):
+                raise InputError(f"y has censored labels, such as {label!r}: leave their molecules out of the score")
+        return super().score(X, y, sample_weight)
 
     def _shaped(self, columns: np.ndarray) -> np.ndarray:
         """Results for targets [M, T, ...] in the shape of ``y``."""
@@ -212,6 +220,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         Returns:
             bool [M, K], whether a class of ``classes_`` is in the set; [M, K, 2] for multilabel, for 0 and 1.
         """
+        check_confidence("confidence", confidence)
         probability, _ = self._predictions(X)
         held = known_sets(self.model_).holds(probability, confidence)
         if self.binarizer_.y_type_.startswith("multilabel"):

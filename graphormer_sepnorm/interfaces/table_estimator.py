@@ -9,6 +9,7 @@ import functools
 import inspect
 import json
 import os
+import re
 from dataclasses import fields, make_dataclass, replace
 from numbers import Integral
 from pathlib import Path
@@ -16,12 +17,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import ValidationError, create_model
 from rdkit import Chem
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
-from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig
+from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_problem
+from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks, molecules_at_once
 from graphormer_sepnorm.options import declared
@@ -134,12 +137,55 @@ OTHER_NAMES = {  # of options of the command, whose parameters are named otherwi
 }
 
 
+# Types of the parameters that no config validates.
+TYPES: Any = {
+    **dict.fromkeys(("forest", "blend", "quick", "balance", "strip_salts", "verbose"), bool),
+    **dict.fromkeys(("recipe", "split", "device"), str),
+    **dict.fromkeys(("metric", "loss", "standardize", "pretrained"), str | None),
+    "networks": int,
+    "frozen_layers": int | None,
+    "settings": dict[str, Any] | None,
+}
+FIELDS: Any = {name: (each, ...) for name, each in TYPES.items()}
+Typed = create_model("Typed", __config__=STRICT, **FIELDS)
+
+
+def check_types(asked: dict[str, Any]) -> None:
+    """Raises InputError for a parameter of a wrong type, and names it."""
+    values = {name: plain(asked[name]) for name in TYPES}
+    try:
+        Typed(**{name: os.fspath(each) if isinstance(each, os.PathLike) else each for name, each in values.items()})
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0])
+        raise InputError(f"{first_problem(error)}, not {asked[name]!r}") from None
+
+
+def weights_of_targets(given: Any) -> tuple[float, ...]:
+    """The weights from a number or a sequence of them; raises InputError for anything else."""
+    try:
+        return tuple(float(weight) for weight in np.atleast_1d(given))
+    except (TypeError, ValueError):
+        raise InputError(f"weights: give a number for each target, such as [1, 0.5], not {given!r}") from None
+
+
+def in_python(message: str) -> str:
+    """A message with the names of parameters in place of those of options."""
+
+    def parameter(option: re.Match[str]) -> str:
+        name = option[1].replace("-", "_")
+        return OTHER_NAMES.get(name, name)
+
+    return re.sub("--([a-z][a-z-]*)", parameter, message)
+
+
 def checked(init: Any) -> Any:
-    """The ``__init__`` of ``Parameters`` with a message on unknown names that has the one that is meant."""
+    """The ``__init__`` of ``Parameters`` with messages on unknown names, with the one meant, and on values without."""
     names = [each.name for each in fields(Parameters)]
 
     @functools.wraps(init)
-    def checking(self: object, **parameters: Any) -> None:
+    def checking(self: object, *values: Any, **parameters: Any) -> None:
+        if values:
+            raise TypeError(f"{type(self).__name__}() takes only parameters with a name, as in quick=True")
         for name in parameters:
             if name not in names:
                 near = did_you_mean(OTHER_NAMES.get(name, name), names)
@@ -209,13 +255,19 @@ class TableEstimator(SmilesEstimator):
         check_consistent_length(smiles, rows, sample_weight)
         if len(smiles) < 2:
             raise InputError(f"a table model cannot learn from {len(smiles)} molecule (n_samples={len(smiles)})")
-        asked, seed = self.get_params(deep=False), self._find_seed()
+        asked = self.get_params(deep=False)
+        check_types(asked)
+        seed = self._find_seed()
         plan = Plan(**{each.name: plain(asked[each.name]) for each in OF_PLAN})
         if plan.networks < 2:
             raise InputError(f"networks is {plan.networks}: there is one per fold, so at least 2")
         known("split", asked["split"], SPLITTERS)
-        asked["weights"] = tuple(float(weight) for weight in np.atleast_1d(asked["weights"]))
-        chosen = TableOptions("y", seed=seed, **options, **{each.field: asked[each.field] for each in OF_TABLE})
+        given = {each.field: plain(asked[each.field]) for each in OF_TABLE}
+        given["weights"] = weights_of_targets(asked["weights"])
+        try:
+            chosen = TableOptions("y", seed=seed, **options, **given)
+        except InputError as error:
+            raise InputError(in_python(str(error))) from None
         config = self._make_config(replace(table_task(chosen), class_names=class_names), chosen.featurizer, seed)
         rows = with_weights(rows, sample_weight)
         known_rows = replace(read_rows(smiles, rows, config.featurizer), class_names=class_names)

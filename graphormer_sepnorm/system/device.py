@@ -12,7 +12,7 @@ from typing import Literal
 
 import torch
 
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.system.torchrun import local_rank, num_processes
 
 Precision = Literal["float32", "bfloat16"]
@@ -59,9 +59,10 @@ def choose(device: str = "auto", precision: Literal["auto", "float32", "bfloat16
         precision: "auto" is float32.
 
     Raises:
-        InputError: as ``find_device``, or the device does not support bfloat16.
+        InputError: as ``find_device``, unknown precision, or the device does not support bfloat16.
     """
     found = find_device(device)
+    known("precision", precision, ("auto", "float32", "bfloat16"))
     if precision == "bfloat16" and found.type == "cuda" and not torch.cuda.is_bf16_supported():
         raise InputError(f"{found} does not support bfloat16: omit --precision")
     return Compute(found, "float32" if precision == "auto" else precision)
@@ -77,7 +78,7 @@ def find_device(name: str = "auto") -> torch.device:
     Raises:
         InputError: unknown name, or the device does not exist.
     """
-    if not NAMES.fullmatch(name):
+    if not (isinstance(name, str) and NAMES.fullmatch(name)):
         raise InputError(f"unknown device {name!r}, choose auto, cpu, cuda, cuda:N for GPU number N, or mps")
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

@@ -5,6 +5,7 @@ Axis letters: M molecules.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +15,7 @@ from rdkit import Chem
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import TEACHER
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals
+from graphormer_sepnorm.inference.columns import PredictionColumns, check_confidence, shown_decimals
 from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor, molecules_at_once
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import resolve_model
@@ -139,7 +140,7 @@ class LoadedModel:
         place = find_column(names, smiles_column, "the table", advice=NAME_A_COLUMN)
         smiles = [as_smiles(value) for value in table.iloc[:, place]]
         model = self.model.under(conditions or {})
-        columns = PredictionColumns(model, interval, domain, alerts, properties)
+        columns = columns_asked_for(model, interval, domain, alerts, properties)
         with computing(self.compute):
             samples = with_conditions(smiles, table, model.asked_conditions)
             chunks = list(in_chunks(samples, molecules_at_once(self.model.device))) or [[]]
@@ -185,6 +186,20 @@ class LoadedModel:
         return [each for each in found.values() if not isinstance(each, InputError)]
 
 
+def columns_asked_for(
+    model: PredictingModel, interval: float | None, domain: bool, alerts: bool, properties: bool
+) -> PredictionColumns:
+    """The columns of predictions; raises InputError, with names of parameters, as ``PredictionColumns``."""
+    check_confidence("interval", interval)
+    for name, flag in (("domain", domain), ("alerts", alerts), ("properties", properties)):
+        if not isinstance(flag, bool | np.bool_):
+            raise InputError(f"{name}: choose True or False, not {flag!r}")
+    try:
+        return PredictionColumns(model, interval, domain, alerts, properties)
+    except InputError as error:
+        raise InputError(str(error).removeprefix("--")) from None
+
+
 def part_type(part: Cells) -> type:
     return float if isinstance(part, np.ndarray) else object
 
@@ -197,6 +212,8 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
         raise InputError("give a list of SMILES, not one string")
     if isinstance(molecules, Chem.Mol):
         raise InputError("give a list of molecules, not one molecule")
+    if isinstance(molecules, Mapping) or not isinstance(molecules, Iterable):
+        raise InputError(f"pass a DataFrame, a Series or a list of SMILES, not {type(molecules).__name__}")
     if isinstance(molecules, pd.DataFrame):
         return molecules
     index = molecules.index if isinstance(molecules, pd.Series) else None
@@ -213,7 +230,9 @@ def with_conditions(smiles: Sequence[str | None], table: "DataFrame", asked: Ask
 
 
 def as_smiles(value: object) -> str | None:
-    """The SMILES of a molecule or of a cell; None for anything else."""
+    """The SMILES of a molecule, or the text of a cell; None for a missing one and anything else."""
     if isinstance(value, Chem.Mol):
         return Chem.MolToSmiles(value)
+    if isinstance(value, Real) and value == value:  # not NaN
+        return str(value)
     return value if isinstance(value, str) else None

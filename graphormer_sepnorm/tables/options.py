@@ -183,7 +183,10 @@ class TableOptions:
         if self.weights and "weights" not in OPTIONS[self.kind]:
             raise InputError("--target-weights is for several columns: the classes of one column have no weights")
         if self.weights and len(self.weights) != len(self.targets):
-            raise InputError(f"--target-weights has {len(self.weights)} numbers for {len(self.targets)} columns")
+            numbers, columns = len(self.weights), len(self.targets)
+            raise InputError(
+                f"--target-weights has {numbers} number{'s' * (numbers > 1)} for {columns} column{'s' * (columns > 1)}"
+            )
         if not all(0 < weight <= MAX_WEIGHT for weight in self.weights):
             raise InputError(f"--target-weights must be above 0 and at most {MAX_WEIGHT:g}")
         TASKS[self.kind].find_metric(self.metric)

@@ -273,7 +273,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
         (["--target-columns", "long", "--metric", "rmse"], "choose one of rocauc, prauc, accuracy, logloss"),
         (["--target-columns", "long", "--loss", "mse"], "--loss is only for --task regression"),
         (["--target-columns", "long", "--loss", "l1"], "--loss is only for --task regression"),
-        (["--target-columns", "a", "b", "--target-weights", "1"], "--target-weights has 1 numbers for 2 columns"),
+        (["--target-columns", "a", "b", "--target-weights", "1"], "--target-weights has 1 number for 2 columns"),
         (["--target-columns", "a", "--smiles-column", "mol"], "no column 'mol'"),
         (
             ["--target-columns", "long", "--split", "column", "--split-column", "rare"],

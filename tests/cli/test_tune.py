@@ -75,7 +75,7 @@ def test_a_search_finds_the_task_in_the_labels(command, tmp_path):
     ("options", "sentence"),
     [
         (["--metric", "rocauc"], "'rocauc' does not score a regression"),
-        (["--target-weights", "1,2"], "--target-weights has 2 numbers for 1 columns"),
+        (["--target-weights", "1,2"], "--target-weights has 2 numbers for 1 column"),
         (["--lr", "-1"], "lr"),
         (["--trials", "0"], "--trials 0"),
         (["--folds", "3"], "--folds"),

@@ -114,7 +114,7 @@ def test_unreadable_molecules_affect_only_their_row():
     assert molecules.graphs.num_atoms.tolist() == [3, 1]
     for error, part in zip(molecules.errors[1:-2], UNREADABLE.values(), strict=True):
         assert part in error
-    assert "must be a string" in molecules.errors[-2]
+    assert "The SMILES is missing" in molecules.errors[-2]
     assert molecules.errors[0] == molecules.errors[-1] == ""
 
 

@@ -1,3 +1,4 @@
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -23,7 +24,9 @@ def test_molecules_are_what_rdkit_reads_by_default(smiles):
 @pytest.mark.parametrize(
     ("smiles", "reason"),
     [
-        (None, "must be a string, not NoneType"),
+        (None, r"^The SMILES is missing\.$"),
+        (float("nan"), r"^The SMILES is missing\.$"),
+        (pd.NA, r"^The SMILES is missing\.$"),
         (6, "must be a string, not int"),
         (b"CC", "must be a string, not bytes"),
         ("", "is empty"),

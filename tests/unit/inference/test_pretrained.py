@@ -144,11 +144,12 @@ def test_no_molecules(model):
     ("smiles", "message"),
     [
         (["CCO", "C(C"], "row 1.*'C\\(C' is not a valid SMILES"),
-        (["CCO", "C", None], "row 2.*string"),
+        (["CCO", "C", None], "row 2.*The SMILES is missing"),
         (["", "C"], "row 0.*empty"),
         (["C", "[Xe]"], "row 1.*Xe"),
         ("CCO", "a list of molecules, not one molecule"),
         (Chem.MolFromSmiles("CCO"), "a list of molecules, not one molecule"),
+        ({"smiles": ["CCO"]}, "pass a DataFrame, a Series or a list of SMILES, not a dict"),
         (pd.DataFrame({"a": ["C"], "b": ["C"]}), r"the table has no column 'smiles': pass it, as in table\['NAME'\]"),
     ],
 )
@@ -267,6 +268,8 @@ def test_a_foundation_embeds_one_molecule_the_same_way_however_it_is_written(nam
     targets = len(model.run_config.task.targets)
     assert f"{targets} numbers of the MiniMol embedding" in card or "[foundation](foundation.md)" in card
     assert f"{sum(p.numel() for p in model.parameters()):,} parameters" in card
+    with pytest.raises(InputError, match=r"^the model imitates the embeddings .*: call embed, or fine-tune it"):
+        model.predict(["CCO"])
     spellings = ["C[C@H](N)C(=O)O", "N[C@@H](C)C(=O)O", "OC(=O)[C@@H](N)C"]
     embeddings = model.embed(spellings)
     assert f"[2, {model.config.width}]" in card

@@ -123,8 +123,10 @@ def test_molecules_come_in_any_container(fitted, kind):
     ("smiles", "message"),
     [
         (["CCO", "C(C"], "row 1 .*not a valid SMILES"),
-        (["CCO", None], "row 1 .*string"),
-        ([1.5, 2.5], "row 0 .*string, not float"),
+        (["CCO", None], "row 1 .*: The SMILES is missing"),
+        (["CCO", np.nan], "row 1 .*: The SMILES is missing"),
+        (pd.Series(["CCO", None], dtype="string"), "row 1 .*: The SMILES is missing"),
+        ([1.5, 2.5], "row 0 .*: '1.5' is not a valid SMILES"),
         (
             TABLE[["smiles", "kind"]][:2],
             r"table of 2 columns \(smiles, kind\): pass only the .* as in table\['smiles'\]; for conditions, ",
@@ -208,6 +210,21 @@ def test_labels_may_be_bounds_as_in_a_table():
     np.testing.assert_array_equal(np.isnan(left_out.out_of_fold_), np.arange(40) % 5 == 0)
     with pytest.raises(InputError, match=r"row 1 \(counted from 0\): y0 is 'wet'"):
         GraphormerRegressor(**TINY).fit(SMILES[:2], ["1", "wet"])
+
+
+def test_censored_labels_are_not_scored(fitted):
+    with pytest.raises(InputError, match=r"^y has censored labels, such as '<-0\.92': leave their molecules out"):
+        fitted.score(SMILES[:3], ["1", "<-0.92", "2"])
+    assert fitted.score(SMILES, [str(length) for length in LENGTH]) == pytest.approx(fitted.score(SMILES, LENGTH))
+
+
+@pytest.mark.parametrize("confidence", ["0.9", True, [0.9]])
+def test_a_confidence_is_a_number(fitted, confidence):
+    message = "^confidence: give a number between 0 and 1, such as 0.9, not "
+    with pytest.raises(InputError, match=message):
+        fitted.predict_interval(SMILES, confidence)
+    with pytest.raises(InputError, match=message):
+        GraphormerClassifier(**TINY).fit(SMILES, KIND).predict_set(SMILES, confidence)
 
 
 def test_weights_of_molecules_count():

@@ -86,7 +86,7 @@ def test_the_parameters_are_described(estimator):
 @pytest.mark.parametrize(
     ("estimator", "own"),
     [
-        (GraphormerRegressor, {"predict", "predict_interval", "save"}),
+        (GraphormerRegressor, {"predict", "predict_interval", "save", "score"}),
         (GraphormerClassifier, {"predict", "predict_proba", "predict_set", "save"}),
         (GraphormerEmbedder, {"transform"}),
     ],
@@ -165,6 +165,18 @@ def test_an_unknown_parameter_gets_the_one_that_is_meant(name, meant):
         GraphormerRegressor(**{name: 1})
 
 
+def test_a_value_without_a_name_is_refused():
+    with pytest.raises(
+        TypeError, match=r"^GraphormerRegressor\(\) takes only parameters with a name, as in quick=True$"
+    ):
+        GraphormerRegressor(True)
+
+
+def test_parameters_of_a_search_may_be_of_numpy():
+    grid = {"quick": np.bool_(True), "networks": np.int64(3), "split": np.str_("random")}
+    assert np.isfinite(GraphormerRegressor(**grid).fit(SMILES, LENGTH).out_of_fold_).all()
+
+
 @pytest.mark.parametrize(
     ("y", "one", "other"), [(np.stack([LENGTH, -LENGTH], axis=1), [1, 0.5], (1.0, 0.5)), (LENGTH, 2, [2.0])]
 )
@@ -183,6 +195,14 @@ def test_weights_of_targets_come_in_any_sequence(y, one, other):
         ({"pretrained": "nowhere"}, "nowhere is neither"),
         ({"recipe": "slim", "frozen_layers": 1}, "frozen_layers needs pretrained"),
         ({"networks": 1}, "one per fold, so at least 2"),
+        ({"networks": "5"}, "^networks: Input should be a valid integer, not '5'$"),
+        ({"networks": True}, "^networks: Input should be a valid integer, not True$"),
+        ({"quick": "yes"}, "^quick: Input should be a valid boolean, not 'yes'$"),
+        ({"forest": "no"}, "^forest: Input should be a valid boolean, not 'no'$"),
+        ({"settings": "model.layers=4"}, "^settings: Input should be a valid dictionary, not 'model.layers=4'$"),
+        ({"metric": 1}, "^metric: Input should be a valid string, not 1$"),
+        ({"weights": [1, 2]}, "^weights has 2 numbers for 1 column$"),
+        ({"weights": ["a"]}, r"^weights: give a number for each target, such as \[1, 0.5\], not \['a'\]$"),
         ({"metric": "rocauc"}, "does not score a regression"),
         ({"device": "x"}, "unknown device"),
         ({"split": "scafold"}, "unknown split 'scafold'.*did you mean 'scaffold'"),

@@ -206,6 +206,27 @@ def test_what_python_gets_wrong_is_said(trained: Trained):
     for wrong, message in (("CCO", "give a list"), (pd.DataFrame({"mol": ["C"]}), missing)):
         with pytest.raises(InputError, match=message):
             model.predict(wrong)
+    for wrong, kind in (({"smiles": ["CCO"]}, "dict"), (None, "NoneType"), (5, "int")):
+        with pytest.raises(InputError, match=f"^pass a DataFrame, a Series or a list of SMILES, not {kind}$"):
+            model.predict(wrong)
+    assert model.predict([None, np.nan, 1.5]).error.str.contains("SMILES is missing|'1.5' is not").all()
+    for given, message in (
+        ({"interval": "0.9"}, "interval: give a number between 0 and 1, such as 0.9, not '0.9'"),
+        ({"domain": "no"}, "domain: choose True or False, not 'no'"),
+    ):
+        with pytest.raises(InputError, match=f"^{message}$"):
+            model.predict(["CCO"], **given)
+    network = load_model("zinc-subset")
+    for given in ({"interval": 0.9}, {"domain": True}):
+        with pytest.raises(InputError, match=f"^{next(iter(given))}: the model has no information"):
+            network.predict(["CCO"], **given)
+    for wrong, message in (
+        ({"precision": "fp16"}, "unknown precision 'fp16', choose one of auto, float32, bfloat16"),
+        ({"precision": 16}, "unknown precision 16, choose one"),
+        ({"device": 0}, "unknown device 0, choose auto"),
+    ):
+        with pytest.raises(InputError, match=f"^{message}"):
+            load_model("zinc-subset", **wrong)
     with pytest.raises(InputError, match="choose one of at most"):
         model.predict(["CCO"], interval=0.9999)
     with pytest.raises(InputError, match="name a model"):
