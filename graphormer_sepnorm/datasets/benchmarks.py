@@ -54,7 +54,7 @@ def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
     molecules = unpack(dataset, FEATURIZERS["zinc"])
     if not subset and len(molecules) <= ZINC_SUBSET[split]:
         raise InputError(
-            f"the root holds only the subset of ZINC ({len(molecules)} {split} molecules): "
+            f"the root {root} holds only the subset of ZINC ({len(molecules)} {split} molecules): "
             "use --dataset zinc-subset, or name a --root with the full set"
         )
     return molecules

@@ -23,6 +23,7 @@ from graphormer_sepnorm.inference.intervals import spread_of_models
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
+from graphormer_sepnorm.runs.combined import check_has_weights
 from graphormer_sepnorm.runs.folder import member_paths
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.device import Compute, computing, current
@@ -366,6 +367,8 @@ def load_predictor(names: list[str]) -> Predictor:
 
 
 def load_embedder(name: str) -> Embedder:
-    """Loads one model as ``load_predictor`` does, for its embeddings."""
-    model, config, _ = checkpoint.load_model(resolve_model(name))
+    """Loads one model as ``load_predictor`` does, for its embeddings; raises InputError also for a table model."""
+    path = resolve_model(name)
+    check_has_weights(path, name, predict=f"graphormer-sepnorm predict {name}")
+    model, config, _ = checkpoint.load_model(path)
     return Embedder(model.to(current().device), config)

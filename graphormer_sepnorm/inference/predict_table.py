@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from itertools import repeat, takewhile
 from pathlib import Path
@@ -220,8 +221,21 @@ def models_and_source(arguments: Sequence[str]) -> tuple[list[str], str | list[s
                 raise InputError(
                     f"{text} is not readable as SMILES; if it is a condition, write --condition {text}"
                 ) from None
+            if near := similar_file(text):
+                raise InputError(f"there is no file {text}; did you mean {near}?") from None
             raise InputError(f"{text} is neither a file nor readable as SMILES: {error}") from None
     return list(arguments[: -len(smiles)]), smiles
+
+
+def similar_file(name: str) -> str | None:
+    """The file in the same folder that a name of no file is most like, if this has an ending and names a table."""
+    path = Path(name)
+    try:
+        tables = [each.name for each in path.parent.iterdir() if is_table_name(each)]
+    except OSError:
+        return None
+    near = get_close_matches(path.name, tables, n=1) if path.suffix else []
+    return str(path.with_name(near[0])) if near else None
 
 
 def is_model(name: str) -> bool:

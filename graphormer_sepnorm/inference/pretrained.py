@@ -18,8 +18,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.forward import embed_dataset, predict_dataset
 from graphormer_sepnorm.model import Network
 from graphormer_sepnorm.runs import checkpoint
-from graphormer_sepnorm.runs.arrays import load_arrays
-from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS, RunFolder
+from graphormer_sepnorm.runs.combined import check_one_network
+from graphormer_sepnorm.runs.folder import CONFIG, WEIGHTS
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.system.files import write_atomically
 from graphormer_sepnorm.tables.formats.table import find_column
@@ -80,30 +80,6 @@ def hub_answers(name: str, revision: str | None, token: str | bool | None) -> bo
     return True
 
 
-def check_one_network(path: Path, name: str) -> None:
-    """Raises InputError for a run folder that predicts with more than one network; ``name`` is the user's."""
-    run = RunFolder(path)
-    members = [member.path for member in run.members()]
-    parts = [*members, *filter(Path.exists, (run.stack, run.forest))] if path.is_dir() else []
-    if not parts:
-        return
-    others = members or [run.weights] * run.weights.exists()
-    networks = " or ".join([*map(str, others[:1]), "foundation"])
-    raise InputError(
-        f"{name} combines {described(run, len(members))}, so it has no single embedding: predict with "
-        f"graphormer_sepnorm.load_model({name!r}), or choose one network, such as {networks}"
-    )
-
-
-def described(run: RunFolder, networks: int) -> str:
-    """The predicting parts of a run folder, in words."""
-    parts = [f"{networks or 1} network{'s' if networks > 1 else ''}"] if networks or run.weights.exists() else []
-    if run.stack.exists():
-        _, facts = load_arrays(run.stack)
-        return ", ".join([*parts, *(f"a {name}" for name in facts.get("members", []) if name != "networks")])
-    return " and ".join([*parts, *(["a forest"] if run.forest.exists() else [])])
-
-
 class Graphormer(Network):
     """Graphormer that loads and saves weights, and reads SMILES.
 
@@ -154,7 +130,7 @@ class Graphormer(Network):
                 path = downloaded(name, local_files_only, options)
             except OSError as failure:
                 raise InputError(f"{error}, nor a repository that could be downloaded ({failure})") from None
-        check_one_network(path, name)
+        check_one_network(path, name, predict=f"graphormer_sepnorm.load_model({name!r})")
         loaded, config, facts = checkpoint.load_as(cls, path)
         loaded.run_config, loaded.facts = config, facts
         return loaded

@@ -10,7 +10,7 @@ import contextlib
 import math
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -25,24 +25,26 @@ from graphormer_sepnorm.chem.fingerprints import morgan_bits, pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.inference.acquisition import Acquisition
+from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
-from graphormer_sepnorm.inference.predict_table import TextWriter
 from graphormer_sepnorm.inference.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
 from graphormer_sepnorm.library.run import predict_library
 from graphormer_sepnorm.options import Promise
+from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, find_column
 from graphormer_sepnorm.tables.formats.table import cell_text
-from graphormer_sepnorm.tables.rows import samples_of
-from graphormer_sepnorm.tables.writers import AddedColumn, DelimitedWriter, write_whole
+from graphormer_sepnorm.tables.rows import id_column_among, samples_of
+from graphormer_sepnorm.tables.writers import AddedColumn, Cells, DelimitedWriter, TableWriter, write_whole
 from graphormer_sepnorm.tasks import TASKS
 
 POOL_PER_PICK = 20
 LEAST_POOL = 1000
 PARTS = ".parts"
+SHOWN, LONGEST_SHOWN = 10, 60  # rows for people, and characters of a SMILES
 Part = TypeVar("Part")
 
 
@@ -125,7 +127,7 @@ def suggest(
     scheduler: str | None = None,
     workers: int | None = None,
     device: str = "auto",
-    meanings: Mapping[str, dict] | None = None,
+    for_people: bool = False,
 ) -> dict:
     """Writes the molecules of a library to measure next, the most promising first.
 
@@ -138,7 +140,7 @@ def suggest(
         wish: the request.
         options: how the library is read; its selection and acquisition are those of the wish.
         scheduler, workers, device: as ``predict_library``.
-        meanings: as ``predict_table``, for standard output.
+        for_people: write the first rows as ``BriefWriter`` in place of CSV to standard output.
 
     Returns:
         ``suggested``, the number of molecules; ``rows, unreadable`` of the library; ``left_out``, the number of the
@@ -165,7 +167,7 @@ def suggest(
             raise InputError(f"{source} has no molecule to suggest: all readable ones were already measured")
         picked = pick(fresh, wish)
         options = replace(options, domain=predictor.trust is not None)
-        write_picked(predictor, out, fresh.take(picked), options, meanings)
+        write_picked(predictor, out, fresh.take(picked), options, for_people)
     return {
         "suggested": len(picked),
         "rows": result["rows"],
@@ -258,9 +260,43 @@ def is_known(domain: Domain, mol: Chem.Mol) -> bool:
     return bool(alike) and molecule_key(mol) in map(molecule_key, alike)
 
 
-def write_picked(
-    predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, meanings: Mapping[str, dict] | None
-) -> None:
+class BriefWriter(TableWriter):
+    """Lines for people: the rank, the name if there is one, the SMILES and the predictions of the chosen target.
+
+    Args:
+        columns: columns of the library.
+        found: the columns of the predictions, with an acquisition.
+    """
+
+    def __init__(self, columns: list[str], found: PredictionColumns):
+        self.found, self.id_column = found, id_column_among(columns)
+        self.id_place = None if self.id_column is None else columns.index(self.id_column)
+
+    def header(self) -> bytes:
+        return b""
+
+    def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
+        assert self.found.acquisition is not None
+        target, ranked_by = self.found.acquisition.target, self.found.acquisition.column
+        decimals = shown_decimals(self.found.model).get(target)
+        table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
+        if self.id_place is not None:
+            table.append([str(self.id_column), *(row.fields[self.id_place] for row in rows)])
+        table.append(["SMILES", *(shortened(row.smiles) for row in rows)])
+        for column, cells in zip(self.found.all, added, strict=True):
+            if column.name in (target, f"{target}_std", ranked_by):
+                numbers = np.asarray(cells, np.float64)[: len(rows)].tolist()
+                table.append([column.name, *(shown(number, decimals) for number in numbers)])
+        padded = [[text.ljust(max(map(len, column))) for text in column] for column in table]
+        return "".join("  ".join(line).rstrip() + "\n" for line in zip(*padded, strict=True)).encode()
+
+
+def shortened(smiles: str) -> str:
+    """A SMILES, or its beginning and an ellipsis."""
+    return smiles if len(smiles) <= LONGEST_SHOWN else f"{smiles[: LONGEST_SHOWN - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def write_picked(predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, for_people: bool) -> None:
     """Writes the suggested molecules with their rank and predictions; arguments and errors as ``suggest``."""
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
@@ -269,7 +305,7 @@ def write_picked(
     cells = [np.arange(1.0, len(picked.rows) + 1), *told]
     if not is_standard_output(out):
         write_whole(out, picked.columns, picked.rows, [rank, *columns.columns()], cells)
-    elif meanings is None:
+    elif not for_people:
         print_rows(DelimitedWriter(picked.columns, [rank, *columns.columns()]), picked.rows, cells)
-    else:  # for people: the order is the rank
-        print_rows(TextWriter(picked.columns, columns.columns(), columns, meanings), picked.rows, told)
+    else:
+        print_rows(BriefWriter(picked.columns, columns), picked.rows[:SHOWN], told)

@@ -220,13 +220,15 @@ def weights_file(path: Path) -> Path:
         return path
     run = RunFolder(path)
     if not run.weights.exists():
-        hint = "".join(f"; it holds networks, name one of them, such as {member}" for member in run.members()[:1])
+        hint = "".join(f": it holds networks, name one of them, such as {member}" for member in run.members()[:1])
         if run.fold(0).path.is_dir():
-            hint = f"; it holds folds, name one of them, such as {run.fold(0)}"
-        hint = hint or "".join(f"; it holds runs, name one of them, such as {each}" for each in runs_in(path)[:1])
+            hint = f": it holds folds, name one of them, such as {run.fold(0)}"
+        hint = hint or "".join(f": it holds runs, name one of them, such as {each}" for each in runs_in(path)[:1])
         if run.stack.exists() and not hint:
             raise InputError(f"{path} has no networks, which this needs; predict and evaluate work without")
-        raise InputError(f"{path} is not a run folder: it has no {WEIGHTS}{hint}")
+        if hint:
+            raise InputError(f"{path} is not one model{hint}")
+        raise InputError(f"{path} is not a folder that train wrote: it has no {WEIGHTS}")
     return run.weights
 
 

@@ -56,10 +56,10 @@ def handling(handler: Callable[[int, FrameType | None], NoReturn]) -> Iterator[N
 
 
 @contextlib.contextmanager
-def advising(advice: str) -> Iterator[None]:
-    """Context manager: adds advice on how to continue to an interruption."""
+def advising(advice: str | Callable[[], str]) -> Iterator[None]:
+    """Context manager: adds advice on how to continue, or what a function then says, to an interruption."""
     try:
         yield
     except Interrupted as interruption:
-        interruption.advice = advice
+        interruption.advice = advice if isinstance(advice, str) else advice()
         raise

@@ -32,6 +32,8 @@ from graphormer_sepnorm.tables.splits import Sizes
 from graphormer_sepnorm.tasks import TASKS, make_task
 from graphormer_sepnorm.training.experiment import Scores, score_runs
 
+REASONS = 5  # skipped rows whose reasons are given
+
 
 @dataclass(frozen=True)
 class ScoredRows:
@@ -102,7 +104,8 @@ def evaluate_new(
 
     Returns:
         as ``evaluate_table``; ``trust``, the coverage of intervals or the calibration of probabilities; the numbers of
-        rows that could not be used, ``skipped``, and whose molecule was used for training, ``training_molecules``.
+        rows that could not be used, ``skipped``, and whose molecule was used for training, ``training_molecules``;
+        ``reasons`` of the first skipped rows, by row from 1.
 
     Raises:
         InputError: the folder or the table cannot be read, or no row can be scored.
@@ -120,7 +123,9 @@ def evaluate_new(
     trust = measure_trust(model.trust, found.plain, found.final)
     learnt = training_keys(run, model)
     seen = sum(key in learnt for key in read.structures.keys)
-    return {**found.final.result, "trust": trust, "skipped": len(read.skipped), "training_molecules": seen}
+    counts = {"skipped": len(read.skipped), "training_molecules": seen}
+    reasons = {row: reason for row, _, reason in read.skipped[:REASONS]}
+    return {**found.final.result, "trust": trust, **counts, "reasons": reasons}
 
 
 def training_keys(run: RunFolder, model: TableModel) -> set[str]:

@@ -26,6 +26,7 @@ from graphormer_sepnorm.tables.structures import MoleculeStructure, Structures, 
 from graphormer_sepnorm.tables.task_guess import look_at_columns
 from graphormer_sepnorm.tables.times import read_times
 from graphormer_sepnorm.tasks import TASKS, make_task
+from graphormer_sepnorm.tasks.scales import NO_LOGARITHM
 
 MAX_ROWS = 10_000_000
 FEW_ROWS = 7  # fewest of which a random 80:10:10 leaves some for each split
@@ -83,11 +84,13 @@ class LabelledTable:
 
 
 def read_whole(path: str, smiles_column: str | None = None, delimiter: str | None = None) -> WholeTable:
-    """Reads a table into memory; raises InputError as ``open_table``, or for more than ``MAX_ROWS`` rows."""
+    """Reads a table into memory; raises InputError as ``open_table``, or for no or more than ``MAX_ROWS`` rows."""
     with open_table(path, smiles_column, delimiter) as table:
         rows = list(islice(table.rows, MAX_ROWS + 1))
         if len(rows) > MAX_ROWS:
             raise InputError(f"{path} has more than {MAX_ROWS:,} rows; training holds them in memory")
+        if not rows:
+            raise InputError(f"{path} has a header but no rows")
         return WholeTable(table.columns, rows, table.delimiter)
 
 
@@ -169,11 +172,24 @@ def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structu
 
 def check_filled(options: TableOptions, labelled: LabelledTable) -> None:
     """Raises InputError unless every split has a molecule."""
+    refuse_logarithms(options, labelled)
     if not labelled.rows:
         raise InputError(f"{options.path}: no row can be used{first_reason(labelled)}")
     for split in SPLITS:
         if not any(row.split == split for row in labelled.rows):
             raise InputError(f"{options.path}: {empty_split(options, labelled, split)}{first_reason(labelled)}")
+
+
+def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
+    """Raises InputError if more rows are skipped for labels without a logarithm than are left."""
+    without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
+    if without > len(labelled.usable):
+        option = "--log10" if options.log10 else "--negative-log-molar"
+        rows = f"{without:,} row{'s have labels' if without > 1 else ' has a label'}"
+        raise InputError(
+            f"{options.path}: {rows} of 0 or less, which has no logarithm: leave out {option} if the column holds "
+            "logarithms already"
+        )
 
 
 def empty_split(options: TableOptions, labelled: LabelledTable, split: str) -> str:

@@ -37,7 +37,8 @@ def remarks_on_rows(options: TableOptions, labelled: LabelledTable) -> list[str]
 def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     if labelled.skipped:
         rows = counted(len(labelled.skipped), "row was", "rows were")
-        yield f"{rows} skipped: skipped.csv in the run folder gives the reasons"
+        reasons = "skipped.csv in the run folder gives the reasons (its row 1 is the first below the header)"
+        yield f"{rows} skipped: {reasons}"
 
 
 def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

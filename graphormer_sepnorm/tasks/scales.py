@@ -14,6 +14,7 @@ from graphormer_sepnorm.errors import InputError
 
 DECADES = {"M": 0, "mM": 3, "uM": 6, "nM": 9, "pM": 12}  # of a concentration in this unit below one in M
 MOLAR = "-log10 "
+NO_LOGARITHM = "which has no logarithm"  # ends the reason why a row is skipped
 WITH_UNIT = r"[ _]*[\[(]?{unit}[\])]?$"  # at the end of a column's name, such as IC50_nM or IC50 (nM)
 
 
@@ -44,7 +45,7 @@ def modelled(value: float, scale: Scale, name: str) -> float:
     if not scale:
         return value
     if not value > 0:
-        raise InputError(f"{name} is {value:g}, which has no logarithm")
+        raise InputError(f"{name} is {value:g}, {NO_LOGARITHM}")
     if scale == "log10":
         return math.log10(value)
     return DECADES[unit_of(scale)] - math.log10(value)

@@ -50,7 +50,13 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
             f"the model reads {config.featurizer!r} features, {config.dataset} has "
             f"{find_dataset(dataset).featurizer!r} ones"
         )
-    with advising(f"{out} keeps the last completed epoch: continue with the same command and --resume"):
+
+    def advice() -> str:
+        if not run.state.exists():
+            return f"no epoch was completed, so {out} keeps nothing: begin again with the same command and --resume"
+        return f"{out} keeps the last completed epoch: continue with the same command and --resume"
+
+    with advising(advice):
         train, val, test = (load_split(dataset, split, config.model.encodings, root) for split in SPLITS)
         make_task(config.task).check_scorable(test.y, "test")
         distributed.wait_for_all()

@@ -20,6 +20,7 @@ from graphormer_sepnorm.inference.forward import Output, batches_for, rows_of_mo
 from graphormer_sepnorm.model import Network, Trunk
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.checkpoint import check_names, load_into, load_tensors
+from graphormer_sepnorm.runs.combined import check_has_weights
 from graphormer_sepnorm.runs.folder import weights_file
 from graphormer_sepnorm.runs.zoo import resolve_model
 from graphormer_sepnorm.tasks.base import Task
@@ -131,9 +132,11 @@ def starting_from(config: Config, source: str, frozen_layers: int | None = None)
         frozen_layers: number of first blocks to freeze; None: as many as the run freezes, but only local blocks.
 
     Raises:
-        InputError: not a checkpoint, or more frozen layers than it has.
+        InputError: not a checkpoint, more than one network, or more frozen layers than it has.
     """
-    _, found, _ = checkpoint.load_tensors(weights_file(resolve_model(source)))
+    path = resolve_model(source)
+    check_has_weights(path, source, why="training cannot start from it")
+    _, found, _ = checkpoint.load_tensors(weights_file(path))
     if frozen_layers is None:
         frozen_layers = min(config.train.frozen_layers, found.model.local_layers)
     check_frozen_layers(frozen_layers, found.model)

@@ -57,7 +57,24 @@ def test_without_a_file_molecules_are_printed(tmp_path, monkeypatch, arguments):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["library.csv", "model", "next.csv"]
     monkeypatch.setattr(suggest, "is_for_people", lambda out: True)
     lines = CliRunner().invoke(commands.app, asked).stdout.splitlines()
-    assert sorted(lines[::2]) == ["C", "CCO"] and all(line.startswith("  logp  ") for line in lines[1::2])
+    assert [line.split()[0] for line in lines] == ["rank", "1", "2"] and lines[0].split() == ["rank", "SMILES", "logp"]
+    assert {line.split()[1] for line in lines[1:]} == {"C", "CCO"}
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_the_first_molecules_and_how_to_get_the_others(tmp_path, monkeypatch):
+    for seed in range(2):
+        save_tiny(tmp_path / "model" / f"model-{seed}", kind="classification", seed=seed)
+    sample_table()[["smiles"]][:30].assign(compound_id=range(30)).to_csv(tmp_path / "library.csv", index=False)
+    monkeypatch.setattr(suggest, "is_for_people", lambda out: True)
+    asked = ["suggest", str(tmp_path / "model"), str(tmp_path / "library.csv"), "-n", "12", "--workers", "1"]
+    shown = CliRunner().invoke(commands.app, asked)
+    lines = shown.stdout.splitlines()
+    assert lines[0].split() == ["rank", "compound_id", "SMILES", "logp", "logp_std"] and len(lines) == 11
+    probabilities = [float(line.split()[3]) for line in lines[1:]]
+    assert probabilities == sorted(probabilities, reverse=True) and "0." in lines[1]
+    assert "ranked by the predicted probability (--by prediction)" in shown.stderr
+    assert "shown: the first 10; -o FILE writes all of them, with all columns\n" in shown.stderr
 
 
 @pytest.mark.slow

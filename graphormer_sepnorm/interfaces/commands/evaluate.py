@@ -63,7 +63,10 @@ def evaluate(
             result = evaluate_one(models[0], split, root)
     is_told = isinstance(result, dict) and "value" in result
     if is_told:
-        print(f"{', '.join(run)}: {csv or split} {score_words(result)}{words_on_unscored(result)}", file=sys.stderr)
+        whose = f"mean prediction of {len(run)} runs" if len(run) > 1 else run[0]
+        print(f"{whose}: {csv or split} {score_words(result)}{words_on_unscored(result)}", file=sys.stderr)
+        for row, reason in result.get("reasons", {}).items():
+            print(f"row {row} is skipped: {reason}", file=sys.stderr)
         for line in target_lines(result):
             print(line, file=sys.stderr)
         if seen := result.get("training_molecules"):

@@ -34,6 +34,7 @@ def options_of_table(
         InputError: no columns to predict are given, and several are possible; as ``guess_task`` and
             ``TableOptions``.
     """
+    refuse_molecules(path, content, given)
     found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
     targets = given.get("targets", ()) or found
     guess = guess_task([] if task == "regression" else look_at_columns(content, targets), task)
@@ -42,6 +43,13 @@ def options_of_table(
         if sentence and rank() == 0:
             print(sentence, file=sys.stderr)
     return TableOptions(path, **given | {"targets": targets}, kind=guess.kind, classes=guess.classes, seed=seed)
+
+
+def refuse_molecules(path: str, content: WholeTable, given: dict[str, Any]) -> None:
+    """Raises InputError if the column of molecules is to be predicted."""
+    smiles = content.columns[find_column(content.columns, given.get("smiles_column"), path)]
+    if smiles in given.get("targets", ()):
+        raise InputError(f"{smiles} is the column of molecules: name the columns to predict with --target-columns")
 
 
 def words_on_split(content: WholeTable, given: dict[str, Any]) -> Iterator[str]:

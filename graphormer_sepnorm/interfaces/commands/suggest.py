@@ -2,13 +2,14 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from graphormer_sepnorm.interfaces.commands.options import Conditions, print_result, read_conditions
-from graphormer_sepnorm.interfaces.commands.predict import import_library, is_for_people, meanings_of, refuse_unknown
+from graphormer_sepnorm.interfaces.commands.predict import import_library, is_for_people, refuse_unknown
 from graphormer_sepnorm.interfaces.guard import in_first_process
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.system.signals import leaving_at_once
@@ -28,7 +29,10 @@ def suggest(
         str | None, typer.Option(help="Target to optimize; required for a model of several targets.")
     ] = None,
     minimize: Annotated[bool, typer.Option("--minimize/--maximize", help="Direction of the optimization.")] = False,
-    by: Annotated[Promise, typer.Option(help="How molecules are ranked.")] = "confidence-bound",
+    by: Annotated[
+        Promise | None,
+        typer.Option(help="How molecules are ranked; by default confidence-bound, and prediction for classes."),
+    ] = None,
     best: Annotated[float | None, typer.Option(help="Value to exceed; by default the best training label.")] = None,
     kappa: Annotated[float, typer.Option(help="Number of standard deviations of the confidence bound.")] = 1.0,
     distance: Annotated[float, typer.Option(help="Least Tanimoto distance between two molecules; 0: any.")] = 0.3,
@@ -50,8 +54,8 @@ def suggest(
     Molecules are ranked by a confidence bound, by the expected improvement over the best measured value, or by their
     predictions. One after another is taken if its Tanimoto distance to all before it exceeds --distance. Molecules
     that were measured are left out, and those with elements, charges, sizes or parts that no training molecule has
-    come last. The output has the columns of the library and of predict --domain. Without -o, it
-    is printed: as lines on a terminal, else as CSV.
+    come last. The output has the columns of the library and of predict --domain. Without -o, a CSV is printed; a
+    terminal shows the first 10 molecules.
 
     Example: graphormer-sepnorm suggest runs/mine library.csv -n 50 -o next.csv
     """
@@ -59,25 +63,30 @@ def suggest(
     import_library("suggest")
     with leaving_at_once():
         from graphormer_sepnorm.library.part_writer import PartOptions, Selection
-        from graphormer_sepnorm.library.suggest import Wish
+        from graphormer_sepnorm.library.suggest import SHOWN, Wish
         from graphormer_sepnorm.library.suggest import suggest as suggest_molecules
         from graphormer_sepnorm.runs.numbers import counted
         from graphormer_sepnorm.system.device import choose, computing
         from graphormer_sepnorm.table_model.load import load_predicting_model
+        from graphormer_sepnorm.tasks import TASKS
 
-    wish = Wish(count, by, target, minimize, best, kappa, distance)
-    started = time.perf_counter()
+    wish = Wish(count, by or "confidence-bound", target, minimize, best, kappa, distance)
+    started, for_people = time.perf_counter(), is_for_people(out)
     with computing(choose("cpu")):
         predictor = load_predicting_model([model]).under(read_conditions(condition))
+        if by is None and TASKS[predictor.kind].predicts_probabilities:
+            wish = replace(wish, by="prediction")
+            print("ranked by the predicted probability (--by prediction): the model has classes", file=sys.stderr)
         options = PartOptions(
             Selection(""), smiles_column=smiles_column, delimiter=delimiter, alerts=alerts, properties=properties
         )
-        meanings = meanings_of([model]) if is_for_people(out) else None
         written = out or Path("-")
-        result = suggest_molecules(predictor, library, written, wish, options, scheduler, workers, device, meanings)
+        result = suggest_molecules(predictor, library, written, wish, options, scheduler, workers, device, for_people)
     where = "" if result["output"] == "-" else f"{out}: "
     unread = f", {counted(result['unreadable'], 'row')} unreadable" if result["unreadable"] else ""
     print(f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}", file=sys.stderr)
+    if for_people and result["suggested"] > SHOWN:
+        print(f"shown: the first {SHOWN}; -o FILE writes all of them, with all columns", file=sys.stderr)
     if result["put_last"]:
         print(
             "ranked last for elements, charges, a size or parts that no training molecule has: "

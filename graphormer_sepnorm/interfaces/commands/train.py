@@ -153,7 +153,8 @@ def train(
     config = with_settings(replace(config, model=replace(config.model, **dropouts)), settings or ())
     find_optimizer(config.train.optimizer)
     if options is None and rank() == 0:
-        print(f"training {run.found_recipe} on {run.dataset}; for your own table: train FILE", file=sys.stderr)
+        hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""
+        print(f"training {run.found_recipe} on {run.dataset}{hint}", file=sys.stderr)
     with computing(compute):
         if options is None:
             result = train_run(config, run.folder(config), root, run.resume)

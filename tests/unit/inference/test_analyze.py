@@ -23,5 +23,5 @@ def test_of_many_molecules_the_same_are_drawn_every_time(tmp_path, monkeypatch):
 
 
 def test_what_is_no_run_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is not a run folder"):
+    with pytest.raises(InputError, match="is not a folder that train wrote"):
         analyze_run(tmp_path)

@@ -91,7 +91,7 @@ def test_one_model_is_a_run_folder_or_its_weights_file(tmp_path):
     assert weights_file(tmp_path) == weights_file(weights) == weights
     assert RunFolder.around(tmp_path).path == RunFolder.around(weights).path == tmp_path
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"is not a run folder: it has no model\.safetensors$"):
+    with pytest.raises(InputError, match=r"is not a folder that train wrote: it has no model\.safetensors$"):
         weights_file(tmp_path / "empty")
 
 

@@ -82,5 +82,5 @@ def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
 
 def test_skipped_rows_are_counted(tmp_path):
     assert remarks(*read(tmp_path, [*chains(), "C(,1"])) == [
-        "1 row was skipped: skipped.csv in the run folder gives the reasons"
+        "1 row was skipped: skipped.csv in the run folder gives the reasons (its row 1 is the first below the header)"
     ]

@@ -41,7 +41,7 @@ def test_the_lines_say_what_the_loss_and_the_weights_are(tmp_path, capsys):
 
 
 def test_a_folder_without_a_run_is_not_scored(tmp_path):
-    with pytest.raises(InputError, match="is not a run folder"):
+    with pytest.raises(InputError, match="is not a folder that train wrote"):
         evaluate_run(tmp_path)
 
 

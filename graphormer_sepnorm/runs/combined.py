@@ -1,0 +1,46 @@
+"""Run folders that predict with several parts, which a user took for one network."""
+
+from pathlib import Path
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.arrays import load_arrays
+from graphormer_sepnorm.runs.folder import RunFolder
+
+NO_EMBEDDING = "it has no single embedding"
+
+
+def check_one_network(path: Path, name: str, predict: str = "", why: str = NO_EMBEDDING) -> None:
+    """Raises InputError for a run folder that predicts with more than one network.
+
+    Args:
+        path: the run folder, or any other path.
+        name: of the model, as the user named it.
+        predict: how to predict with all parts, for the message.
+        why: reason why the folder cannot be used.
+    """
+    run = RunFolder(path)
+    members = [member.path for member in run.members()]
+    parts = [*members, *filter(Path.exists, (run.stack, run.forest))] if path.is_dir() else []
+    if not parts:
+        return
+    others = members or [run.weights] * run.weights.exists()
+    networks = " or ".join([*map(str, others[:1]), "foundation"])
+    otherwise = f"predict with {predict}, or " if predict else ""
+    raise InputError(
+        f"{name} combines {described(run, len(members))}, so {why}: {otherwise}choose one network, such as {networks}"
+    )
+
+
+def check_has_weights(path: Path, name: str, predict: str = "", why: str = NO_EMBEDDING) -> None:
+    """As ``check_one_network``, unless the folder has the weights of a network of its own."""
+    if not RunFolder(path).weights.exists():
+        check_one_network(path, name, predict, why)
+
+
+def described(run: RunFolder, networks: int) -> str:
+    """The predicting parts of a run folder, in words."""
+    parts = [f"{networks or 1} network{'s' if networks > 1 else ''}"] if networks or run.weights.exists() else []
+    if run.stack.exists():
+        _, facts = load_arrays(run.stack)
+        return ", ".join([*parts, *(f"a {name}" for name in facts.get("members", []) if name != "networks")])
+    return " and ".join([*parts, *(["a forest"] if run.forest.exists() else [])])

@@ -1,0 +1,33 @@
+"""Folders with several parts are not one network."""
+
+from pathlib import Path
+
+import pytest
+
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.predict import load_embedder
+from graphormer_sepnorm.recipes import RECIPES, task_config
+from graphormer_sepnorm.runs.combined import check_has_weights, check_one_network
+from graphormer_sepnorm.training.finetune import starting_from
+from tests.tiny import save_tiny, tiny_model
+
+
+def test_a_shipped_table_model_has_no_single_embedding_and_starts_no_training():
+    combines = r"^adme combines 5 networks, a \w+, .*, so"
+    with pytest.raises(InputError, match=rf"{combines} it has no single embedding: predict with graphormer-sepnorm p"):
+        load_embedder("adme")
+    recipe = RECIPES["slim"]
+    config = task_config("table.csv", "mol", tiny_model("mol")[1].task, recipe.train, architecture=recipe.architecture)
+    chosen = r"training cannot start from it: choose one network, such as .*model-0 or foundation$"
+    with pytest.raises(InputError, match=rf"{combines} {chosen}"):
+        starting_from(config, "adme")
+
+
+def test_a_network_with_a_forest_has_an_embedding_of_its_own(tmp_path):
+    save_tiny(tmp_path)
+    (tmp_path / "forest.safetensors").touch()
+    check_has_weights(tmp_path, "run")
+    with pytest.raises(InputError, match=r"^run combines 1 network and a forest, so it has no single "):
+        check_one_network(tmp_path, "run")
+    check_one_network(tmp_path / "model.safetensors", "run")
+    check_one_network(Path("nowhere"), "run")
