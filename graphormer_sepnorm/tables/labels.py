@@ -185,9 +185,9 @@ def refuse_logarithms(options: TableOptions, labelled: LabelledTable) -> None:
     without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
     if without > len(labelled.usable):
         option = "--log10" if options.log10 else "--negative-log-molar"
-        rows = f"{without:,} row{'s have labels' if without > 1 else ' has a label'}"
+        rows = "1 row has a label" if without == 1 else f"{without:,} rows have labels"
         raise InputError(
-            f"{options.path}: {rows} of 0 or less, which has no logarithm: leave out {option} if the column holds "
+            f"{options.path}: {rows} without a logarithm (0 or less): leave out {option} if the column holds "
             "logarithms already"
         )
 

@@ -164,10 +164,12 @@ def test_a_shipped_table_model_has_no_molecules_to_be_scored_on(command, options
 
 
 def test_rows_of_training_molecules_are_counted_as_rows(command, tmp_path, monkeypatch):
-    result = {"metric": "mae", "value": 0.5, "n": 156, "training_molecules": 141}
+    reasons = {"3": "it has no label", "7": "y is 'x', not a number"}
+    result = {"metric": "mae", "value": 0.5, "n": 156, "training_molecules": 141, "skipped": 2, "reasons": reasons}
     monkeypatch.setattr("graphormer_sepnorm.interfaces.commands.evaluate.evaluate_on", lambda *arguments: result)
     code, found, messages = command("evaluate", save_tiny(tmp_path / "model"), "--csv", "new.csv")
     assert code == 0 and found == result
+    assert "; 2 rows skipped\nrow 3 is skipped: it has no label\nrow 7 is skipped: y is 'x', not a" in messages
     assert "the molecules of 141 of 156 rows were used for training: this is no test score" in messages
 
 
@@ -204,6 +206,15 @@ def test_an_interruption_of_the_imports_is_a_line(start, module):
     hook = f"lambda event, what: event == 'import' and what[0] == {module!r} and os.kill(os.getpid(), signal.SIGINT)"
     done = run("-c", f"import os, signal, sys; sys.addaudithook({hook}); {START[start]}", *ARGUMENTS[start])
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def test_only_a_training_without_a_dataset_is_reminded_of_tables(command, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text("{}")
+    for options, reminder in ((["--dataset", "zinc-subset"], ""), ([], "; for your own table: train FILE")):
+        name = options[-1] if options else "sample"
+        code, _, messages = command("train", *options, "--out", tmp_path / "run")
+        assert code == 2 and messages.startswith(f"training slim on {name}{reminder}\n"), messages
 
 
 @pytest.mark.parametrize("wrong", [("--optimizer", "sgd"), ("--set", "train.lr=0")])

@@ -95,7 +95,8 @@ def test_several_runs_are_scored_by_their_mean(sweep, command, tmp_path):
     tables = [pd.read_csv(folder / "predictions.csv") for folder in folders]
     target, predicted = "penalized_logp", "penalized_logp_predicted"
     mean = (tables[0][predicted] + tables[1][predicted]) / 2
-    code, result, _ = command("evaluate", *folders)
+    code, result, messages = command("evaluate", *folders)
+    assert messages.startswith(f"mean prediction of {len(folders)} runs: test ")
     assert code == 0 and result["value"] == pytest.approx((mean - tables[0][target]).abs().mean(), abs=1e-5)
     assert result["parameters"] == 2 * command("evaluate", folders[0])[1]["parameters"]
     code, _, messages = command("evaluate", folders[0], "ogbg-molhiv")

@@ -247,3 +247,12 @@ def test_more_rows_than_a_sheet_has_are_refused_and_leave_nothing(table, tmp_pat
     with pytest.raises(InputError, match="a sheet has at most 1 rows"):
         predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.xlsx")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_a_misspelt_table_is_no_smiles(table, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    with pytest.raises(InputError, match=r"^there is no file in\.cvs; did you mean in\.csv\?$"):
+        models_and_source(["m", "in.cvs"])
+    for text in ("CC(=O)[O-].[Na", "none/in.cvs", "inn(csv"):
+        with pytest.raises(InputError, match="is neither a file nor readable as SMILES"):
+            models_and_source(["m", text])

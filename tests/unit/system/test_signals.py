@@ -40,3 +40,11 @@ def test_leaving_at_once_says_so_in_a_line_and_runs_nothing_more(name, code, wor
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (result.returncode, result.stdout, result.stderr) == (code, "", f"{words}\n")
+
+
+def test_advice_may_depend_on_what_is_done_by_then():
+    done = []
+    with pytest.raises(Interrupted) as caught, advising(lambda: f"{len(done)} done"):
+        done.append("a")
+        raise Interrupted(signal.SIGTERM)
+    assert caught.value.advice == "1 done"

@@ -46,6 +46,7 @@ def test_another_table_is_scored_by_the_same_columns(trained: Trained, tmp_path)
     table.to_csv(tmp_path / "new.csv", index=False, sep=";")
     found = evaluate_new(trained.run, str(tmp_path / "new.csv"), "structure", ";")
     assert (found["n"], found["skipped"], found["dataset"]) == (len(rows), 2, str(tmp_path / "new.csv"))
+    assert found["reasons"][len(rows) + 2] == "it has no label" and len(found["reasons"]) == 2
     assert found["value"] == pytest.approx(trained.result["value"], rel=1e-5) and found["training_molecules"] == 0
     assert found["trust"]["coverage"] == trained.result["trust"]["coverage"]
     mean = found["targets"]["a"]["scores"]["mean"]["mae"]

@@ -397,3 +397,20 @@ def test_a_table_of_its_own_is_the_test_split(tmp_path):
     ]  # fmt: skip
     assert {split: len(found.of_split(split)) for split in ("train", "val")} == {"train": 35, "val": 4}
     assert (found.names[2], found.names[42]) == ("a1", "b1")
+
+
+def test_a_table_without_rows_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"a\.csv has a header but no rows$"):
+        read_whole(table(tmp_path / "a.csv", "smiles,y"))
+
+
+@pytest.mark.parametrize("scale", [{"negative_log_molar": ("nM",)}, {"log10": ("y",)}])
+def test_a_column_that_is_a_logarithm_already_is_named(tmp_path, scale):
+    rows = [f"{'C' * number},{4 - number / 3}" for number in range(1, 41)]
+    options = TableOptions(table(tmp_path / "a.csv", "smiles,y", *rows), ("y",), split="random", **scale)
+    option = "--" + next(iter(scale)).replace("_", "-")
+    message = rf"a\.csv: 29 rows have labels without a logarithm \(0 or less\): leave out {option} if the column"
+    with pytest.raises(InputError, match=message):
+        read_labelled(options, "mol")
+    few = TableOptions(table(tmp_path / "b.csv", "smiles,y", *rows[:15]), ("y",), split="random", **scale)
+    assert len(read_labelled(few, "mol").skipped) == 4

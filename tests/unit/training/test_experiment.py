@@ -1,5 +1,6 @@
 import json
 import re
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.training.experiment import Scores, evaluate_run, train_run
 from tests.robustness.tiny_run import tiny_config
 from tests.tiny import save_tiny, tiny_model
@@ -53,3 +55,19 @@ def test_predictions_of_a_named_dataset_are_counted(tmp_path):
         [1, "", "test", "0.5", "", "0.25", "3"],
         [2, "", "test", "2.0", "1.0", "2.5", "1"],
     ]
+
+
+def test_an_interruption_says_whether_an_epoch_was_completed(tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        raise Interrupted(signal.SIGTERM)
+
+    run = tmp_path / "run"
+    for resume, advice in (
+        (False, f"no epoch was completed, so {run} keeps nothing"),
+        (True, "keeps the last completed"),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(Interrupted) as caught:
+            patch.setattr("graphormer_sepnorm.training.trainer.Trainer.epochs", interrupted)
+            train_run(tiny_config(epochs=2), run, resume=resume)
+        assert advice in caught.value.advice and caught.value.advice.endswith("with the same command and --resume")
+        train_run(tiny_config(epochs=2), run, resume=True)

@@ -65,3 +65,10 @@ def test_it_is_said_whether_a_column_splits_the_table(capsys, name, cells, given
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("the column")]
     assert len(lines) == (said is not None) and all(said in line for line in lines)
     assert not any("leave" in line for line in lines), "no advice against what was asked for"
+
+
+@pytest.mark.parametrize(("columns", "given"), [(["smiles", "y"], {}), (["y", "drug"], {"smiles_column": "drug"})])
+def test_the_column_of_molecules_is_no_target(columns, given):
+    name = given.get("smiles_column", "smiles")
+    with pytest.raises(InputError, match=f"^{name} is the column of molecules: name the columns to predict with --tar"):
+        options_of_table("a.csv", table(*columns), {**given, "targets": ("y", name)}, None, 0)
