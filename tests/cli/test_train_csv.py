@@ -255,7 +255,7 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
             "no column 'c'. Its columns: smiles, a, b, long, rare",
         ),
         (["--target-columns", "a", "a"], "named twice"),
-        (["--target-columns", "smiles", "--task", "regression"], "no row can be used; "),
+        (["--target-columns", "smiles", "--task", "regression"], "smiles is the column of molecules"),
         (["--target-columns", "a", "--split", "column"], "--split-column NAME go together"),
         (["--target-columns", "a", "--split", "time"], "--split-column NAME go together"),
         (["--target-columns", "a", "--split-column", "b"], "--split-column NAME go together"),
