@@ -15,7 +15,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdap
 from pydantic.dataclasses import dataclass
 from pydantic_core import to_json
 
-from graphormer_sepnorm.encodings import ENCODINGS
+from graphormer_sepnorm.encodings import ENCODINGS, check_arrays
 from graphormer_sepnorm.encodings.base import STRICT, Encoding
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.formats import config_of_format_1
@@ -131,6 +131,7 @@ class ModelConfig:
         names = [encoding.name for encoding in self.encodings]
         if len(set(names)) < len(names):
             raise ValueError(f"an encoding is named twice: {', '.join(names)}")
+        check_arrays(self.encodings)
 
     @property
     def num_bond_types(self) -> int:

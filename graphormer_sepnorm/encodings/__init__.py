@@ -5,6 +5,8 @@ and add a line to ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, E 
 channels of the pair terms (the heads, or the hidden width of the bias network), K steps or basis functions.
 """
 
+from dataclasses import fields
+
 import numpy as np
 
 from graphormer_sepnorm.encodings.base import Encoding
@@ -15,7 +17,7 @@ from graphormer_sepnorm.encodings.random_walk import RandomWalk
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.encodings.rings import Rings
 from graphormer_sepnorm.encodings.spatial import Spatial
-from graphormer_sepnorm.graphs import Graphs, Level
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 # Part of every cache key: increase it when a precomputation, a featurizer or the layout of the store changes.
 PRECOMPUTE_VERSION = 3
@@ -28,6 +30,10 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "rings": Rings,
     "cycles": Cycles,
 }
+# Attributes of the graphs of PyG, in addition to the fields of this package's.
+PYG_ATTRIBUTES = ("edge_attr", "face", "num_nodes")
+TAKEN = {*PYG_ATTRIBUTES, *(field.name for graphs in (Graphs, GraphBatch) for field in fields(graphs))}
+RENUMBERED = ("index", "batch")  # parts of the names of the attributes to which PyG's DataLoader adds an offset
 
 
 def precompute(encodings: tuple[Encoding, ...], graphs: Graphs) -> dict[str, np.ndarray]:
@@ -38,3 +44,21 @@ def precompute(encodings: tuple[Encoding, ...], graphs: Graphs) -> dict[str, np.
 def levels(encodings: tuple[Encoding, ...]) -> dict[str, Level]:
     """For each array of ``encodings``, whether its rows are atoms, pairs or bonds."""
     return {name: level for encoding in encodings for name, level in encoding.arrays.items()}
+
+
+def check_arrays(encodings: tuple[Encoding, ...]) -> None:
+    """Raises ValueError if two encodings have an array of one name, or a batch has another meaning for the name."""
+    owners: dict[str, str] = {}
+    for encoding in encodings:
+        for name in encoding.arrays:
+            if name in owners:
+                raise ValueError(f"the array {name!r} belongs to both {owners[name]} and {encoding.name}: rename one")
+            if name in TAKEN:
+                raise ValueError(f"the array {name!r} of {encoding.name} has the name of a field of graphs: rename it")
+            renumbered = [part for part in RENUMBERED if part in name]
+            if renumbered:
+                raise ValueError(
+                    f"PyG's DataLoader would change the array {name!r} of {encoding.name}, because its name contains "
+                    f"{renumbered[0]!r}: rename it"
+                )
+            owners[name] = encoding.name

@@ -1,10 +1,12 @@
 import json
-from dataclasses import FrozenInstanceError, replace
-from typing import Annotated, Literal
+from dataclasses import FrozenInstanceError, fields, replace
+from typing import Annotated, ClassVar, Literal
 
 import pytest
+import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
+from torch_geometric.data import Data
 
 from graphormer_sepnorm.config import (
     FORMAT_VERSION,
@@ -17,9 +19,10 @@ from graphormer_sepnorm.config import (
     read_config,
 )
 from graphormer_sepnorm.encodings import ENCODINGS
-from graphormer_sepnorm.encodings.base import STRICT
+from graphormer_sepnorm.encodings.base import STRICT, Encoding
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.recipes import best, dataset_config
@@ -95,6 +98,46 @@ def test_encodings_are_unique_and_configs_are_frozen():
         replace(MODEL, encodings=(Spatial(), Spatial(max_distance=3)))
     with pytest.raises(FrozenInstanceError):
         CONFIG.train.lr = 1.0
+
+
+def own_encoding(array: str) -> Encoding:
+    @dataclass(frozen=True, config=STRICT)
+    class Mine(Spatial):
+        name: Literal["mine"] = "mine"
+        arrays: ClassVar = {array: "pair"}
+
+    return Mine()
+
+
+OWNERS = [(encoding, array) for encoding in ENCODINGS.values() for array in encoding.arrays]
+
+
+@pytest.mark.parametrize(("encoding", "array"), OWNERS)
+def test_an_array_belongs_to_one_encoding(encoding, array, monkeypatch):
+    monkeypatch.setitem(ENCODINGS, "mine", Spatial)
+    owner = encoding()
+    with pytest.raises(InputError, match=f"^the array '{array}' belongs to both {owner.name} and mine: rename one$"):
+        replace(MODEL, encodings=(owner, own_encoding(array)))
+    assert replace(MODEL, encodings=(own_encoding(array),))
+
+
+@pytest.mark.parametrize("array", [*(field.name for field in fields(GraphBatch)), "edge_ptr", "edge_attr", "num_nodes"])
+def test_an_array_has_no_name_of_a_field(array, monkeypatch):
+    monkeypatch.setitem(ENCODINGS, "mine", Spatial)
+    with pytest.raises(InputError, match=f"^the array '{array}' of mine has the name of a field of graphs: rename it$"):
+        replace(MODEL, encodings=(own_encoding(array),))
+
+
+@pytest.mark.parametrize("array", ["ring_index", "in_batch", "face", "ring", "batch_of_index"])
+def test_an_array_has_no_name_that_pyg_changes(array, monkeypatch):
+    """Those names are refused for which PyG's graphs have an increment or another axis."""
+    monkeypatch.setitem(ENCODINGS, "mine", Spatial)
+    values, graph = torch.arange(3), Data(num_nodes=3)
+    if (graph.__inc__(array, values), graph.__cat_dim__(array, values)) == (0, 0):
+        assert replace(MODEL, encodings=(own_encoding(array),))
+        return
+    with pytest.raises(InputError, match=rf"array '{array}' of mine.*: rename it$"):
+        replace(MODEL, encodings=(own_encoding(array),))
 
 
 def test_atoms_of_the_last_layer_count_if_something_reads_them():
