@@ -17,7 +17,7 @@ from pathlib import Path
 from graphormer_sepnorm.dataset import ROOT_VARIABLE, SPLITS, Dataset, data_root
 from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.datasets.store import MoleculeDataset, locked, open_or_write, remove
-from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
+from graphormer_sepnorm.encodings import cache_key
 from graphormer_sepnorm.encodings.base import Encoding
 from graphormer_sepnorm.errors import InputError, known
 from graphormer_sepnorm.graphs import Graphs
@@ -54,7 +54,7 @@ def load_split(
 
     source = dataset.source(folder)
     label = name if name in DATASETS else f"table-{source[:16]}"
-    key = f"{label}/{split}/{dataset.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{source}"
+    key = f"{label}/{split}/{dataset.featurizer}/{cache_key(encodings)}/{source}"
     place = folder.resolve() if dataset.folder else label
     digest = hashlib.sha256(f"{place} {encodings!r}".encode()).hexdigest()[:16]
     return open_or_write(

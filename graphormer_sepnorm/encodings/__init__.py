@@ -5,7 +5,10 @@ and add a line to ``ENCODINGS``. Axis letters: T atoms, P ordered atom pairs, E 
 channels of the pair terms (the heads, or the hidden width of the bias network), K steps or basis functions.
 """
 
+import hashlib
+import inspect
 from dataclasses import fields
+from types import CodeType
 
 import numpy as np
 
@@ -62,3 +65,26 @@ def check_arrays(encodings: tuple[Encoding, ...]) -> None:
                     f"{renumbered[0]!r}: rename it"
                 )
             owners[name] = encoding.name
+
+
+def cache_key(encodings: tuple[Encoding, ...]) -> str:
+    """The part of a cache key for encodings: their fields, and the code of ``precompute`` outside this package."""
+    functions = [inspect.unwrap(type(encoding).precompute) for encoding in encodings]
+    codes = [
+        code_text(function.__code__)
+        for function in functions
+        if inspect.isfunction(function) and function.__module__.split(".")[0] != __name__.split(".")[0]
+    ]
+    digest = f"/{hashlib.sha256(repr(codes).encode()).hexdigest()[:16]}" if codes else ""
+    return f"{encodings!r}/{PRECOMPUTE_VERSION}{digest}"
+
+
+def code_text(code: CodeType) -> str:
+    """The instructions, names and constants of a function and of those within it, without places in files or memory."""
+    return repr((code.co_code, code.co_names, [constant_text(constant) for constant in code.co_consts]))
+
+
+def constant_text(constant: object) -> str:
+    if isinstance(constant, CodeType):
+        return code_text(constant)
+    return repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)

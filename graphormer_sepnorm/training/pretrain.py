@@ -9,7 +9,7 @@ import numpy as np
 from graphormer_sepnorm.chem.features import FEATURIZERS, FOR_TABLES, MoleculeGraph
 from graphormer_sepnorm.config import Config, TrainConfig
 from graphormer_sepnorm.datasets.store import MoleculeDataset, open_or_write
-from graphormer_sepnorm.encodings import PRECOMPUTE_VERSION
+from graphormer_sepnorm.encodings import cache_key
 from graphormer_sepnorm.graphs import Graphs
 from graphormer_sepnorm.recipes import Recipe, foundation_base, foundation_mini, foundation_small, task_config
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -42,7 +42,7 @@ def prepared(corpus: Corpus, config: Config, name: str) -> MoleculeDataset:
     """The molecules prepared for the model of ``config``, from the cache if possible."""
     encodings = config.model.encodings
     digest = hashlib.sha256("\n".join(corpus.smiles).encode(errors="surrogateescape") + corpus.y.tobytes()).hexdigest()
-    key = f"{config.featurizer}/{encodings!r}/{PRECOMPUTE_VERSION}/{corpus.targets}/{digest}"
+    key = f"{config.featurizer}/{cache_key(encodings)}/{corpus.targets}/{digest}"
     folder = cache_root() / f"pretrain-{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     return open_or_write(folder, lambda: labelled(corpus), encodings, key, f"preparing {name}")
 

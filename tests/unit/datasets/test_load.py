@@ -1,10 +1,12 @@
 import pickle
 
 import pytest
+from torch import Tensor
 
 from graphormer_sepnorm.dataset import Dataset
 from graphormer_sepnorm.datasets.benchmarks import DATASETS, sample_table
 from graphormer_sepnorm.datasets.load import explained_download, find_dataset, link_files, load_split, read_alone
+from graphormer_sepnorm.encodings.centrality import Centrality
 from graphormer_sepnorm.errors import InputError
 
 
@@ -27,6 +29,21 @@ def test_a_split_of_the_sample_has_its_molecules_in_order():
     table = sample_table()
     expected = table[table.split == "val"].penalized_logp.to_numpy("float32")
     assert load_split("sample", "val", ()).y[:, 0].tolist() == expected.tolist()
+
+
+def test_a_changed_encoding_is_computed_again():
+    """As by a notebook whose cell is edited and run again: the fields stay the same, the cached arrays do not."""
+
+    def with_degree(code: str) -> Tensor:
+        names = {"Centrality": Centrality, "__name__": "own"}
+        exec(f"class Own(Centrality):\n    def precompute(self, graphs):\n        {code}", names)
+        return load_split("sample", "val", (names["Own"](),)).batch([0]).arrays["degree"]
+
+    once = "return {name: array for name, array in super(Own, self).precompute(graphs).items()}"
+    twice = once.replace("array for", "2 * array for")
+    first = with_degree(once)
+    assert (with_degree(twice) == 2 * first).all()
+    assert (with_degree(once) == first).all()
 
 
 @pytest.fixture

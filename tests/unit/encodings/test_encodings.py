@@ -1,10 +1,14 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
 from graphormer_sepnorm.chem.features import read_molecules
-from graphormer_sepnorm.encodings import ENCODINGS, graph_algorithms, precompute
+from graphormer_sepnorm.encodings import ENCODINGS, PRECOMPUTE_VERSION, cache_key, graph_algorithms, precompute
 from graphormer_sepnorm.encodings.base import EncodingSizes, adjacency
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
 from graphormer_sepnorm.graphs import GraphBatch, pack_data
@@ -31,6 +35,43 @@ def arrays(encoding, graph):
 def test_no_molecules_have_no_rows(name):
     found = ENCODINGS[name]().precompute(read_molecules("zinc", ["C("]).graphs)
     assert found.keys() == ENCODINGS[name].arrays.keys() and not any(map(len, found.values()))
+
+
+def test_the_cache_keys_of_the_package_are_the_fields_and_the_version():
+    """Other keys would prepare all datasets of all users again."""
+    encodings = tuple(encoding() for encoding in ENCODINGS.values())
+    assert cache_key(encodings) == f"{encodings!r}/{PRECOMPUTE_VERSION}"
+    assert cache_key(()) == f"()/{PRECOMPUTE_VERSION}"
+
+
+OWN = """
+class Own(Centrality):
+    def precompute(self, graphs):
+        kinds = {"a", "b"}
+        scale = lambda rows: [row for row in rows if row in {"c", "d", "e"} or FACTOR]
+        return scale(graphs)
+"""
+
+
+def own_key(code: str, place: str = "first.py") -> str:
+    names = {"Centrality": ENCODINGS["centrality"], "__name__": "own"}
+    exec(compile(code, place, "exec"), names)
+    return cache_key((names["Own"](),))
+
+
+@pytest.mark.parametrize(("before", "after"), [('"c"', '"C"'), ("FACTOR", "OTHER"), ("or", "and"), ('"a"', '"A"')])
+def test_the_cache_key_of_an_own_encoding_changes_with_its_code(before, after):
+    """Also with that of a function within ``precompute``."""
+    assert own_key(OWN) != own_key(OWN.replace(f" {before}", f" {after}").replace(f"{{{before}", f"{{{after}"))
+
+
+def test_the_cache_key_of_an_own_encoding_is_the_same_elsewhere():
+    """In another cell of a notebook, and in another process, where sets of strings have another order."""
+    assert own_key("\n\n" + OWN, "second.py") == own_key(OWN)
+    script = "from tests.unit.encodings.test_encodings import OWN, own_key; print(own_key(OWN))"
+    for seed in "12":
+        found = subprocess.check_output([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed})
+        assert found.decode().strip() == own_key(OWN)
 
 
 def test_degrees_by_hand():
