@@ -183,7 +183,7 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         if not atoms_matter:  # only CLS rows are read
             for name in self.norms_of_read_rows:
-                getattr(self, name).see_cls_alone()
+                getattr(self, name).freeze_token_norm()
 
     def receive(self, x: Tensor, num_read: int, structure: Structure) -> Tensor:
         """Output of attention and messages for the first ``num_read`` rows of x [N, D]."""
@@ -246,7 +246,7 @@ class Network(nn.Module):
         self.last_norm = NORMS[config.norm](config.width) if config.norm_position == "pre" else None
         self.atoms_matter = config.atoms_matter_after(config.layers - 1)
         if self.last_norm is not None and not self.atoms_matter:
-            self.last_norm.see_cls_alone()
+            self.last_norm.freeze_token_norm()
         self.readout = READOUTS[config.readout]
         self.head = nn.Sequential(
             nn.Linear(self.readout.parts * config.width + config.conditions, config.width),

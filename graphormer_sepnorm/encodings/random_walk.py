@@ -46,6 +46,6 @@ class RandomWalkModule(nn.Module):
         self.pair = nn.Linear(steps, channels)
 
     def forward(self, batch: GraphBatch) -> Terms:
-        kind = self.pair.weight.dtype
-        returns, walks = batch.arrays["rrwp_return"].to(kind), batch.arrays["rrwp"].to(kind)
+        dtype = self.pair.weight.dtype
+        returns, walks = batch.arrays["rrwp_return"].to(dtype), batch.arrays["rrwp"].to(dtype)
         return Terms(atom=self.atom(returns), pair=self.pair(walks))

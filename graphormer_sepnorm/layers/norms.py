@@ -64,8 +64,8 @@ class TokenNorm(Protocol):
     def packed(self, x: Tensor, num_cls: int) -> Tensor:
         """Normalizes packed rows x [n, d] whose first ``num_cls`` rows (possibly all) are CLS tokens."""
 
-    def see_cls_alone(self) -> None:
-        """Freezes a norm of the other tokens, which a block that reads only the CLS does not use."""
+    def freeze_token_norm(self) -> None:
+        """Freezes the norm of the other tokens, because this block outputs only the CLS."""
 
 
 class SepNorm(nn.Module):
@@ -120,7 +120,7 @@ class SepNorm(nn.Module):
     def of_atoms(self) -> nn.Module:
         return self.tok_norm_layer
 
-    def see_cls_alone(self) -> None:
+    def freeze_token_norm(self) -> None:
         self.tok_norm_layer.requires_grad_(False)
 
 
@@ -148,7 +148,7 @@ class ShareNorm(nn.Module):
     def of_atoms(self) -> nn.Module:
         return self.norm_layer
 
-    def see_cls_alone(self) -> None:
+    def freeze_token_norm(self) -> None:
         """Does nothing: the CLS uses the norm of all tokens."""
 
 
