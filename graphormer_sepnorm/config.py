@@ -44,13 +44,27 @@ OPTIONS: dict[Kind, tuple[str, ...]] = {
 
 def as_encoding(value: Any) -> Encoding:
     """An encoding, or one from its fields; ``ENCODINGS`` is read each time, so its entries can change at any time."""
-    if isinstance(value, Encoding) and not isinstance(value, type):
-        known("encoding", value.name, ENCODINGS)
+    if isinstance(value, type) and hasattr(value, "precompute"):
+        raise ValueError(f"this is the class of an encoding, call it: {value.__name__}()")
+    if isinstance(value, Encoding):
+        if value.name not in ENCODINGS:
+            choices = f"{', '.join(ENCODINGS)}, or add it to ENCODINGS first"
+            raise ValueError(f"unknown encoding {value.name!r}, choose one of {choices}")
         return value
     name = value.get("name") if isinstance(value, dict) else None
     if not isinstance(name, str):
         raise ValueError("this is neither an encoding nor an object with the name of one")
     return TypeAdapter(ENCODINGS[known("encoding", name, ENCODINGS)]).validate_json(to_json(value))
+
+
+def known_norm(name: str) -> str:
+    """A name in ``NORMS``; raises ValueError for another one, and for an entry that is only a layer."""
+    entry = NORMS[known("norm", name, NORMS)]
+    made = entry.func if isinstance(entry, partial) else entry
+    if isinstance(made, type) and not hasattr(made, "packed"):
+        layer = f"nn.{made.__name__}" if made.__module__.startswith("torch.nn.") else made.__name__
+        raise ValueError(f"the entry {name!r} of NORMS is one layer: use functools.partial(ShareNorm, norm={layer})")
+    return name
 
 
 def explained(cls: type[Checked]) -> type[Checked]:
@@ -106,7 +120,7 @@ class ModelConfig:
     width: Count = 80
     ffn_width: Count = 80
     heads: Count = 8
-    norm: Annotated[str, AfterValidator(partial(known, "norm", choices=NORMS))] = "sepnorm"
+    norm: Annotated[str, AfterValidator(known_norm)] = "sepnorm"
     norm_position: Literal["post", "pre"] = "post"
     encodings: tuple[Annotated[Encoding, PlainValidator(as_encoding)], ...] = ()
     messages: bool = False

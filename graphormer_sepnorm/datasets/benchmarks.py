@@ -14,7 +14,7 @@ import numpy as np
 
 from graphormer_sepnorm.chem.features import FEATURIZERS, Featurizer, read_graphs
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.dataset import SPLITS, Dataset
+from graphormer_sepnorm.dataset import ROOT_VARIABLE, SPLITS, Dataset
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import Graphs, check_features, checked_graphs
 
@@ -54,8 +54,8 @@ def read_zinc(split: str, root: Path, subset: bool) -> Graphs:
     molecules = unpack(dataset, FEATURIZERS["zinc"])
     if not subset and len(molecules) <= ZINC_SUBSET[split]:
         raise InputError(
-            f"the root {root} holds only the subset of ZINC ({len(molecules)} {split} molecules): "
-            "use --dataset zinc-subset, or name a --root with the full set"
+            f"the root holds only the subset of ZINC ({len(molecules)} {split} molecules): name one with the full set "
+            f"by --root or {ROOT_VARIABLE}, or choose zinc-subset"
         )
     return molecules
 

@@ -79,6 +79,8 @@ def read_alone(name: str, dataset: Dataset, split: str, root: Path, source: str)
         try:
             link_files(root / dataset.folder, mirror / dataset.folder)
             return dataset.read(split, mirror)
+        except InputError as error:
+            raise InputError(f"{root}: {error}") from None
         except (RuntimeError, EOFError):
             remove(mirror)
             link_files(root / dataset.folder, mirror / dataset.folder, without=PROCESSED)

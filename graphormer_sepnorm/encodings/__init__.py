@@ -20,6 +20,7 @@ from graphormer_sepnorm.encodings.random_walk import RandomWalk
 from graphormer_sepnorm.encodings.resistance import Resistance
 from graphormer_sepnorm.encodings.rings import Rings
 from graphormer_sepnorm.encodings.spatial import Spatial
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 # Part of every cache key: increase it when a precomputation, a featurizer or the layout of the store changes.
@@ -33,6 +34,7 @@ ENCODINGS: dict[str, type[Encoding]] = {
     "rings": Rings,
     "cycles": Cycles,
 }
+LEVELS: dict[Level, str] = {"atom": "atom", "pair": "ordered pair of atoms", "edge": "directed bond"}
 # Attributes of the graphs of PyG, in addition to the fields of this package's.
 PYG_ATTRIBUTES = ("edge_attr", "face", "num_nodes")
 TAKEN = {*PYG_ATTRIBUTES, *(field.name for graphs in (Graphs, GraphBatch) for field in fields(graphs))}
@@ -40,8 +42,29 @@ RENUMBERED = ("index", "batch")  # parts of the names of the attributes to which
 
 
 def precompute(encodings: tuple[Encoding, ...], graphs: Graphs) -> dict[str, np.ndarray]:
-    """The arrays of all ``encodings`` for packed molecules, by name."""
-    return {name: array for encoding in encodings for name, array in encoding.precompute(graphs).items()}
+    """The arrays of all ``encodings`` for packed molecules, by name.
+
+    Raises InputError for an encoding that does not compute the arrays that it declares, or computes another number of
+    rows.
+    """
+    return {name: array for encoding in encodings for name, array in checked_arrays(encoding, graphs).items()}
+
+
+def checked_arrays(encoding: Encoding, graphs: Graphs) -> dict[str, np.ndarray]:
+    arrays = encoding.precompute(graphs)
+    if arrays.keys() != encoding.arrays.keys():
+        raise InputError(
+            f"precompute of {encoding.name} returns the arrays {', '.join(arrays)}, "
+            f"its field arrays declares {', '.join(encoding.arrays)}: make them the same"
+        )
+    for name, level in encoding.arrays.items():
+        expected = graphs.ptr(level)[-1]
+        if len(arrays[name]) != expected:
+            raise InputError(
+                f"precompute of {encoding.name} returns {len(arrays[name])} rows in the array {name!r}, it must return "
+                f"one per {LEVELS[level]}, {expected}"
+            )
+    return arrays
 
 
 def levels(encodings: tuple[Encoding, ...]) -> dict[str, Level]:

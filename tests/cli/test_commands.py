@@ -217,6 +217,14 @@ def test_only_a_training_without_a_dataset_is_reminded_of_tables(command, tmp_pa
         assert code == 2 and messages.startswith(f"training slim on {name}{reminder}\n"), messages
 
 
+def test_two_norms_are_refused(command, tmp_path):
+    options = ("--norm", "sepnorm", "--out", tmp_path / "run")
+    code, _, messages = command("train", *options, "--set", "model.norm=sharenorm")
+    assert code == 2 and messages == "error: --norm sepnorm and --set model.norm=sharenorm differ: leave one out\n"
+    code, _, messages = command("train", *options, "--set", "model.norm=sepnorm", "--set", "train.optimizer=none")
+    assert code == 2 and "unknown optimizer" in messages
+
+
 @pytest.mark.parametrize("wrong", [("--optimizer", "sgd"), ("--set", "train.lr=0")])
 def test_a_wrong_option_is_refused_before_training_is_announced(command, tmp_path, wrong):
     code, _, messages = command("train", "--out", tmp_path / "run", *wrong)

@@ -1,11 +1,14 @@
 import json
+import re
 from dataclasses import FrozenInstanceError, fields, replace
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import pytest
 import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
+from torch import nn
 from torch_geometric.data import Data
 
 from graphormer_sepnorm.config import (
@@ -23,7 +26,7 @@ from graphormer_sepnorm.encodings.base import STRICT, Encoding
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.recipes import best, dataset_config
 from graphormer_sepnorm.runs.checkpoint import load_model
@@ -287,11 +290,25 @@ def test_what_is_no_encoding_is_refused():
         config_from_json(text, "here")
     with pytest.raises(InputError, match=f"^{message}"):
         replace(MODEL, encodings=({"name": "spatail"},))
-    for wrong in ({"name": []}, {"max_distance": 7}, "spatial", Spatial):
+    for wrong in ({"name": []}, {"max_distance": 7}, "spatial", int):
         with pytest.raises(InputError, match=r"encodings.0: .* neither an encoding nor an object with the name of one"):
             replace(MODEL, encodings=(wrong,))
+    with pytest.raises(InputError, match=r"^encodings.0: this is the class of an encoding, call it: Spatial\(\)$"):
+        replace(MODEL, encodings=(Spatial,))
+    with pytest.raises(InputError, match=r"unknown encoding 'mine', .*, or add it to ENCODINGS first$"):
+        replace(MODEL, encodings=(own_encoding("mine"),))
     with pytest.raises(InputError, match=r"^encodings.0.far: Unexpected keyword argument$"):
         replace(MODEL, encodings=({"name": "spatial", "far": 7},))
+
+
+@pytest.mark.parametrize("layer", [nn.RMSNorm, partial(nn.RMSNorm, eps=0.1)])
+def test_a_layer_is_no_norm(layer, monkeypatch):
+    monkeypatch.setitem(NORMS, "mine", layer)
+    sentence = "the entry 'mine' of NORMS is one layer: use functools.partial(ShareNorm, norm=nn.RMSNorm)"
+    with pytest.raises(InputError, match=f"^norm: {re.escape(sentence)}$"):
+        replace(MODEL, norm="mine")
+    monkeypatch.setitem(NORMS, "mine", lambda width: ShareNorm(width, layer))
+    assert replace(MODEL, norm="mine").atoms_matter_after(0)
 
 
 def test_an_encoding_of_ones_own_can_be_added_and_defined_again_at_any_time(monkeypatch):

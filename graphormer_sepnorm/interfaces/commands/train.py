@@ -151,6 +151,8 @@ def train(
         config = task_config(TABLE, options.featurizer, task_asked, train_config, run.norm, recipe.architecture)
     config = started_from(config, run)
     config = with_settings(replace(config, model=replace(config.model, **dropouts)), settings or ())
+    if run.norm not in (None, config.model.norm):
+        raise InputError(f"--norm {run.norm} and --set model.norm={config.model.norm} differ: leave one out")
     find_optimizer(config.train.optimizer)
     if options is None and rank() == 0:
         hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""

@@ -113,3 +113,14 @@ def test_loaders_do_not_write_to_the_root_and_damaged_files_are_replaced(root):
         ("val", ["SET/deep/er/c", "SET/raw/a.txt"]),
     ]
     assert files(root) == ["SET/deep/er/c", "SET/processed/b.pt", "SET/raw/a.txt"]
+
+
+def test_a_problem_of_the_data_names_the_users_root(root):
+    """Not the mirror in the cache, from which the molecules are read."""
+
+    def read(split, place):
+        raise InputError(f"the root holds no {split} molecules")
+
+    dataset = Dataset(DATASETS["sample"].task, "zinc", read, lambda root: "state", folder="SET")
+    with pytest.raises(InputError, match=f"^{root}: the root holds no val molecules$"):
+        read_alone("set", dataset, "val", root, "state")

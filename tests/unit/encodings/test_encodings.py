@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.encodings import ENCODINGS, PRECOMPUTE_VERSION, cache_key, graph_algorithms, precompute
 from graphormer_sepnorm.encodings.base import EncodingSizes, adjacency
 from graphormer_sepnorm.encodings.transform import GraphormerTransform
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch, pack_data
 from tests.conftest import random_graph, skeleton
 from tests.reference import distances, smallest_path
@@ -72,6 +74,27 @@ def test_the_cache_key_of_an_own_encoding_is_the_same_elsewhere():
     for seed in "12":
         found = subprocess.check_output([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed})
         assert found.decode().strip() == own_key(OWN)
+
+
+@pytest.mark.parametrize(
+    ("level", "found", "sentence"),
+    [
+        ("atom", 4, "returns 4 rows in the array 'mine', it must return one per atom, 5"),
+        ("pair", 5, "returns 5 rows in the array 'mine', it must return one per ordered pair of atoms, 25"),
+        ("edge", 4, "returns 4 rows in the array 'mine', it must return one per directed bond, 8"),
+        ("atom", None, "returns the arrays other, its field arrays declares mine: make them the same"),
+    ],
+)
+def test_wrong_arrays_of_an_own_encoding_are_named(level, found, sentence):
+    class Mine:
+        name = "mine"
+        arrays: ClassVar = {"mine": level}
+
+        def precompute(self, graphs):
+            return {"other": np.zeros(5)} if found is None else {"mine": np.zeros(found)}
+
+    with pytest.raises(InputError, match=f"^precompute of mine {sentence}$"):
+        precompute((Mine(),), pack_data([cyclopropane_with_tail()], (3,)))
 
 
 def test_degrees_by_hand():
