@@ -1,7 +1,8 @@
 """The site: ``python -m sphinx -W -n -c docs . build/site``, from the root of the repository.
 
 Its pages are the Markdown files where they lie, so that their links lead to the same places in the repository and on
-the site. Nothing is downloaded, and nothing that is generated is kept.
+the site. Nothing is downloaded, and no notebook is executed: their pages show the outputs that
+``python -m tests.notebooks`` stored.
 """
 
 import sys
@@ -28,12 +29,7 @@ extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "commands"
 smartquotes = False
 
 myst_heading_anchors = 3
-nb_execution_mode = "force"
-nb_execution_in_temp = False  # notebooks read ../../data and write to a temporary folder
-nb_execution_timeout = 600
-nb_execution_raise_on_error = True
-nb_merge_streams = True
-nb_output_stderr = "remove"
+nb_execution_mode = "off"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
