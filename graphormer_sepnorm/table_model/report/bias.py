@@ -42,14 +42,20 @@ def bias_words(slope: Slope) -> str:
 
 
 def flat_words(spread: float, slope: Slope | None) -> str:
-    """That extremes are missed, and that this is no bias."""
+    """That extremes are missed, and whether values are right on average: if the interval of the slope contains 1."""
     found = (
         "very high and very low values are predicted too close to the mean. Out of fold, a molecule that is measured 1 "
         f"above the mean is predicted {max(spread, 0):.2f} above it on average."
     )
     if slope is None:
         return found
+    if slope.low > 1:
+        whether = "The values themselves are also slightly too close to the mean"
+    elif slope.high < 1:
+        whether = "The values themselves are slightly too far from the mean"
+    else:
+        whether = "Such predictions are still right on average"
     return (
-        f"{found} The predictions show no clear bias: one that is predicted 1 above the mean is measured {slope.words} "
-        "above it."
+        f"{found} {whether}: a molecule that is predicted 1 above the mean is measured {slope.value:.2f} above it "
+        f"(95 % interval {slope.low:.2f} to {slope.high:.2f}; 1 means no bias)."
     )

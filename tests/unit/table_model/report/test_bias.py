@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.table_model.labels import Folds
-from graphormer_sepnorm.table_model.report.bias import of_bias, of_extremes
+from graphormer_sepnorm.table_model.report.bias import flat_words, of_bias, of_extremes
+from graphormer_sepnorm.table_model.report.slopes import Slope
 from tests.unit.table_model.report.conftest import reported
 from tests.unit.table_model.report.test_slopes import calibrated
 
@@ -32,10 +33,25 @@ def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used
     (sentence,) = told(*calibrated(1.5**0.5), words=of_extremes)
     assert sentence.startswith("a: very high and very low values are predicted too close to the mean. Out of fold, a ")
     assert "that is measured 1 above the mean is predicted 0.40 above it on average. " in sentence
-    assert (
-        "The predictions show no clear bias: one that is predicted 1 above the mean is measured 1.00 (95 % " in sentence
-    )
+    right = "Such predictions are still right on average: a molecule that is predicted 1 above the mean is measured 1.00"
+    assert f". {right} above it (95 % interval" in sentence and sentence.endswith("; 1 means no bias).")
     assert "rank" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.94, 1.31, "Such predictions are still right on average: "),
+        (1.07, 1.5, "The values themselves are also slightly too close to the mean: "),
+        (0.6, 0.93, "The values themselves are slightly too far from the mean: "),
+    ],
+)
+def test_values_are_right_on_average_only_if_the_interval_contains_1(low, high, words):
+    sentence = flat_words(0.4, Slope(1.12, low, high))
+    assert sentence.endswith(
+        f" {words}a molecule that is predicted 1 above the mean is measured 1.12 above it (95 % interval {low:.2f} to "
+        f"{high:.2f}; 1 means no bias)."
+    )
 
 
 @pytest.mark.parametrize(("factor", "words", "slope"), [(0.5, "close to", "2.00"), (2, "far from", "0.50")])
