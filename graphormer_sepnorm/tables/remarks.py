@@ -48,13 +48,16 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
     molecules = counted(len(labelled.duplicates), "molecule appears", "molecules appear")
     half = "half the standard deviation of the column"  # the tolerance of a regression
     tolerant = TASKS[options.kind].tolerance > 0
+    single = len(labelled.duplicates) == 1
     if conflicting:
         apart = f" (they differ by more than {half})" if tolerant else ""
-        agreement = f"the labels of {conflicting:,} of them contradict each other{apart}"
+        whose = ", and its labels" if single else f"; the labels of {conflicting:,} of them"
+        agreement = f"{whose} contradict each other{apart}"
     else:
-        whose = "its" if len(labelled.duplicates) == 1 else "their"
-        agreement = f"{whose} labels " + (f"differ by less than {half}" if tolerant else "agree")
-    yield f"{molecules} in several rows; {agreement}: duplicates.csv in the run folder lists the molecules"
+        agreement = f"; {'its' if single else 'their'} labels " + (
+            f"differ by less than {half}" if tolerant else "agree"
+        )
+    yield f"{molecules} in several rows{agreement}: duplicates.csv in the run folder lists the molecules"
 
 
 def of_measurements(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

@@ -37,6 +37,7 @@ class Column:
         name: of the column.
         labels: their number.
         numbers: how many of them are numbers, or bounds of numbers.
+        other: the first label that is neither; "" if there is none.
         texts: the different labels as ``same_label`` has them, with their first spelling; ``MAX_CLASSES`` + 1 at most.
         counts: how often each of these labels occurs.
     """
@@ -44,6 +45,7 @@ class Column:
     name: str
     labels: int = 0
     numbers: int = 0
+    other: str = ""
     texts: dict[str, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -51,7 +53,10 @@ class Column:
         if is_missing(text):
             return
         self.labels += 1
-        self.numbers += is_number(text)
+        if is_number(text):
+            self.numbers += 1
+        else:
+            self.other = self.other or text.strip()
         label = same_label(text)
         if label not in self.texts and len(self.texts) <= MAX_CLASSES:
             self.texts[label] = text.strip()
@@ -143,8 +148,13 @@ def guess_task(columns: list[Column], asked: Kind | None = None) -> Guess:
             "--task regression overrides this"
         )
         return Guess(kind, (), sentence)
-    others = sum(column.labels - column.numbers for column in columns)
-    skipped = f" (except for {others}, which {'is' if others == 1 else 'are'} skipped)" if others else ""
+    others, skipped = sum(column.labels - column.numbers for column in columns), ""
+    if others:
+        example = next(column.other for column in columns if column.other)
+        found = (
+            f"1 label, {example!a}, which is" if others == 1 else f"{others:,} labels, such as {example!a}, which are"
+        )
+        skipped = f" (except for {found} skipped)"
     sentence = (
         f"{names}: the labels are numbers{skipped}, so the task is regression; --task classification overrides this"
     )

@@ -11,6 +11,7 @@ import graphormer_sepnorm.library
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import commands
 from graphormer_sepnorm.interfaces.commands import suggest
+from graphormer_sepnorm.interfaces.commands.suggest import lines_on_others
 from tests.tiny import save_tiny
 
 
@@ -131,10 +132,15 @@ def test_a_model_that_does_not_exist_is_named_first(command, tmp_path):
 
 
 def test_molecules_that_are_ranked_last_are_counted(command, tmp_path, monkeypatch):
-    result = {"suggested": 50, "rows": 900, "unreadable": 0, "put_last": 12, "suggested_last": 3, "output": "next.csv"}
+    others = {"left_out": 1, "put_last": 12, "suggested_last": 3}
+    result = {"suggested": 50, "rows": 900, "unreadable": 0, **others, "output": "next.csv"}
     monkeypatch.setattr("graphormer_sepnorm.library.suggest.suggest", lambda *arguments: result)
     code, _, messages = command("suggest", save_tiny(tmp_path / "model"), "library.csv", "-o", "next.csv")
     assert code == 0 and messages.splitlines() == [
         "next.csv: 50 molecules of 900 rows",
-        "ranked last for elements, charges, a size or parts that no training molecule has: 12, of which 3 suggested",
+        "1 of the best rows was left out, as measured already or as a repeated molecule",
+        "12 molecules have an element, a charge, a size or parts that no training molecule has: they were ranked last, "
+        "and 3 of them are suggested",
     ]
+    (line,) = lines_on_others({"left_out": 0, "put_last": 1, "suggested_last": 0})
+    assert line.startswith("1 molecule has an element") and line.endswith(": it was ranked last, and none is suggested")

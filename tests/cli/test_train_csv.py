@@ -498,7 +498,9 @@ def test_folds_predict_every_molecule_by_models_that_did_not_see_it(train, molec
     assert result["deviation"] == pytest.approx(np.std(errors, ddof=1), rel=1e-4)
     assert set(result["baseline"]["random_forest"]) == {"mae", "deviation", "folds"}
     assert json.loads((run / "test.json").read_text())["value"] == result["value"]
-    assert "Mean over 3 folds" in (run / "report.html").read_text() and f"open {run / 'report.html'}" in messages
+    assert (
+        "This is the mean of 3 folds" in (run / "report.html").read_text() and f"open {run / 'report.html'}" in messages
+    )
 
 
 def test_a_split_that_says_one_division_has_no_folds(train, molecules, tmp_path):

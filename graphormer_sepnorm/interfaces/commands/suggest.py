@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -87,13 +88,26 @@ def suggest(
     print(f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}", file=sys.stderr)
     if for_people and result["suggested"] > SHOWN:
         print(f"shown: the first {SHOWN}; -o FILE writes all of them, with all columns", file=sys.stderr)
-    if result["put_last"]:
-        print(
-            "ranked last for elements, charges, a size or parts that no training molecule has: "
-            f"{result['put_last']:,}, of which {result['suggested_last']:,} suggested",
-            file=sys.stderr,
-        )
+    for line in lines_on_others(result):
+        print(line, file=sys.stderr)
     if result["suggested"] < count:
         print(f"these are all: -n {count:,} is more than the library has of new, readable molecules", file=sys.stderr)
     if where:
         print_result({**result, "seconds": round(time.perf_counter() - started, 3)})
+
+
+def lines_on_others(result: dict) -> Iterator[str]:
+    """Sentences on the molecules that were left out and on those that were ranked last."""
+    from graphormer_sepnorm.runs.numbers import counted
+
+    if left_out := result["left_out"]:
+        were = "was" if left_out == 1 else "were"
+        yield f"{left_out:,} of the best rows {were} left out, as measured already or as a repeated molecule"
+    if last := result["put_last"]:
+        has, were = ("has", "it was") if last == 1 else ("have", "they were")
+        some = f"{result['suggested_last']:,} of them" if result["suggested_last"] else "none"
+        are = "is" if result["suggested_last"] < 2 else "are"
+        yield (
+            f"{counted(last, 'molecule')} {has} an element, a charge, a size or parts that no training molecule has: "
+            f"{were} ranked last, and {some} {are} suggested"
+        )

@@ -231,7 +231,8 @@ def left_out_lines(result: dict) -> Iterator[str]:
         yield f"{target} is left out of the test {METRICS[result['metric']].title}: {reason}"
     censored = {target: count for target, count in result.get("censored", {}).items() if count}
     for target, count in censored.items():
-        yield f"{count} censored test labels of {target} (such as <5) are not scored"
+        labels = "label" if count == 1 else "labels"
+        yield f"{count:,} censored test {labels} of {target} (such as <5) {'is' if count == 1 else 'are'} not scored"
 
 
 def next_steps(folder: Path, is_model: bool) -> Iterator[str]:

@@ -116,7 +116,8 @@ def score_cards(task: TaskConfig, title: str, folds: list[dict], facts: dict) ->
         mean, deviation, lowest, highest, together, *_ = shown_together(numbers, numbers[0])
         interval = f" (95 % interval {shown_interval(ends, decimals_for(numbers, numbers[0]))})" if ends else ""
         lines = (
-            f"Mean over {len(scores)} folds: {lowest} to {highest}, with a standard deviation of {deviation}.",
+            f"This is the mean of {len(scores)} folds, which range from {lowest} to {highest} (standard deviation "
+            f"{deviation}).",
             f"On all {counted(facts['n'], 'label')} together: {together}{interval}.",
         )
         yield Card(title, mean, metric_words(task.metric), lines)

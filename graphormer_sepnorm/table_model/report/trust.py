@@ -133,7 +133,7 @@ def calibration_section(page: Reported) -> Section:
     if (least := min(facts["n"] for facts in page.result["targets"].values())) < FEW_TESTED:
         words += f" On {counted(least, 'test label')}, the calibration error is mostly noise."
     if columns[::2] == columns[1::2]:
-        words += " To the digits shown, calibration changed nothing."
+        words += " Calibration changed no digit shown."
     return Section("Calibration", (words, *of_sets(page)), (Grid(header, rows),), tuple(reliability_charts(page)))
 
 
@@ -180,10 +180,8 @@ def distance_section(page: Reported) -> Section:
 def unfamiliar_count(page: Reported) -> str:
     """How many test molecules have a warning, as a sentence."""
     count = page.result["trust"]["unfamiliar"]
-    return (
-        f"{counted(count, 'test molecule')} {'has' if count == 1 else 'have'} a warning, as predict --domain gives it: "
-        f"{unfamiliar_words(page)}."
-    )
+    molecules = counted(count, "test molecule") if count else "No test molecule"
+    return f"{molecules} {'has' if count < 2 else 'have'} a warning of predict --domain ({unfamiliar_words(page)})."
 
 
 def unfamiliar_words(page: Reported) -> str:

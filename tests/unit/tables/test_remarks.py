@@ -32,6 +32,13 @@ def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
     assert repeatability(*table) == {"y": pytest.approx(deviation)}
 
 
+def test_contradicting_labels_of_one_molecule_are_in_the_singular(tmp_path):
+    first, _ = remarks(*read(tmp_path, [*chains(), "C,20"]))
+    assert first.startswith(
+        "1 molecule appears in several rows, and its labels contradict each other (they differ by more than half the "
+    )
+
+
 @pytest.mark.parametrize(("repeated", "said"), [(9, "; this is a rough guess"), (10, "; no model can be expected")])
 def test_many_repeated_molecules_are_a_limit_for_models(tmp_path, repeated, said):
     again = [f"{'C' * number},{number + 0.1}" for number in range(1, repeated + 1)]

@@ -41,8 +41,12 @@ def test_sentences_say_what_was_found_and_how_to_choose_otherwise():
         "--task regression overrides this"
     )
     assert guess_task([column("0.5", "7", "x")]).sentence == (
-        "y: the labels are numbers (except for 1, which is skipped), so the task is regression; --task classification "
-        "overrides this"
+        "y: the labels are numbers (except for 1 label, 'x', which is skipped), so the task is regression; --task "
+        "classification overrides this"
+    )
+    assert (
+        "(except for 2 labels, such as 'n.d.', which are skipped)"
+        in guess_task([column("0.5", "7", "8", " n.d.", "x")]).sentence
     )
     assert guess_task([column(*"bac" * 5)]).sentence == (
         "y has 3 classes ('a', 'b', 'c'), so each gets its own probability; if two were meant, correct the other labels"

@@ -39,7 +39,7 @@ def test_the_report_has_the_mean_and_each_fold(tmp_path):
     report_folds(RunFolder(tmp_path), TASK, options, [fold(0.4), fold(0.6)], LINES)
     report = (tmp_path / "report.html").read_text()
     assert '<p class="value">0.500 <small>mean absolute error (MAE)</small></p>' in report
-    assert "Mean over 2 folds: 0.400 to 0.600, with a standard deviation of 0.141." in report
+    assert "This is the mean of 2 folds, which range from 0.400 to 0.600 (standard deviation 0.141)." in report
     assert "On all 1 label together: 0.250.</p>" in report
     assert "a, all folds together, 1 test label<" in report and "<h3>row 1, fold-0</h3>" in report
     assert '<p class="value">90 % <small></small></p>' in report
