@@ -31,6 +31,7 @@ CURVE = tuple(step / 20 for step in range(1, 20))  # confidence levels of charts
 SIMILARITIES = (0.0, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 USUAL_CONFIDENCE = "0.9"
 SIGNIFICANCE = 0.05  # of a coverage below the confidence level, over all targets; of growing errors
+LEAST_TESTED = 30  # molecules whose errors are compared with their similarities
 LEAST_FACTOR = 1.1  # of too narrow intervals, that is shown with one decimal
 TINY = 1e-300  # instead of an interval of no width
 MOST_COMPARED = 2_000  # most test molecules that are compared with the training molecules
@@ -227,7 +228,7 @@ def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:
     """Whether errors [M] clearly grow as similarities [M] fall, by a one-sided test of the rank correlation."""
     known = np.isfinite(similarity) & np.isfinite(errors)
     similarity, errors = similarity[known], errors[known]
-    if min(len(np.unique(similarity)), len(np.unique(errors))) < 3:
+    if len(errors) < LEAST_TESTED or min(len(np.unique(similarity)), len(np.unique(errors))) < 3:
         return False
     from scipy.stats import spearmanr  # its import takes a while
 

@@ -405,6 +405,9 @@ def test_bounds_are_learnt_from_and_left_out_of_the_scores(train, command, molec
     censored = found.a.str.startswith("<")
     assert result["censored"] == {"a": censored.sum()} and 0 < censored.sum() < len(found) == result["n"]
     assert f"{censored.sum()} censored test labels of a (such as <5) are not scored" in messages
+    kept = pd.read_csv(tmp_path / "run" / "table.csv", dtype=str)
+    exact_val = (kept.split == "val") & kept["target a"].notna() & ~kept["target a"].fillna("").str.startswith("<")
+    assert result["trust"]["calibrated_on"] == exact_val.sum() < (kept.split == "val").sum(), "bounds have no error"
     exact = found[~censored].astype({"a": float, "a_predicted": float})
     assert (exact.a - exact.a_predicted).abs().mean() == pytest.approx(result["value"], rel=1e-4)
     assert command("evaluate", tmp_path / "run")[1]["censored"] == result["censored"]

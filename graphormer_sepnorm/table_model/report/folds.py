@@ -7,6 +7,7 @@ import numpy as np
 
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.inference.domain import evenly
+from graphormer_sepnorm.inference.training_rows import decimals_of
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.runs.plots import MAX_PANELS
@@ -145,8 +146,10 @@ def parity_charts(together: Predicted, lines: list[list[str]]) -> Iterator[Chart
         exact = np.flatnonzero(~np.isnan(y))
         if len(exact):
             drawn = exact[evenly(len(exact), MOST_POINTS)]
+            decimals = decimals_of(y[exact])
             words = [
-                f"{title_of(lines, row)}\n{lines[row + 1][1]}\nmeasured {y[row]:.7g}\npredicted {shown(predicted[row])}"
+                f"{title_of(lines, row)}\n{lines[row + 1][1]}\nmeasured {shown(y[row], decimals)}\n"
+                f"predicted {shown(predicted[row], decimals)}"
                 for row in drawn.tolist()
             ]
             chart = Points(y[drawn], predicted[drawn], None, None, words)
@@ -174,10 +177,12 @@ def worst_section(together: Predicted, lines: list[list[str]]) -> Section:
 
 def worst_molecule(together: Predicted, lines: list[list[str]], row: int) -> Molecule:
     task, y, predicted = together.task, together.y[row], together.by_name[STACK][row]
+    decimals = [decimals_of(labels[~np.isnan(labels)]) for labels in together.y.T]
     facts: list[tuple[str, str]] = []
     for place in np.flatnonzero(~np.isnan(y))[:MAX_PANELS].tolist():
         of = f" {task.targets[place]}" if len(y) > 1 else ""
-        numbers = shown_together([predicted[place], abs(predicted[place] - y[place])], predicted[place])
-        facts += zip((f"measured{of}", f"predicted{of}", f"error{of}"), (f"{y[place]:.7g}", *numbers), strict=True)
+        numbers = y[place], predicted[place], abs(predicted[place] - y[place])
+        texts = [shown(number, decimals[place]) for number in numbers]
+        facts += zip((f"measured{of}", f"predicted{of}", f"error{of}"), texts, strict=True)
     smiles = lines[row + 1][1]
     return Molecule(title_of(lines, row), smiles, plain_picture(smiles), tuple(facts))

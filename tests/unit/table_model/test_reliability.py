@@ -71,11 +71,11 @@ def test_the_width_that_intervals_would_need_by_hand():
     assert np.isnan(needed_widths(intervals, 0.5, scores(ONE, [[np.nan]], [[0.0]]))).all()
 
 
-@pytest.mark.parametrize(("errors", "grow"), [(range(9, -1, -1), True), (range(10), False), ([1] * 10, False)])
+@pytest.mark.parametrize(("errors", "grow"), [(range(29, -1, -1), True), (range(30), False), ([1] * 30, False)])
 def test_errors_grow_where_they_clearly_rise_as_similarity_falls(errors, grow):
-    similarity = np.append(np.linspace(0.1, 0.9, 10), np.nan)
+    similarity = np.append(np.linspace(0.1, 0.9, 30), np.nan)
     assert errors_grow(similarity, np.append(np.array(errors, float), 99)) is grow
-    assert not errors_grow(similarity[:2], np.array([9.0, 1]))
+    assert not errors_grow(similarity[:29], np.array(errors[:29], float)), "too few to expect the same of others"
 
 
 @pytest.mark.parametrize(

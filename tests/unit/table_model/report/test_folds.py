@@ -92,5 +92,5 @@ def test_the_worst_predictions_are_named_with_their_facts():
     ]
     first, second = worst_section(together(task, lines), lines).molecules
     assert (first.name, second.name) == ("row 2, fold-1", "ethane, fold-0")
-    assert first.facts == (("measured a", "1.5"), ("predicted a", "3.50"), ("error a", "2.00"))
+    assert first.facts == (("measured a", "1.5"), ("predicted a", "3.5"), ("error a", "2.0")), "decimals of the labels"
     assert second.facts[0] == ("measured b", "5") and second.picture is not None
