@@ -26,6 +26,7 @@ from graphormer_sepnorm.tasks import METRICS, TASKS
 
 PICTURES = (".png", ".svg", ".pdf")
 LEAST_LABELS = 2
+SAME_SPLIT = "train both with --split column and the same --split-column"
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,11 @@ def reason(first: ScoredRun, other: ScoredRun, what: str) -> str:
     """Why runs that differ in that cannot be compared, with a cure if there is one."""
     if what == "test rows" and first.dataset == other.dataset and first.featurizer != other.featurizer:
         return (
-            "they read molecules differently (--standardize or --strip-salts), which can change the split; train both "
-            "with --split column and the same --split-column"
+            "they read molecules differently (--standardize or --strip-salts), which can change the split; "
+            f"{SAME_SPLIT}"
         )
+    if what == "test rows" and first.dataset == other.dataset == TABLE:
+        return f"their scores cannot be compared; {SAME_SPLIT}"
     return "their scores cannot be compared"
 
 

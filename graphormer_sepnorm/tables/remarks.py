@@ -10,6 +10,7 @@ from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import pooled_deviation
 from graphormer_sepnorm.tasks import TASKS
+from graphormer_sepnorm.tasks.scales import NO_LOGARITHM
 
 COPIES = (
     "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
@@ -38,7 +39,10 @@ def of_skipped(labelled: LabelledTable) -> Iterator[str]:
     if labelled.skipped:
         rows = counted(len(labelled.skipped), "row was", "rows were")
         reasons = "skipped.csv in the run folder gives the reasons (its row 1 is the first below the header)"
-        yield f"{rows} skipped: {reasons}"
+        without = sum(reason.endswith(NO_LOGARITHM) for _, _, reason in labelled.skipped)
+        of = "a label" if without == 1 else "labels"
+        logarithms = f", {without:,} of them for {of} of 0 or below, without a logarithm" if without else ""
+        yield f"{rows} skipped{logarithms}: {reasons}"
 
 
 def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:

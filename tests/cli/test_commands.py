@@ -166,11 +166,12 @@ def test_a_shipped_table_model_has_no_molecules_to_be_scored_on(command, options
 
 def test_rows_of_training_molecules_are_counted_as_rows(command, tmp_path, monkeypatch):
     reasons = {"3": "it has no label", "7": "y is 'x', not a number"}
-    result = {"metric": "mae", "value": 0.5, "n": 156, "training_molecules": 141, "skipped": 2, "reasons": reasons}
+    result = {"metric": "mae", "value": 0.5, "n": 156, "training_molecules": 141, "skipped": 3, "reasons": reasons}
     monkeypatch.setattr("graphormer_sepnorm.interfaces.commands.evaluate.evaluate_on", lambda *arguments: result)
     code, found, messages = command("evaluate", save_tiny(tmp_path / "model"), "--csv", "new.csv")
     assert code == 0 and found == result
-    assert "; 2 rows skipped\nrow 3 is skipped: it has no label\nrow 7 is skipped: y is 'x', not a" in messages
+    assert "; 3 rows skipped\nrow 3 is skipped: it has no label\nrow 7 is skipped: y is 'x', not a" in messages
+    assert "not a number\nand 1 more\n" in messages
     assert "the molecules of 141 of 156 rows were used for training: this is no test score" in messages
 
 

@@ -105,13 +105,17 @@ def test_a_table_into_a_folder(saved, table, tmp_path):
     assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == ["00001-ethanol.svg", "00005-a_b.svg"]
 
 
-def test_the_rows_left_out_are_named(saved, table, tmp_path):
+def test_the_rows_left_out_are_named(saved, table, tmp_path, monkeypatch):
     result = CliRunner().invoke(commands.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
     assert result.exit_code == 0
     assert "row 2 (counted from 1): 'C(C' is not a valid SMILES: a parenthesis is not closed." in result.stderr
     assert "row 3 (counted from 1): The SMILES is empty" in result.stderr
     assert "row 4 (counted from 1): the row has 1 fields, the header has 2" in result.stderr
     assert "2 of 5 molecules" in result.stderr
+    assert "\nethanol: " in result.stderr and " more" not in result.stderr
+    monkeypatch.setattr(sys.modules["graphormer_sepnorm.interfaces.commands.explain"], "MOST_DESCRIBED", 1)
+    result = CliRunner().invoke(commands.app, ["explain", saved, str(table), "-o", str(tmp_path / "x.svg")])
+    assert "\nand 1 more\n" in result.stderr
     assert len(json.loads(result.stdout)) == 2  # nothing else
 
 

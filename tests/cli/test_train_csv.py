@@ -12,6 +12,7 @@ from graphormer_sepnorm.config import TrainConfig
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.interfaces import cli
 from graphormer_sepnorm.interfaces.commands.options import score_words
+from graphormer_sepnorm.interfaces.commands.train import interval_words
 from graphormer_sepnorm.recipes import RECIPES, Recipe, slim
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
@@ -244,6 +245,13 @@ def test_members_join_when_a_run_is_resumed_and_are_printed_beside_it(
     assert by_target == pytest.approx(errors, rel=1e-5)
     assert json.loads((tmp_path / "run" / "test.json").read_text())["targets"] == result["targets"]
     assert f"test {score_words(result)}, " in line and " (a random forest: " in line
+
+
+def test_the_score_of_one_target_is_told_with_its_interval():
+    scores = {"n": 15, "scores": {"stack": {"mae": 0.77}}, "interval": {"stack": [0.593, 0.959]}}
+    result = {"metric": "mae", "value": 0.77, "targets": {"a": scores}}
+    assert interval_words(result) == ", 95 % interval 0.593 to 0.959 on 15 labels"
+    assert interval_words(result | {"targets": {"a": scores, "b": scores}}) == interval_words({"metric": "mae"}) == ""
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,8 @@ def evaluate(
         print(f"{whose}: {csv or split} {score_words(result)}{words_on_unscored(result)}", file=sys.stderr)
         for row, reason in result.get("reasons", {}).items():
             print(f"row {row} is skipped: {reason}", file=sys.stderr)
+        if more := result.get("skipped", 0) - len(result.get("reasons", {})):
+            print(f"and {more:,} more", file=sys.stderr)
         for line in target_lines(result):
             print(line, file=sys.stderr)
         if seen := result.get("training_molecules"):

@@ -79,8 +79,12 @@ def explain(
         explanations, problems = explain_table(explain, molecules, out, smiles_column, delimiter, asked)
     for row, problem in sorted(problems.items()):
         print(f"row {row + 1} (counted from 1): {problem}", file=sys.stderr)
-    for line in map(described, list(explanations.values())[:MOST_DESCRIBED]):
-        print(line, file=sys.stderr)
+    several = len(explanations) + len(problems) > 1
+    for row, explanation in list(explanations.items())[:MOST_DESCRIBED]:
+        name = f"{explanation.name or f'row {row + 1}'}: " if several else ""
+        print(f"{name}{described(explanation)}", file=sys.stderr)
+    if len(explanations) > MOST_DESCRIBED:
+        print(f"and {len(explanations) - MOST_DESCRIBED:,} more", file=sys.stderr)
     if out is not None:
         print(f"{out}: {len(explanations):,} of {len(explanations) + len(problems):,} molecules", file=sys.stderr)
     print_result([explanation.facts() for explanation in explanations.values()])

@@ -88,7 +88,9 @@ def only_target(path: str, content: WholeTable, given: dict[str, Any]) -> tuple[
     left = [name for name in content.columns if name not in used]
     id_column = id_column_among(left)
     found = [name for name in left if name != id_column]
-    if len(found) != 1:
+    if not found:
+        raise InputError(f"{path} has no column to predict: its columns are {names_shown(content.columns)}")
+    if len(found) > 1:
         shown = names_shown(content.columns)
         raise InputError(f"name the columns to predict with --target-columns (the columns of {path}: {shown})")
     return (found[0],)

@@ -28,8 +28,10 @@ from graphormer_sepnorm.layers.norms import NORMS
 from graphormer_sepnorm.options import Option, changed
 from graphormer_sepnorm.recipes import RECIPES, dataset_config, find_recipe, task_config
 from graphormer_sepnorm.runs.folder import REPORT
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown_interval
 from graphormer_sepnorm.system.device import choose, computing
 from graphormer_sepnorm.system.torchrun import rank
+from graphormer_sepnorm.table_model.info import targets_on_test
 from graphormer_sepnorm.table_model.reliability import low_coverage
 from graphormer_sepnorm.table_model.stacking import FOLDS
 from graphormer_sepnorm.table_model.train import Plan, train_folds, train_table
@@ -165,7 +167,7 @@ def train(
     for line in left_out_lines(result):
         print(line, file=sys.stderr)
     seconds = time.perf_counter() - started
-    print(f"{run.folder(config)}: test {score_words(result)}, {seconds:.0f} s", file=sys.stderr)
+    print(f"{run.folder(config)}: test {score_words(result)}{interval_words(result)}, {seconds:.0f} s", file=sys.stderr)
     if options is not None:
         for line in next_steps(run.folder(config), is_model=not options.folds):
             print(line, file=sys.stderr)
@@ -233,6 +235,15 @@ def left_out_lines(result: dict) -> Iterator[str]:
     for target, count in censored.items():
         labels = "label" if count == 1 else "labels"
         yield f"{count:,} censored test {labels} of {target} (such as <5) {'is' if count == 1 else 'are'} not scored"
+
+
+def interval_words(result: dict) -> str:
+    """The interval of the only score of a table model, to follow the score; empty without one."""
+    known = list(targets_on_test(result).values())
+    if len(known) != 1 or not known[0]["interval"]:
+        return ""
+    ends = shown_interval(known[0]["interval"], decimals_for([known[0]["value"]]))
+    return f", 95 % interval {ends} on {counted(known[0]['molecules'], 'label')}"
 
 
 def next_steps(folder: Path, is_model: bool) -> Iterator[str]:

@@ -176,6 +176,8 @@ def find_column(
     """
     places = places_of_column(columns, name)
     if len(places) != 1:
+        if len({columns[place] for place in places}) == 1:
+            raise NoColumn(not_one_column(source, columns, columns[places[0]], len(places), "rename one"), columns)
         other = ", or the character between columns with --delimiter" if or_delimiter else ""
         raise NoColumn(not_one_column(source, columns, name or "smiles", len(places), advice + other), columns)
     return places[0]

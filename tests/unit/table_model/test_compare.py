@@ -90,7 +90,11 @@ def test_a_salt_and_its_parent_are_the_same_row(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"smiles": "CC"}, "have different test rows"),
+        (
+            {"smiles": "CC"},
+            r"have different test rows: their scores cannot be compared; train both with --split column and the same "
+            r"--split-column$",
+        ),
         ({"dataset": "zinc"}, "have different test rows"),
         (
             {"smiles": "CC", "featurizer": "mol-standardized"},

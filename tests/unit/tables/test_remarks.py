@@ -87,6 +87,16 @@ def test_labels_that_are_logarithms_already_are_not_pointed_at(tmp_path):
     assert remarks(*read(tmp_path, [*chains(), "CCN,90000"], log10=("y",))) == []
 
 
+@pytest.mark.parametrize(
+    ("rows", "words"), [(["CO,0"], "1 of them for a label"), (["CO,0", "CN,-1"], "2 of them for labels")]
+)
+def test_labels_without_a_logarithm_are_counted(tmp_path, rows, words):
+    (sentence,) = remarks(*read(tmp_path, [*chains(), *rows, "C(,1"], log10=("y",)))
+    assert sentence.startswith(
+        f"{len(rows) + 1} rows were skipped, {words} of 0 or below, without a logarithm: skipped"
+    )
+
+
 def test_skipped_rows_are_counted(tmp_path):
     assert remarks(*read(tmp_path, [*chains(), "C(,1"])) == [
         "1 row was skipped: skipped.csv in the run folder gives the reasons (its row 1 is the first below the header)"

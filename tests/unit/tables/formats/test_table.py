@@ -7,7 +7,7 @@ from graphormer_sepnorm.tables.formats import (
     table_of_smiles,
     with_free_names,
 )
-from graphormer_sepnorm.tables.formats.table import places_of_column
+from graphormer_sepnorm.tables.formats.table import NoColumn, find_column, places_of_column
 
 
 def test_free_name():
@@ -49,6 +49,13 @@ def test_of_many_columns_some_are_shown():
 )
 def test_the_column_of_molecules_is_found_by_the_names_that_people_give_it(columns, places):
     assert places_of_column(columns, None) == places
+
+
+def test_columns_of_the_same_name_have_to_be_renamed():
+    with pytest.raises(
+        NoColumn, match=r"^a.csv has 2 columns 'Structure': rename one. Its columns: Structure, y, Struct"
+    ):
+        find_column(["Structure", "y", "Structure"], None, "a.csv")
 
 
 def test_a_column_that_is_named_is_taken_as_it_is_written():
