@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import re
+import warnings
 from dataclasses import fields, make_dataclass, replace
 from numbers import Integral
 from pathlib import Path
@@ -27,6 +28,7 @@ from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_pro
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.inference.predict import MoleculeModel, Result, compute_chunks, molecules_at_once
+from graphormer_sepnorm.interfaces import quick
 from graphormer_sepnorm.options import declared
 from graphormer_sepnorm.recipes import find_recipe, task_config
 from graphormer_sepnorm.runs.folder import IN_PYTHON, RunFolder
@@ -278,6 +280,8 @@ class TableEstimator(SmilesEstimator):
         make_task(config.task).check_learnable(labels.y)
         folds = make_folds(table.structures, labels, chosen.split, seed, plan.networks)
         config = replace(config, task=labels.task)
+        if plan.quick and (unused := quick.unused_parameters(asked, Parameters())):
+            warnings.warn(quick.remark("quick=True", unused), stacklevel=3)
         setting = Setting(config, verbose=bool(asked["verbose"]))
         members = [name for step in plan.steps for name in step]
         with computing(choose(asked["device"])), torch.random.fork_rng():

@@ -350,3 +350,13 @@ def test_a_model_that_an_earlier_version_saved_from_python_cannot_be_scored(save
     assert message.endswith(
         "without the options of its table, as earlier versions did: fit and save it again to score it"
     )
+
+
+def test_parameters_that_quick_ignores_are_named(smiles, logp):
+    given = {"epochs": 3, "lr": 1e-4, "recipe": "slim", "settings": {"model.layers": 2}, "standardize": "parent"}
+    with pytest.warns(
+        UserWarning,
+        match="^quick=True fits only the kernel machine: epochs, lr, recipe and settings model.layers have no effect$",
+    ) as found:
+        GraphormerRegressor(quick=True, **given).fit(smiles[:40], logp[:40, 0])
+    assert found[0].filename == __file__
