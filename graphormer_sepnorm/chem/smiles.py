@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from rdkit import Chem, rdBase
 
@@ -54,6 +55,18 @@ def one_molecule(smiles: str = "") -> Iterator[None]:
 def shortened(smiles: str) -> str:
     """A SMILES in quotes, truncated if long."""
     return ascii(smiles if len(smiles) <= 60 else smiles[:57] + "...")
+
+
+def one_column(molecules: Any, name: str = "molecules") -> Any:
+    """An array of molecules with one column, [M, 1], as [M]; others as they are.
+
+    Raises InputError, with the name of the argument, for an array of another shape.
+    """
+    if getattr(molecules, "ndim", 1) == 1:
+        return molecules
+    if molecules.ndim == 2 and molecules.shape[1] == 1:
+        return molecules[:, 0]
+    raise InputError(f"{name} must be one column of SMILES, but the shape is {molecules.shape}")
 
 
 def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:

@@ -12,6 +12,7 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import read_graphs
+from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import TEACHER, Config, ModelConfig, config_to_json
 from graphormer_sepnorm.datasets.store import MoleculeDataset, in_memory
 from graphormer_sepnorm.errors import InputError
@@ -211,7 +212,7 @@ class Graphormer(Network):
             smiles = smiles.iloc[:, find_column(names, None, "the table", advice="pass it, as in table['NAME']")]
         featurizer = self.known_run().featurizer
         self.eval()
-        texts = list(smiles)
+        texts = list(one_column(smiles))
         rows = np.empty((len(texts), width), np.float32)
         for start in range(0, len(texts), MOLECULES_PER_CHUNK):
             chunk = slice(start, start + MOLECULES_PER_CHUNK)

@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
+from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import Config, TaskConfig, TrainConfig, first_problem
 from graphormer_sepnorm.encodings.base import STRICT
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
@@ -71,11 +72,7 @@ class SmilesEstimator(BaseEstimator):
             InputError: X is not one column.
         """
         refuse_one_or_many(X)
-        column = np.asarray(X, dtype=object)
-        if column.ndim == 2 and column.shape[1] == 1:
-            column = column[:, 0]
-        if column.ndim != 1:
-            raise InputError(f"X must be one column of SMILES, it has the shape {column.shape}")
+        column = one_column(np.asarray(X, dtype=object), "X")
         if reset:
             self.n_features_in_ = 1
         return np.array([as_smiles(molecule) or molecule for molecule in column], dtype=object)

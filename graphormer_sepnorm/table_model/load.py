@@ -13,6 +13,7 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.features import Sample
+from graphormer_sepnorm.chem.smiles import one_column
 from graphormer_sepnorm.config import TEACHER
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns, check_confidence, shown_decimals
@@ -217,7 +218,7 @@ def as_table(molecules: "DataFrame | Iterable[str | Chem.Mol | None]") -> "DataF
     if isinstance(molecules, pd.DataFrame):
         return molecules
     index = molecules.index if isinstance(molecules, pd.Series) else None
-    return pd.DataFrame({"smiles": list(molecules)}, index=index, dtype=object)
+    return pd.DataFrame({"smiles": list(one_column(molecules))}, index=index, dtype=object)
 
 
 def with_conditions(smiles: Sequence[str | None], table: "DataFrame", asked: AskedConditions) -> Smiles:

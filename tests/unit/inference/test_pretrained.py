@@ -130,6 +130,10 @@ def test_a_table_is_read_from_its_column_of_smiles(model):
     np.testing.assert_array_equal(model.embed(table.assign(smiles=SMILES[::-1])), model.embed(SMILES[::-1]))
 
 
+def test_an_array_of_one_column_is_read(model):
+    np.testing.assert_array_equal(model.predict(np.array(SMILES)[:, None]), model.predict(SMILES))
+
+
 def test_prediction_leaves_dropout_out(model):
     model.train()
     np.testing.assert_array_equal(model.predict(SMILES), model.predict(SMILES))
@@ -148,6 +152,7 @@ def test_no_molecules(model):
         (["", "C"], "row 0.*empty"),
         (["C", "[Xe]"], "row 1.*Xe"),
         ("CCO", "a list of molecules, not one molecule"),
+        (np.array([["C", "CC"]]), r"molecules must be one column of SMILES, but the shape is \(1, 2\)"),
         (Chem.MolFromSmiles("CCO"), "a list of molecules, not one molecule"),
         ({"smiles": ["CCO"]}, "pass a DataFrame, a Series or a list of SMILES, not a dict"),
         (pd.DataFrame({"a": ["C"], "b": ["C"]}), r"the table has no column 'smiles': pass it, as in table\['NAME'\]"),

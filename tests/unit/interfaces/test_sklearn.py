@@ -135,7 +135,7 @@ def test_molecules_come_in_any_container(fitted, kind):
             r"table of 2 columns \(smiles, kind\): pass only the .* as in table\['smiles'\]; for conditions, ",
         ),
         (TABLE[["length", "kind"]][:2], r"as in table\['NAME'\];"),
-        (np.array([["CCO", "a"], ["CCN", "b"]]), r"one column of SMILES, it has the shape \(2, 2\)"),
+        (np.array([["CCO", "a"], ["CCN", "b"]]), r"one column of SMILES, but the shape is \(2, 2\)"),
         ("CCO", r"X is one molecule: put it in a list, as in \['CCO'\]"),
         (Chem.MolFromSmiles("CCO"), "X is one molecule: put it in a list"),
         (["aspirin", "CCO"], "row 0 .*: 'aspirin' is not a valid SMILES: names are not looked up"),

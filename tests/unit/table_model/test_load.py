@@ -209,6 +209,10 @@ def test_what_python_gets_wrong_is_said(trained: Trained):
     for wrong, kind in (({"smiles": ["CCO"]}, "dict"), (None, "NoneType"), (5, "int")):
         with pytest.raises(InputError, match=f"^pass a DataFrame, a Series or a list of SMILES, not {kind}$"):
             model.predict(wrong)
+    for use in (model.predict, model.explain):
+        with pytest.raises(InputError, match=r"^molecules must be one column of SMILES, but the shape is \(1, 2\)$"):
+            use(np.array([["C", "CC"]]))
+    pd.testing.assert_frame_equal(model.predict(np.array([["CCO"], ["C"]])), model.predict(["CCO", "C"]))
     assert model.predict([None, np.nan, 1.5]).error.str.contains("SMILES is missing|'1.5' is not").all()
     for given, message in (
         ({"interval": "0.9"}, "interval: give a number between 0 and 1, such as 0.9, not '0.9'"),
