@@ -73,17 +73,26 @@ def colour_scale(explanation: Explanation) -> ColourScale:
     return ColourScale(-largest, largest, "RdBu_r", (0.15, 0.85))
 
 
-def draw(explanations: Sequence[Explanation], kind: str, columns: int = COLUMNS) -> bytes:
+def draw(explanations: Explanation | Sequence[Explanation], kind: str, columns: int = COLUMNS) -> bytes:
     """Draws a picture with one panel per explanation.
 
     Args:
         explanations: one or more.
-        kind: ".svg" or ".png".
+        kind: ".svg" or ".png"; the point may be missing.
         columns: most panels in a row.
 
     Returns:
         the content of the file.
+
+    Raises:
+        InputError: there is no explanation, or the kind is unknown.
     """
+    explanations = [explanations] if isinstance(explanations, Explanation) else explanations
+    kind = f".{str(kind).removeprefix('.')}"
+    if kind not in CANVASES:
+        raise InputError(f"{kind} is not a kind of picture: choose {' or '.join(CANVASES)}")
+    if not explanations:
+        raise InputError("there is no explanation to draw")
     columns = min(columns, len(explanations))
     rows = -(-len(explanations) // columns)
     canvas = CANVASES[kind](

@@ -28,6 +28,16 @@ def test_colours_run_along_the_used_part_of_their_map():
         assert scale.colour(contribution) == pytest.approx((grey,) * 3, abs=1 / 255)
 
 
+def test_one_explanation_is_drawn_with_or_without_a_point_in_the_kind():
+    explanation = Explanation("CC", "a = -7.97", -7.97, "contribution to a", np.array([-5.0, -0.57]), -2.4)
+    assert draw(explanation, "svg") == draw([explanation], ".svg")
+    for wrong in (".pdf", None):
+        with pytest.raises(InputError, match=r"is not a kind of picture: choose \.svg or \.png$"):
+            draw([explanation], wrong)
+    with pytest.raises(InputError, match=r"^there is no explanation to draw$"):
+        draw([], ".svg")
+
+
 def test_long_texts_are_shortened_to_what_fits():
     assert shortened("C" * LONGEST_TEXT) == "C" * LONGEST_TEXT
     assert shortened("C" * (LONGEST_TEXT + 1)) == "C" * (LONGEST_TEXT - 3) + "..."
