@@ -113,7 +113,16 @@ def evaluate_new(
     model = TableModel.load(run.path)
     assert model.trust is not None
     options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, test_csv=None)
-    read = read_usable(replace(options, split="random", split_column=None, sizes=Sizes(), folds=0), model.featurizer)
+    options = replace(options, split="random", split_column=None, sizes=Sizes(), folds=0)
+    try:
+        read = read_usable(options, model.featurizer)
+    except InputError as error:
+        unnamed = [name for number, name in enumerate(options.targets) if name == f"y{number}"]
+        if run.is_from_python and any(f"has no column {name!r}" in str(error) for name in unnamed):
+            raise InputError(
+                f"{error}. The model's target is called {unnamed[0]}, as y had no name in fit: rename the column"
+            ) from None
+        raise
     if not read.rows:
         raise InputError(f"{table}: no row can be scored; the reason for the first one: {read.skipped[0][2]}")
     source = {"dataset": table, "split": "all"}
