@@ -24,7 +24,7 @@ def scores_section(page: Reported) -> Section:
             "member with the weight 0 is not used."
         )
         if (least := min((facts["n"] for facts in page.result["targets"].values()), default=0)) < FEW_TESTED:
-            words.append(f"On {counted(least, 'test label')}, the members cannot be told apart.")
+            words.append(f"With {counted(least, 'test label')}, only large differences between members can be seen.")
     grids = [
         scores_grid(page.title_of(name), facts, metric, columns, mean_words(page, name), page.out_of_fold(name))
         for name, facts in page.result["targets"].items()

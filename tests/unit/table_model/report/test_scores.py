@@ -66,13 +66,13 @@ def test_a_single_member_has_no_row_of_its_own_and_no_weight():
 
 
 @pytest.mark.parametrize(("n", "few"), [(49, True), (50, False)])
-def test_members_are_not_told_apart_on_few_test_labels(n, few):
+def test_few_test_labels_are_pointed_out(n, few):
     weights = {name: {"a": 0.5} for name in ("kernel", "forest")}
     told = {"targets": {"a": {"n": n, "scores": {"stack": {"mae": 0.5, "rmse": 1, "r2": 0, "spearman": 0}}}}}
     y = np.array([[1.0], [0]])
     parts = {"fitted": SimpleNamespace(out_of_fold=Stacked(np.array([y]), y, y)), "folds": Folds(np.arange(2))}
     words = scores_section(reported({**told, "weights": weights}, targets=("a",), y=y, **parts)).words
-    assert ("On 49 test labels, the members cannot be told apart." in words) == few
+    assert ("With 49 test labels, only large differences between members can be seen." in words) == few
 
 
 @pytest.mark.parametrize("kind", ["regression", "classification", "multiclass"])
