@@ -145,8 +145,10 @@ class TableOptions:
     def check_split(self) -> None:
         """Raises InputError unless the options of the splits fit together."""
         known("split", self.split, [*SPLITTERS, "column", "time"])
-        if (self.split in ("column", "time")) != (self.split_column is not None):
-            raise InputError("--split column or time and --split-column NAME go together")
+        if self.split in ("column", "time") and self.split_column is None:
+            raise InputError(f"--split {self.split} needs --split-column NAME")
+        if self.split not in ("column", "time") and self.split_column is not None:
+            raise InputError(f"--split-column {self.split_column} needs --split column or --split time")
         if self.split == "column" and self.sizes != Sizes():
             raise InputError("--split-sizes cannot be combined with --split column: the column defines the splits")
         if self.folds and self.folds < 2:

@@ -264,9 +264,9 @@ def test_the_score_of_one_target_is_told_with_its_interval():
         ),
         (["--target-columns", "a", "a"], "named twice"),
         (["--target-columns", "smiles", "--task", "regression"], "smiles is the column of molecules"),
-        (["--target-columns", "a", "--split", "column"], "--split-column NAME go together"),
-        (["--target-columns", "a", "--split", "time"], "--split-column NAME go together"),
-        (["--target-columns", "a", "--split-column", "b"], "--split-column NAME go together"),
+        (["--target-columns", "a", "--split", "column"], "--split column needs --split-column NAME"),
+        (["--target-columns", "a", "--split", "time"], "--split time needs --split-column NAME"),
+        (["--target-columns", "a", "--split-column", "b"], "--split-column b needs --split column or --split time"),
         (["--target-columns", "a", "--split", "time", "--split-column", "day"], "no column 'day'"),
         (["--target-columns", "a", "--split-sizes", "80:30"], "the split sizes are '80:30': give three"),
         (

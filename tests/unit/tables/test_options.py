@@ -10,9 +10,9 @@ from graphormer_sepnorm.tables.splits import Sizes
     [
         ({"targets": ()}, "--target-columns"),
         ({"targets": ("y", "y")}, "named twice: y, y"),
-        ({"split": "column"}, "--split-column NAME go together"),
-        ({"split": "time"}, "--split-column NAME go together"),
-        ({"split_column": "fold"}, "--split-column NAME go together"),
+        ({"split": "column"}, "--split column needs --split-column NAME"),
+        ({"split": "time"}, "--split time needs --split-column NAME"),
+        ({"split_column": "fold"}, "--split-column fold needs --split column or --split time"),
         (
             {"split": "column", "split_column": "fold", "sizes": Sizes(0.5, 0.25, 0.25)},
             "--split-sizes cannot be combined with",
