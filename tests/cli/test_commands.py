@@ -141,6 +141,11 @@ def test_a_mistyped_command_gets_a_suggestion(command):
     assert code == 2 and "No such command 'trian'; did you mean 'train'?\n" in messages
 
 
+def test_train_without_a_table_asks_for_one(command):
+    code, _, messages = command("train")
+    assert code == 2 and "name your table: graphormer-sepnorm train FILE; to train on the sample" in messages
+
+
 def test_h_shows_the_help_of_all_commands_and_of_one():
     for arguments, text in ((["-h"], "Your molecules:"), (["train", "-h"], "Your table:")):
         result = CliRunner().invoke(app, arguments)

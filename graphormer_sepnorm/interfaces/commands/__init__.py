@@ -62,6 +62,8 @@ class Commands(TyperGroup):
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             ctx.fail(f"No such command {name!r}" + (did_you_mean(name, COMMANDS) or "."))
+        if args == ["train"]:  # the script train.py trains a network on the sample then
+            ctx.fail("name your table: graphormer-sepnorm train FILE; to train on the sample: train --dataset sample")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: object, formatter) -> None:
