@@ -332,7 +332,11 @@ class TableEstimator(SmilesEstimator):
             InputError: the folder already holds a model or another table, or writing fails.
         """
         check_is_fitted(self)
+        if not isinstance(folder, str | os.PathLike):
+            raise InputError(f"name the folder to save to, such as 'runs/model', not {folder!r}")
         run = RunFolder(Path(folder))
+        if run.path.is_file():
+            raise InputError(f"{folder} is a file: choose a new folder")
         if run.stack.exists() or run.holds_run or run.parts():
             raise InputError(f"{folder} already holds a model: choose another folder")
         write_labelled(run.path, *self._learnt)

@@ -204,7 +204,10 @@ def comparison_lines(compared: dict) -> list[str]:
             line = f"  {name:{width}}  {with_range(each['value'], each['interval'], decimals)}"
             if place:
                 line += f"  difference {with_range(each['difference'], each['difference_interval'], decimals)}"
-                line += "" if each["better"] is None else f", better in {100 * each['better']:.0f} % of draws"
+                if each["difference_interval"] == [0, 0]:
+                    line += ", the same score in all draws"
+                elif each["better"] is not None:
+                    line += f", better in {100 * each['better']:.0f} % of draws"
             lines.append(line)
     return lines
 

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -350,6 +351,17 @@ def test_a_model_that_an_earlier_version_saved_from_python_cannot_be_scored(save
     assert message.endswith(
         "without the options of its table, as earlier versions did: fit and save it again to score it"
     )
+
+
+def test_a_model_is_saved_only_to_a_folder(tmp_path):
+    fitted = GraphormerRegressor(**QUICK).fit(SMILES, LENGTH)
+    (tmp_path / "file").write_text("")
+    for wrong, message in (
+        (5, "name the folder to save to, such as 'runs/model', not 5"),
+        (tmp_path / "file", f"{tmp_path / 'file'} is a file: choose a new folder"),
+    ):
+        with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+            fitted.save(wrong)
 
 
 def test_a_target_without_a_name_is_explained_where_a_table_lacks_it(tmp_path):

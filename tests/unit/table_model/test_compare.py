@@ -52,6 +52,11 @@ def test_a_run_that_is_always_nearer_is_better_in_every_draw(tmp_path):
     assert below.endswith("0.250 (0.250 to 0.250)  difference -0.250 (-0.250 to -0.250), better in 100 % of draws")
 
 
+def test_runs_with_the_same_predictions_are_no_worse_than_each_other(tmp_path):
+    compared = compare_runs([write_run(tmp_path / name, Y + 0.5) for name in ("first", "second")])
+    assert comparison_lines(compared)[-1].endswith("difference 0.000 (0.000 to 0.000), the same score in all draws")
+
+
 def test_the_numbers_of_a_target_have_the_same_decimals():
     """Three significant digits of the score of the first run."""
     first = {"value": 0.6620, "interval": [0.415, 0.8696], "difference": 0.0, "difference_interval": [0, 0]}
