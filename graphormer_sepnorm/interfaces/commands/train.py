@@ -140,11 +140,8 @@ def train(
     run = replace(run, csv=own_table(file, run))
     compute, started = choose(device), time.perf_counter()
     recipe = find_recipe(run.found_recipe)
-    given = {**table, **optimization, **dropouts, **({} if precision == "auto" else {"precision": precision})}
-    unused = unused_options(given, ensemble, run, settings or ())
-    if "epochs" in optimization:
-        optimization.setdefault("min_updates", 0)
-    train_config = in_precision(replace(recipe.train, **optimization), precision)
+    updates = {"min_updates": 0} if "epochs" in optimization else {}
+    train_config = in_precision(replace(recipe.train, **(updates | optimization)), precision)
     content, options = None, None
     if run.csv is None:
         refuse_options_of_tables(table, task, ensemble)
@@ -162,8 +159,7 @@ def train(
     if options is None and rank() == 0:
         hint = "; for your own table: train FILE" if run.dataset == RunOptions.dataset else ""
         print(f"training {run.found_recipe} on {run.dataset}{hint}", file=sys.stderr)
-    if unused and rank() == 0:
-        print(quick.remark("--quick", unused), file=sys.stderr)
+    say_unused(table | optimization | dropouts, precision, ensemble, run, settings or ())
     with computing(compute):
         if options is None:
             result = train_run(config, run.folder(config), root, run.resume)
@@ -199,26 +195,26 @@ def refuse_options_of_tables(table: dict[str, Any], task: str | None, ensemble: 
         raise InputError(f"{shown}: options of a table need one: name it first, as in train FILE")
 
 
-def unused_options(
-    given: dict[str, Any], ensemble: EnsembleOptions, run: RunOptions, settings: Sequence[str]
-) -> list[str]:
-    """The names of options that have no effect because of --quick; none without it.
+def say_unused(
+    given: dict[str, Any], precision: str, ensemble: EnsembleOptions, run: RunOptions, settings: Sequence[str]
+) -> None:
+    """Names the options that have no effect because of --quick, if it is set.
 
     Args:
         given: values of the table, the optimization and the dropouts, by field.
-        ensemble, run: the other options.
+        precision, ensemble, run: the other options.
         settings: as ``FIELD=VALUE``.
     """
-    if not ensemble.quick:
-        return []
     declarations = [*OF_TABLES.declared(), *OF_RECIPES.declared(), *DROPOUTS.declared()]
-    named = {each.field: each.name for each in declarations} | {"precision": "--precision"}
-    names = [named[field] for field in given if field in quick.UNUSED]
+    names = [each.name for each in declarations if each.field in given and each.field in quick.UNUSED]
+    names += ["--precision"] if precision != "auto" else []
     names += [f"--no-{name}" for name in ("baseline", "blend") if not getattr(ensemble, name)]
     names += [f"--{name}" for name in ("norm", "freeze") if getattr(run, name) is not None]
     if run.recipe is not None and quick.is_unused(run.recipe, run.start):
         names.append("--recipe")
-    return names + [f"--set {name}" for name in quick.unused_settings(each.partition("=")[0] for each in settings)]
+    names += [f"--set {name}" for name in quick.unused_settings(each.partition("=")[0] for each in settings)]
+    if names and ensemble.quick and rank() == 0:
+        print(quick.remark("--quick", names), file=sys.stderr)
 
 
 def started_from(config: Config, run: RunOptions) -> Config:
