@@ -313,6 +313,20 @@ def test_inputs_that_cannot_be_are_named(command, model, tmp_path, monkeypatch, 
     assert not list(tmp_path.iterdir())
 
 
+def test_a_list_and_a_table_without_a_header_lose_no_molecule(command, model, tmp_path):
+    source, out = tmp_path / "plain.txt", tmp_path / "out.csv"
+    source.write_text("CCO\nCCN\nc1ccccc1O\n")
+    for options in ([], ["--smiles-column", "CCO"]):
+        assert command("predict", model, source, "-o", out, *options)[1]["rows"] == 3
+        out.unlink()
+    source.write_text("A1,CCO\nA2,CCN\n")
+    for name in ("predict", "embed"):
+        code, _, messages = command(name, model, source, "-o", out, "--smiles-column", "CCO")
+        assert code == 2 and "plain.txt seems to have no header" in messages and not out.exists()
+    code, _, messages = command("train", source, "--target-columns", "A1", "--out", tmp_path / "run")
+    assert code == 2 and "plain.txt seems to have no header" in messages and not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("arguments", [["molecules.csv"], ["molecules.csv", "-o", "out.txt"], ["CCO", "--workers", 2]])
 def test_a_model_that_does_not_exist_is_named_before_anything_else(command, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)

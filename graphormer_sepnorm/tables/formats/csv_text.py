@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats import text
+from graphormer_sepnorm.tables.formats.header import ROWS_LOOKED_AT, is_molecule, molecule_among, with_names
+from graphormer_sepnorm.tables.formats.smi import read_smi
 from graphormer_sepnorm.tables.formats.table import BrokenLine, Table, places_of_column, table_of_records
 
 DELIMITERS = ",\t;|"
@@ -17,6 +19,8 @@ def read_csv(
     lines: Iterator[str], source: str, smiles_column: str | None, delimiter: str | None, usual: str | None = None
 ) -> Table:
     """A CSV with a header; a line such as ``sep=;``, which Excel reads, may stand before it.
+
+    One column without a header is read as ``read_smi`` does.
 
     Args:
         lines, source, smiles_column, delimiter: as ``open_table``.
@@ -32,7 +36,15 @@ def read_csv(
     if not header:
         raise InputError(f"{source} is empty: it should begin with a line of column names")
     delimiter = delimiter or (said[1] if said else usual) or likely_delimiter(header, smiles_column)
+    begins_with_molecule = is_molecule(header)
+    if begins_with_molecule and delimiter not in header:
+        rows = list(itertools.islice(lines, ROWS_LOOKED_AT))
+        lines = itertools.chain(rows, lines)
+        if molecule_among([header.strip()], [[line] for line in rows], smiles_column):
+            return read_smi(itertools.chain([header], lines))
     records = csv_records(itertools.chain([header], lines), source, delimiter, lines_before=1 if said else 0)
+    advice = ", or rename the file to end in .smi if each line is a SMILES and a name"
+    records = with_names(records, source, smiles_column, advice if begins_with_molecule else "")
     return table_of_records(records, source, smiles_column, delimiter)
 
 

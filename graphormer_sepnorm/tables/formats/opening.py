@@ -10,6 +10,7 @@ from pathlib import Path
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.formats.csv_text import read_csv
 from graphormer_sepnorm.tables.formats.excel import MAX_UNPACKED, SPREADSHEET_KINDS, sheet_records
+from graphormer_sepnorm.tables.formats.header import with_names
 from graphormer_sepnorm.tables.formats.parquet import PARQUET, parquet_records, parquet_types
 from graphormer_sepnorm.tables.formats.sdf import read_sdf
 from graphormer_sepnorm.tables.formats.smi import read_smi
@@ -59,18 +60,21 @@ def open_table(path: str | Path, smiles_column: str | None = None, delimiter: st
         delimiter: of a CSV; by default what a first line such as ``sep=;`` says, then tab for ``.tsv``, else the
             character that splits the header into most columns, among them that of the SMILES.
 
+    A CSV of one column whose first line is a molecule is read as ``.smi``.
+
     Raises:
         InputError: no such file, a closed standard input, a damaged compressed file, workbook or Parquet file, one
-            without openpyxl or pyarrow, a kind of file that is not read, what is no text, UTF-16, no header, no such
-            column, a line of more than ``MAX_RECORD`` characters, a record of more, or a quote that is not closed;
-            also while rows are read.
+            without openpyxl or pyarrow, a kind of file that is not read, what is no text, UTF-16, no header, a molecule
+            in its place, no such column, a line of more than ``MAX_RECORD`` characters, a record of more, or a quote
+            that is not closed; also while rows are read.
     """
     kind = kind_of(path)
     if kind in NOT_READ and Path(path).exists():
         raise InputError(f"{path} is {NOT_READ[kind]}, which is not read here: save the table as CSV")
     if kind in RECORDS_OF:
         with contextlib.closing(RECORDS_OF[kind](str(path))) as records:
-            table = table_of_records(records, str(path), smiles_column)
+            named = records if kind == PARQUET else with_names(records, str(path), smiles_column)
+            table = table_of_records(named, str(path), smiles_column)
             yield replace(table, types=parquet_types(str(path)) if kind == PARQUET else ())
         return
     with contextlib.closing(text_lines(path)) as lines:

@@ -155,6 +155,17 @@ def test_the_column_of_molecules_can_be_chosen(models, tmp_path):
         models.read(path, "a.csv", 3, ALL, "")
 
 
+def test_no_molecule_is_lost_to_a_missing_header(models, tmp_path):
+    path = tmp_path / "7.txt"
+    path.write_text("CCO\nCCN\nc1ccccc1O\n")
+    found = models.read(path, "plain.txt", 3, ALL, "")
+    assert (found.problem, [row.smiles for row in found.rows]) == ("", ["CCO", "CCN", "c1ccccc1O"])
+    path.write_text("A1,CCO\nA2,CCN\n")
+    for column in ("", "CCO"):
+        with pytest.raises(InputError, match=r"^plain.txt seems to have no header: .* the molecule 'CCO'; [^-]*$"):
+            models.read(path, "plain.txt", 3, ALL, column)
+
+
 def test_conditions_are_of_the_table_or_of_the_form():
     table = TableRows(["smiles", "pH"], [TableRow(["CC", "7"], "CC", "")], "smiles", [])
     (row,) = under_conditions(table, ("temperature", "pH"), {"temperature": "25", "pH": "1"}, "a.csv")
