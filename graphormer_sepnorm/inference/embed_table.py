@@ -9,9 +9,11 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Embedder, Embeddings, load_embedder
 from graphormer_sepnorm.inference.resumable_writer import write_table
 from graphormer_sepnorm.inference.teachers import TEACHERS, MiniMol
@@ -62,6 +64,16 @@ class EmbeddingArrays(TableWriter):
         with open(completed, "wb") as file:
             np.savez_compressed(file, embeddings=values, row=np.arange(len(smiles)), smiles=smiles, error=errors)
         return completed
+
+    def count(self, out: Path, smiles_column: str | None) -> tuple[int, int]:
+        try:
+            with np.load(out, allow_pickle=False) as arrays:
+                errors, width = arrays["error"], arrays["embeddings"].shape[1]
+        except (OSError, ValueError, KeyError, BadZipFile):
+            width = None
+        if width != self.width:
+            raise InputError(f"{out} has other embeddings")
+        return len(errors), int(np.count_nonzero(errors))
 
 
 def as_npy(values: np.ndarray, *texts: list[str]) -> bytes:

@@ -128,7 +128,7 @@ class PartialFile:
     def __init__(self, out: Path, job: str, resume: bool):
         self.out = out
         self.path = out.with_name(f"{out.name}.partial")
-        self.record = out.with_name(f"{out.name}.partial.json")
+        self.record = record_of(out)
         if resume and self.record.exists():
             self.progress = self.read_progress(job)
         else:
@@ -213,7 +213,7 @@ def write_table(
         out: file to write, whose suffix says how; behind a symbolic link, the file that it points at; "-" for CSV on
             standard output.
         strict: stop at the first row that cannot be read.
-        resume: continue an interrupted call.
+        resume: continue an interrupted call; leave a finished output as it is.
         options: other settings that the output depends on.
         writers: table writers by suffix.
 
@@ -244,6 +244,8 @@ def write_table(
                 errors = fill(output, reader, added, writer, table, strict)
                 return outcome(output.progress, out, errors)
             with output_locked(out):
+                if resume and (finished := finished_progress(out, Path(str(source)), writer, table, smiles_column)):
+                    return outcome(finished, out, Counter())
                 replaced = out.exists() and not resume
                 partial = PartialFile(behind_link(out), job_digest(reader, source, *settings), resume)
                 if resume and not partial.progress.bytes:
@@ -256,6 +258,34 @@ def write_table(
         except OSError as error:
             raise InputError(f"cannot write {out}: {error.strerror}") from None
     return outcome(partial.progress, out, errors)
+
+
+def record_of(out: Path) -> Path:
+    """The record of the progress of an output."""
+    return out.with_name(f"{out.name}.partial.json")
+
+
+def finished_progress(
+    out: Path, source: Path, writer: TableWriter, table: Table, smiles_column: str | None
+) -> Progress | None:
+    """The progress of an output that is finished, and says so; None if there is none or an interrupted run.
+
+    Raises:
+        InputError: the output has other rows or columns than this job, or is older than its input.
+    """
+    if not out.exists() or record_of(behind_link(out)).exists():
+        return None
+    try:
+        rows, unreadable = writer.count(out, smiles_column)
+    except InputError:
+        rows = unreadable = -1
+    if rows != sum(1 for _ in table.rows) or out.stat().st_mtime < source.stat().st_mtime:
+        raise InputError(
+            f"{out} is no interrupted run, and has other rows or columns than this command writes, or is older than "
+            f"{source}: without --resume it is replaced"
+        )
+    print(f"{out} is finished, with {rows:,} rows; without --resume it is computed again", file=sys.stderr)
+    return Progress("", rows, unreadable, complete=True)
 
 
 def output_locked(out: Path) -> contextlib.AbstractContextManager[None]:

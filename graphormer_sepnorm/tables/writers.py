@@ -22,7 +22,7 @@ import numpy as np
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.files import write_atomically
-from graphormer_sepnorm.tables.formats import Row, with_free_names
+from graphormer_sepnorm.tables.formats import Row, open_table, with_free_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,9 +61,11 @@ class TableWriter(Protocol):
 
     Attributes:
         most_rows: that the format has room for.
+        names: of all columns of an output that can be resumed.
     """
 
     most_rows: float = math.inf
+    names: Sequence[str] = ()
 
     def keep_types(self, types: "Sequence[pa.DataType]") -> None:
         """Writes the columns of the input with their types in Parquet, if the output is Parquet too."""
@@ -78,6 +80,15 @@ class TableWriter(Protocol):
     def complete(self, grown: Path) -> Path:
         """The output made from the grown file; the grown file itself if nothing needs to be done."""
         return grown
+
+    def count(self, out: Path, smiles_column: str | None) -> tuple[int, int]:
+        """The rows of a finished output, and those with an error; raises InputError if its columns are others."""
+        with open_table(out, smiles_column) as table:
+            if table.columns != list(self.names):
+                raise InputError(f"{out} has other columns")
+            place = max(place for place, name in enumerate(self.names) if name.startswith("error"))
+            has_error = Counter(bool(row.fields[place]) for row in table.rows)
+        return has_error.total(), has_error[True]
 
 
 class DelimitedWriter(TableWriter):
@@ -141,6 +152,7 @@ class ParquetWriter(TableWriter):
             )
         self.pyarrow = pyarrow
         self.schema = pyarrow.schema([(name, pyarrow.string()) for name in columns] + arrow_fields(added, columns))
+        self.names = self.schema.names
 
     def keep_types(self, types: "Sequence[pa.DataType]") -> None:
         for place, kind in enumerate(types):
@@ -229,7 +241,7 @@ class ExcelWriter(TableWriter):
             raise InputError(f"a sheet has at most {COLUMNS_OF_SHEET:,} columns, not {len(self.names):,}: write .csv")
 
     def header(self) -> bytes:
-        return as_json_lines([self.names])
+        return as_json_lines([list(self.names)])
 
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         numbers = [isinstance(column, np.ndarray) for column in added for _ in range(width_of(column))]

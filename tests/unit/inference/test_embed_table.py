@@ -36,6 +36,20 @@ def test_every_format_holds_the_same_numbers(table, tmp_path):
     assert parquet["embedding"][0] == arrays["embeddings"][0].tolist()
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_finished_output_stays_as_it_is(table, tmp_path, suffix, monkeypatch, capsys):
+    embedder, out = Embedder(*tiny_model()), tmp_path / f"out{suffix}"
+    first, before = embed_table(embedder, table, out), out.stat()
+    monkeypatch.setattr(embedder, "compute", None)
+    result = embed_table(embedder, table, out, resume=True)
+    assert {**result, "errors": first["errors"]} == first and out.stat() == before
+    assert "is finished, with 3 rows" in capsys.readouterr().err
+    out.write_bytes(b"notes")
+    with pytest.raises(InputError, match="is no interrupted run"):
+        embed_table(embedder, table, out, resume=True)
+    assert out.read_bytes() == b"notes"
+
+
 def test_another_suffix_is_refused(table, tmp_path):
     with pytest.raises(
         InputError, match=r"a table is written as \.npz, \.csv, \.tsv, \.parquet, \.xlsx, not as '\.txt'"

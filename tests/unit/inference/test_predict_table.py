@@ -1,4 +1,5 @@
 import csv
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -223,10 +224,40 @@ def test_standard_output_gets_the_same_bytes(table, tmp_path, capsysbinary):
 
 
 def test_nothing_to_resume_is_said(table, tmp_path, capsys):
-    out, said = tmp_path / "out.csv", "out.csv has no finished rows to continue: starting with the first row"
-    for resume in (False, True):
-        predict_table(Predictor([tiny_model()]), str(table), out, resume=resume)
-        assert (said in capsys.readouterr().err) == resume
+    predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", resume=True)
+    said = "out.csv has no finished rows to continue: starting with the first row"
+    assert said in capsys.readouterr().err and (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_finished_output_stays_as_it_is(table, tmp_path, capsys, monkeypatch, suffix):
+    predictor, out = Predictor([tiny_model()]), tmp_path / f"out{suffix}"
+    first = predict_table(predictor, str(table), out)
+    before = out.stat()
+    monkeypatch.setattr(predictor, "compute", None)
+    capsys.readouterr()
+    result = predict_table(predictor, str(table), out, resume=True)
+    said = f"{out} is finished, with 2 rows; without --resume it is computed again\n"
+    assert capsys.readouterr().err == said and out.stat() == before
+    assert {**result, "errors": first["errors"]} == first and result["unreadable"] == 1
+
+
+@pytest.mark.parametrize("change", ["rows", "columns", "options", "newer", "text"])
+def test_another_output_is_not_taken_for_a_finished_run(table, tmp_path, change):
+    predictor, out = Predictor([tiny_model()]), tmp_path / "out.csv"
+    predict_table(predictor, str(table), out)
+    if change == "rows":
+        table.write_text(table.read_text() + "x,CC\n")
+    elif change == "columns":
+        table.write_text(table.read_text().replace("smiles", "SMILES"))
+    elif change == "text":
+        out.write_bytes(b"notes")
+    later = out.stat().st_mtime + (10 if change == "newer" else -10)
+    os.utime(table, (later, later))
+    before = out.read_bytes()
+    with pytest.raises(InputError, match=r"out.csv is no interrupted run, .*: without --resume it is replaced$"):
+        predict_table(predictor, str(table), out, resume=True, properties=change == "options")
+    assert out.read_bytes() == before and sorted(each.name for each in tmp_path.iterdir()) == ["in.csv", "out.csv"]
 
 
 def test_every_format_holds_the_same(table, tmp_path):
