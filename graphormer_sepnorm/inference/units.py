@@ -6,7 +6,7 @@ from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.runs.numbers import significant
 from graphormer_sepnorm.tasks.scales import falls, measured, unit_of
 
-UNKNOWN = "as measured"  # in place of a unit that is not known
+UNKNOWN = "in the unit of the table"  # in place of a unit that is not known
 
 
 def measured_unit(scale: Scale, description: str) -> str:

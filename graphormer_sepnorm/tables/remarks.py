@@ -18,6 +18,7 @@ COPIES = (
 )
 LEAST_REPEATED = 10  # molecules that show how much measurements vary
 WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
+LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
@@ -31,8 +32,13 @@ def remarks_on_rows(options: TableOptions, labelled: LabelledTable) -> list[str]
         *of_skipped(labelled),
         *of_duplicates(options, labelled),
         *of_parts(labelled),
-        *of_scales(options, labelled),
+        *of_labels(options, labelled),
     ]
+
+
+def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:
+    """The sentences of ``remarks`` on the scale of the labels and on limits of an assay."""
+    return [*of_scales(options, labelled), *of_limits(options, labelled)]
 
 
 def of_skipped(labelled: LabelledTable) -> Iterator[str]:
@@ -134,3 +140,27 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
                 f"consider --log10 {target!r} to model their logarithms, or --negative-log-molar UNIT for "
                 f"concentrations{skipped}"
             )
+
+
+def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
+    """For each target of which many labels are equal and almost none lie beyond them, as at a limit of an assay."""
+    if TASKS[options.kind].predicts_probabilities:
+        return
+    y = np.array([row.labels for row in labelled.usable])
+    for target, column in zip(options.targets, y.T, strict=True):
+        known = column[~np.isnan(column)]
+        values, counts = np.unique(known, return_counts=True)
+        if len(values) < 3 or counts.max() < max(LEAST_EQUAL, EQUAL_SHARE * len(known)):
+            continue
+        usual = values[counts.argmax()]
+        for beyond, side, sign, bound in (
+            (known < usual, "lower", "<", "at most"),
+            (known > usual, "higher", ">", "at least"),
+        ):
+            if beyond.sum() <= BEYOND_SHARE * len(known):
+                yield (
+                    f"{target}: {100 * counts.max() / len(known):.0f} % of the labels equal {usual:.4g}, and "
+                    f"{counted(int(beyond.sum()), 'label is', 'labels are')} {side}. If this is a limit of the assay, "
+                    f"write these labels with {sign} so that they are learned as bounds, and read predictions beyond "
+                    f"it as {bound!r} this value"
+                )

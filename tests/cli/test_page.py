@@ -287,24 +287,32 @@ def test_the_dialog_opens_before_its_picture_is_computed(user):
     wait_for(page, "1 molecule computed.")
     held = []
     page.route("**/atoms", lambda route: held.append(route))
+
+    def asked():
+        for _ in range(600):
+            if held:
+                return held.pop()
+            page.wait_for_timeout(50)
+        raise AssertionError("no picture was asked for")
+
     page.click("#atoms-0")
     expect(page.locator("#dialog #drawing")).to_have_text("Computing the atom picture...")
     assert page.locator("#dialog").is_visible() and page.locator("#drawing").get_attribute("aria-live") == "polite"
     page.keyboard.press("Escape")
     expect(page.locator("#atoms-0")).to_be_focused()
-    held.pop().continue_()
+    asked().continue_()
     page.locator("#atoms-title").wait_for(state="attached")
     assert not page.locator("#dialog").is_visible()
     page.click("#atoms-0")
     expect(page.locator("#drawing")).to_have_text("Computing the atom picture...")
     assert page.locator("#atoms img").count() == 0
-    held.pop().continue_()
+    asked().continue_()
     wait_for_picture(page, "#dialog #atoms img")
     expect(page.locator("#drawing")).to_have_text("")
     page.keyboard.press("Escape")
     page.click("#atoms-0")
     expect(page.locator("#drawing")).to_have_text("Computing the atom picture...")
-    held.pop().abort()
+    asked().abort()
     expect(page.locator("#drawing")).to_have_text("The server did not answer: it may have been closed.")
 
 

@@ -216,6 +216,8 @@ def table_predictions(
         result = predict_table(load(), source, out or Path("-"), **asdict(answers), meanings=meanings)
     if result["unfamiliar"]:
         print(words_on_domain(result["unfamiliar"], answers), file=sys.stderr)
+    if not result["rows"]:
+        print("the input has a header but no rows", file=sys.stderr)
     return result
 
 

@@ -17,6 +17,7 @@ from graphormer_sepnorm.table_model.report.page import Card
 from graphormer_sepnorm.table_model.report.reported import CUT, Reported, constant_words, frequent_class
 from graphormer_sepnorm.table_model.scores import MEAN, MOST_DRAWN, STACK, columns_of, paired_difference, resampled
 from graphormer_sepnorm.table_model.stacking import combined, each_by_itself, stacking_weights
+from graphormer_sepnorm.tables.remarks import of_labels
 from graphormer_sepnorm.tables.splits import SPLITTERS
 from graphormer_sepnorm.tasks import METRICS, TASKS
 
@@ -180,6 +181,7 @@ def notes(page: Reported) -> tuple[str, ...]:
     return (
         *of_members(page),
         *of_few(page),
+        *(f"{sentence}." for sentence in of_labels(page.options, page.labelled)),
         *of_intervals(page),
         *of_probabilities(page),
         *of_bias(page),

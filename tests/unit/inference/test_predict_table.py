@@ -137,7 +137,7 @@ def test_a_value_in_the_unit_of_the_measurements_is_not_called_measured(capsys):
     model, config = tiny_model()
     task = replace(config.task, scales=("log10",))
     predict_table(Predictor([(model, replace(config, task=task))]), ["CCO"], Path("-"), meanings={})
-    assert re.search(r"^  logp  -?[\d.]+  = [\d.]+ as measured$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^  logp  -?[\d.]+  = [\d.]+ in the unit of the table$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_the_unit_of_a_prediction_is_that_of_its_description(tmp_path, capsys):

@@ -10,7 +10,7 @@ from graphormer_sepnorm.inference.units import measured_unit, measured_words
     [
         ("log10", "log10 of clearance, mL/min/kg", "mL/min/kg"),
         ("log10", "log10 of efflux ratio", ""),
-        ("log10", "", "as measured"),
+        ("log10", "", "in the unit of the table"),
         ("-log10 nM", "", "nM"),
     ],
 )

@@ -101,3 +101,20 @@ def test_skipped_rows_are_counted(tmp_path):
     assert remarks(*read(tmp_path, [*chains(), "C(,1"])) == [
         "1 row was skipped: skipped.csv in the run folder gives the reasons (its row 1 is the first below the header)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("equal", "beyond", "said"),
+    [(30, 0, True), (30, 1, True), (30, 9, False), (19, 0, False)],
+)
+def test_many_equal_labels_at_one_end_are_pointed_at(tmp_path, equal, beyond, said):
+    lower = [f"{'C' * (k + 1)}N,{k / 100 + 0.1}" for k in range(beyond)]
+    rows = [
+        *(f"{'C' * (k + 1)}O,4.74" for k in range(equal)),
+        *(f"{'C' * (k + 1)}S,{k + 5}" for k in range(40)),
+        *lower,
+    ]
+    found = [sentence for sentence in remarks(*read(tmp_path, rows)) if "limit of the assay" in sentence]
+    assert len(found) == said
+    if said:
+        assert "% of the labels equal 4.74, and " in found[0] and "write these labels with < so" in found[0]

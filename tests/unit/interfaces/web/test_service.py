@@ -238,7 +238,7 @@ def test_endpoints_have_their_description_and_scores(models, tmp_path, monkeypat
     predictor.scales = ("log10",)
     logarithm = replace(models, predictor=predictor, endpoints=known).facts().endpoints["logp"]
     assert (logarithm.scale, logarithm.unit) == ("log10", "")
-    assert replace(models, predictor=predictor).facts().endpoints["logp"].unit == "as measured"
+    assert replace(models, predictor=predictor).facts().endpoints["logp"].unit == "in the unit of the table"
     run = save_tiny(tmp_path / "run", featurizer="mol")
     (run / "test.json").write_text('{"value": 0.5}')
     assert load_service([str(run)], 0.9, "cpu", "auto").facts().endpoints == {"logp": EndpointFacts(test=0.5)}
