@@ -123,12 +123,16 @@ def counted(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
+def columns_of_numbers(options: TableOptions, labelled: LabelledTable) -> Iterator[tuple[str, np.ndarray]]:
+    """Each target of a regression with its labels, NaN where one is missing; none of a classification."""
+    if not TASKS[options.kind].predicts_probabilities:
+        y = np.array([row.labels for row in labelled.usable])
+        yield from zip(options.targets, y.T, strict=True)
+
+
 def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     """For each target whose positive labels cover more than three decades and which has no negative ones."""
-    if TASKS[options.kind].predicts_probabilities:
-        return
-    y = np.array([row.labels for row in labelled.usable])
-    for target, column in zip(options.targets, y.T, strict=True):
+    for target, column in columns_of_numbers(options, labelled):
         positive, zeros = column[column > 0], int((column == 0).sum())
         if options.scale_of(target) or (column < 0).any() or not len(positive):
             continue
@@ -144,10 +148,7 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
 
 def of_limits(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
     """For each target of which many labels are equal and almost none lie beyond them, as at a limit of an assay."""
-    if TASKS[options.kind].predicts_probabilities:
-        return
-    y = np.array([row.labels for row in labelled.usable])
-    for target, column in zip(options.targets, y.T, strict=True):
+    for target, column in columns_of_numbers(options, labelled):
         known = column[~np.isnan(column)]
         values, counts = np.unique(known, return_counts=True)
         if len(values) < 3 or counts.max() < max(LEAST_EQUAL, EQUAL_SHARE * len(known)):

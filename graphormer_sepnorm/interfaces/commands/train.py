@@ -256,8 +256,8 @@ def left_out_lines(result: dict) -> Iterator[str]:
         yield f"{target} is left out of the test {METRICS[result['metric']].title}: {reason}"
     censored = {target: count for target, count in result.get("censored", {}).items() if count}
     for target, count in censored.items():
-        labels = "label" if count == 1 else "labels"
-        yield f"{count:,} censored test {labels} of {target} (such as <5) {'is' if count == 1 else 'are'} not scored"
+        are = "is" if count == 1 else "are"
+        yield f"{counted(count, 'censored test label')} of {target} (such as <5) {are} not scored"
 
 
 def interval_words(result: dict) -> str:
