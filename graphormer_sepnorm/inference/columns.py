@@ -24,7 +24,7 @@ from graphormer_sepnorm.inference.predict import MoleculeModel, PredictingModel,
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.scales import measured, measured_name
+from graphormer_sepnorm.tasks.scales import falls, measured, measured_name
 
 ERROR = "error"
 PROBABILITY_DECIMALS = 3
@@ -119,16 +119,30 @@ class PredictionColumns:
         def of(name: str, part: str, cells: Callable[[Predictions], np.ndarray]) -> PredictedColumn:
             return PredictedColumn(name, cells=cells, path=("predictions", target, part))
 
-        yield of(target, "value", lambda found: found.values[:, number])
-        if scale := self.model.scales[number] if self.model.scales else "":
-            name = measured_name(target, scale)
-            yield of(name, "measured", lambda found: measured(found.values, self.model.scales)[:, number])
+        def value(found: Predictions) -> np.ndarray:
+            return found.values[:, number]
+
+        def end(place: int, confidence: float) -> Callable[[Predictions], np.ndarray]:
+            return lambda found: interval_ends(self.model, confidence, found.values, found.spread)[place][:, number]
+
+        def in_units(cells: Callable[[Predictions], np.ndarray]) -> Callable[[Predictions], np.ndarray]:
+            return lambda found: measured(cells(found)[:, None], [scale])[:, 0]
+
+        scale = self.model.scales[number] if self.model.scales else ""
+        name_in_units = measured_name(target, scale)
+        yield of(target, "value", value)
+        if scale:
+            yield of(name_in_units, "measured", in_units(value))
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
         if self.interval is not None and not self.of_classes:
-            ends = partial(interval_ends, self.model, self.interval)
-            yield of(f"{target}_low", "low", lambda found: ends(found.values, found.spread)[0][:, number])
-            yield of(f"{target}_high", "high", lambda found: ends(found.values, found.spread)[1][:, number])
+            low, high = end(0, self.interval), end(1, self.interval)
+            yield of(f"{target}_low", "low", low)
+            yield of(f"{target}_high", "high", high)
+            if scale:
+                low, high = (high, low) if falls(scale) else (low, high)
+                yield of(f"{name_in_units}_low", "measured_low", in_units(low))
+                yield of(f"{name_in_units}_high", "measured_high", in_units(high))
         if self.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
             texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
             place = ("predictions", target, "set")

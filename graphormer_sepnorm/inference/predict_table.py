@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
+from functools import cached_property, partial
 from itertools import repeat, takewhile
 from pathlib import Path
 
@@ -56,8 +56,9 @@ def predict_table(
         meanings: facts about targets: write lines for people, as ``TextWriter``, in place of CSV; None: do not.
 
     Returns:
-        as ``write_table``, and ``unfamiliar``, the number of rows of this call outside the training domain; None if the
-        training molecules are unknown.
+        as ``write_table``, and two facts about the rows of this call: ``unfamiliar``, how many are outside the training
+        domain, or None if the training molecules are unknown; and ``below_zero``, how many of the columns of a
+        prediction and of its lower bound are below 0 although all training labels are above 0.
 
     Raises:
         InputError: as ``write_table``, or the predictor does not support intervals or the comparison.
@@ -68,23 +69,38 @@ def predict_table(
     result = write_table(
         columns.reader, columns, source, out, smiles_column, delimiter, strict, resume, options, writers
     )
-    return {**result, "unfamiliar": columns.unfamiliar["rows"] if predictor.trust else None}
+    unfamiliar = columns.unfamiliar["rows"] if predictor.trust else None
+    return {**result, "unfamiliar": unfamiliar, "below_zero": dict(columns.below_zero)}
 
 
 @dataclass(frozen=True)
 class CountedColumns(PredictionColumns):
-    """The columns of predictions, with a count of the rows that have a warning.
+    """The columns of predictions, with counts of rows that deserve a remark.
 
     Attributes:
-        unfamiliar: the number of these "rows".
+        unfamiliar: the number of "rows" that have a warning.
+        below_zero: by column, how many predictions or lower bounds are below 0 although all training labels are above.
     """
 
     unfamiliar: Counter[str] = field(default_factory=Counter)
+    below_zero: Counter[str] = field(default_factory=Counter)
 
     def cells(self, found: Predictions, errors: list[str]) -> list[Cells]:
         warned = (bool(text and not error) for text, error in zip(found.warnings, errors, strict=True))
         self.unfamiliar["rows"] += sum(warned)
-        return super().cells(found, errors)
+        cells = super().cells(found, errors)
+        for column, each in zip(self.all, cells, strict=True):
+            if len(column.place) == 3 and column.place[1] in self.positive and column.place[2] in ("value", "low"):
+                self.below_zero[column.name] += int((np.asarray(each) < 0).sum())
+        return cells
+
+    @cached_property
+    def positive(self) -> set[str]:
+        """The targets of a regression whose training labels are all above 0."""
+        rows = self.model.trust.rows if self.model.trust else None
+        if rows is None or self.of_classes:
+            return set()
+        return {name for name, is_positive in zip(self.model.targets, rows.positive, strict=True) if is_positive}
 
 
 class TextWriter(TableWriter):
@@ -172,7 +188,9 @@ class TextWriter(TableWriter):
         for place, head in heads.items():
             parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
-            said = {"value", *(["low", "high", "spread"] if ends else []), *(["nearest"] if self.adds_up else [])}
+            said = {"value", "measured_low", "measured_high"}
+            said |= {"low", "high", "spread"} if ends else set()
+            said |= {"nearest"} if self.adds_up else set()
             others = ", ".join(
                 text if part == "measured" else f"{SHORT.get(part, part)} {text}"
                 for part, text in parts.items()

@@ -78,6 +78,11 @@ class TrainingRows:
         return [decimals_of(known) for known in self.sorted_labels]
 
     @property
+    def positive(self) -> list[bool]:
+        """Whether each target has labels and all of them are above 0."""
+        return [len(known) > 0 and bool(known[0] > 0) for known in self.sorted_labels]
+
+    @property
     def frequent(self) -> list[tuple[float, float] | None]:
         """The most frequent label of each target, such as a limit of the assay, and its share of the labels.
 

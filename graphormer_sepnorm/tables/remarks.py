@@ -23,17 +23,16 @@ LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limi
 
 def remarks(options: TableOptions, labelled: LabelledTable) -> list[str]:
     """Sentences on skipped rows, repeated molecules, salts, labels over several decades, and repeated measurements."""
-    return [*remarks_on_rows(options, labelled), *of_measurements(options, labelled)]
-
-
-def remarks_on_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
-    """The sentences of ``remarks`` that do not concern the measurements of one molecule."""
     return [
-        *of_skipped(labelled),
-        *of_duplicates(options, labelled),
-        *of_parts(labelled),
+        *of_rows(options, labelled),
         *of_labels(options, labelled),
+        *of_measurements(options, labelled),
     ]
+
+
+def of_rows(options: TableOptions, labelled: LabelledTable) -> list[str]:
+    """The sentences of ``remarks`` on skipped rows, repeated molecules and salts."""
+    return [*of_skipped(labelled), *of_duplicates(options, labelled), *of_parts(labelled)]
 
 
 def of_labels(options: TableOptions, labelled: LabelledTable) -> list[str]:

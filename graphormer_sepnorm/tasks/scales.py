@@ -68,8 +68,8 @@ def falls(scale: Scale) -> bool:
 
 
 def measured_name(target: str, scale: Scale) -> str:
-    """The name of predictions of a target that are brought back to what was measured."""
-    return f"{target}_in_{unit_of(scale)}" if falls(scale) else f"{target}_as_measured"
+    """The name of predictions of a target in the unit of the measurements."""
+    return f"{target}_in_{unit_of(scale)}" if falls(scale) else f"{target}_unlogged"
 
 
 def modelled_name(column: str, scale: Scale) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -216,6 +216,8 @@ def table_predictions(
         result = predict_table(load(), source, out or Path("-"), **asdict(answers), meanings=meanings)
     if result["unfamiliar"]:
         print(words_on_domain(result["unfamiliar"], answers), file=sys.stderr)
+    if below_zero := {column: rows for column, rows in result["below_zero"].items() if rows}:
+        print(words_below_zero(below_zero), file=sys.stderr)
     if not result["rows"]:
         print("the input has a header but no rows", file=sys.stderr)
     return result
@@ -231,6 +233,17 @@ def words_on_domain(rows: int, answers: AnswerOptions) -> str:
     return (
         f"at least {count} outside the training domain (judged by elements, charges and size only): --domain adds "
         "similarity and the column warning"
+    )
+
+
+def words_below_zero(rows_of: Mapping[str, int]) -> str:
+    """A remark on columns that are below 0 in so many rows although all training labels are above 0."""
+    from graphormer_sepnorm.runs.numbers import counted
+
+    places = ", ".join(f"{column} in {counted(rows, 'row')}" for column, rows in rows_of.items())
+    return (
+        f"below 0, although all training labels are above 0: {places}; read them as small positive values, or train "
+        "with --log10, which predicts no negative values"
     )
 
 

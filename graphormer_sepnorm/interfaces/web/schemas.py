@@ -30,7 +30,9 @@ class EndpointFacts(BaseModel):
 
     description: str = Field(default="", description="what it is, with its scale and unit; empty if that is not known")
     scale: Scale = Field(default="", description="of the predictions, such as log10; empty: as measured")
-    unit: str = Field(default="", description="of the values behind a logarithm, or 'as measured' if it is not known")
+    unit: str = Field(
+        default="", description="of the values behind a logarithm, or 'in the unit of the table' if it is not known"
+    )
     molecules: int | None = Field(default=None, description="how many training molecules have a label, where known")
     frequent: tuple[float, float] | None = Field(
         default=None, description="the most frequent training label and its share, if that is 0.25 or more"
@@ -73,6 +75,8 @@ class TargetPrediction(BaseModel):
     spread: float | None = Field(default=None, description="standard deviation over the models")
     low: float | None = Field(default=None, description="lower end of the interval")
     high: float | None = Field(default=None, description="upper end of the interval")
+    measured_low: float | None = Field(default=None, description="lower end of the interval around 'measured'")
+    measured_high: float | None = Field(default=None, description="upper end of the interval around 'measured'")
     class_name: float | str | None = Field(
         default=None, description="of two classes, the one whose probability is 0.5 or more"
     )

@@ -136,8 +136,8 @@ class PredictionService:
         rows, targets = self.trust.rows if self.trust else None, self.predictor.targets
         counts = rows.labelled if rows else [None] * len(targets)
         frequent = rows.frequent if rows else [None] * len(targets)
-        as_measured: Scale = ""
-        scales = self.predictor.scales or (as_measured,) * len(targets)
+        no_scale: Scale = ""
+        scales = self.predictor.scales or (no_scale,) * len(targets)
         found = {}
         for target, scale, count, most in zip(targets, scales, counts, frequent, strict=True):
             known = self.endpoints.get(target, EndpointFacts())

@@ -12,7 +12,7 @@ from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.report.page import Grid, Section
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.tables.labels import TableOptions
-from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, remarks_on_rows, repeatability
+from graphormer_sepnorm.tables.remarks import COPIES, few_repeated, of_rows, repeatability
 from graphormer_sepnorm.tables.splits import Duplicate
 from graphormer_sepnorm.tasks import TASKS
 
@@ -37,7 +37,7 @@ def data_section(page: Reported) -> Section:
     words = (
         f"{page.options.path} was split by {split_words(page.options)}. The model is fitted to both the training and "
         "the validation molecules.",
-        *(f"{remark}." for remark in (usable_words(page), *remarks_on_rows(page.options, page.labelled))),
+        *(f"{remark}." for remark in (usable_words(page), *of_rows(page.options, page.labelled))),
         *of_preparation(page),
         *of_censored(page),
     )

@@ -25,6 +25,7 @@ FEW_TESTED = 50
 FEW_LEARNT = 100
 LEAST_SALTS = 5  # test molecules of several parts
 RIVALS = {"against_forest": "forest", "against_mean": MEAN}
+IN_UNITS = ("mae", "rmse")  # metrics on the scale of the labels
 OF_NETWORKS = ("networks", "tuned kernel")
 QUICK = " --quick trains only the kernel, in a fraction of the time."
 
@@ -67,6 +68,8 @@ def target_card(page: Reported, target: str, facts: dict) -> Card:
     if "interval" in facts:
         ends = shown_interval(facts["interval"][STACK], decimals)
         lines = [f"95 % interval {ends}, on {counted(facts['n'], 'test label')}."]
+    if page.is_logarithm(target) and page.task.metric in IN_UNITS:
+        lines.append(f"An error of {shown(value, decimals)} in the logarithm is a factor of {10**value:.2g}.")
     lines += [against_words(page, facts, against, decimals) for against in RIVALS if against in facts]
     if facts["n"] < FEW_TESTED:
         scores, where = page.out_of_fold(target)

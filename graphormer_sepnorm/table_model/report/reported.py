@@ -103,6 +103,10 @@ class Reported:
         """The name of a target in the result, for users: several classes have that of their column."""
         return self.options.targets[0] if TASKS[self.task.kind].adds_up else target
 
+    def is_logarithm(self, target: str) -> bool:
+        """Whether a target is modelled by the logarithm of the values in the table."""
+        return bool(dict(zip(self.task.targets, self.task.scales, strict=False)).get(target))
+
     def name_of(self, number: int) -> str:
         """The name of a row of the table: its id, or its number if the table has no ids."""
         return self.labelled.names.get(number) or f"row {number}"

@@ -50,6 +50,27 @@ def test_a_prediction_of_a_logarithm_is_also_given_in_the_unit_that_was_measured
     assert in_nm[0] == pytest.approx(10 ** (9 - value[0]), rel=1e-5)
 
 
+def test_an_interval_of_a_logarithm_is_also_given_in_the_unit_that_was_measured(trusting):
+    """A low pIC50 is a high concentration, so its bounds change places."""
+    model, config = trusting.models[0]
+    task = replace(config.task, targets=("pIC50", "logD"), scales=("-log10 nM", "log10"))
+    columns = PredictionColumns(EarlierModel([(model, replace(config, task=task))], trust=trusting.trust), 0.9)
+    found = dict(zip(names(columns), columns.cells(columns.reader.predict(["OCC"]), [""]), strict=True))
+    assert list(found)[:5] == ["pIC50", "pIC50_in_nM", "pIC50_low", "pIC50_high", "pIC50_in_nM_low"]
+    assert list(found)[5:-1] == [
+        "pIC50_in_nM_high",
+        "logD",
+        "logD_unlogged",
+        "logD_low",
+        "logD_high",
+        "logD_unlogged_low",
+        "logD_unlogged_high",
+    ]
+    assert found["pIC50_in_nM_low"][0] == pytest.approx(10 ** (9 - found["pIC50_high"][0]))
+    assert found["pIC50_in_nM_high"][0] == pytest.approx(10 ** (9 - found["pIC50_low"][0]))
+    assert found["logD_unlogged_low"][0] == pytest.approx(10 ** found["logD_low"][0])
+
+
 def test_predictions_and_intervals_stay_within_the_limits_of_their_target(trusting):
     free = trusting.predict(["OCC", "C[C"]).values[0]
     limits = ((None, float(free[0]) - 1), (float(free[1]) + 1, None))

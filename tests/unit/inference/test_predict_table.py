@@ -12,8 +12,8 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.class_sets import fit_class_sets
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
-from graphormer_sepnorm.inference.predict import Embedder, Predictor
-from graphormer_sepnorm.inference.predict_table import aligned, models_and_source, predict_table
+from graphormer_sepnorm.inference.predict import Embedder, Predictions, Predictor
+from graphormer_sepnorm.inference.predict_table import CountedColumns, aligned, models_and_source, predict_table
 from graphormer_sepnorm.inference.training_rows import TrainingRows
 from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.runs.numbers import shown
@@ -287,3 +287,15 @@ def test_a_misspelt_table_is_no_smiles(table, monkeypatch):
     for text in ("CC(=O)[O-].[Na", "none/in.cvs", "inn(csv"):
         with pytest.raises(InputError, match="is neither a file nor readable as SMILES"):
             models_and_source(["m", text])
+
+
+def test_values_and_lower_bounds_below_zero_are_counted_where_no_label_is():
+    """Half a width is 4.5; the labels of b include one below 0, which makes its negative predictions plausible."""
+    errors, zeros = np.tile(np.arange(1, 10)[:, None] / 2, 2), np.zeros((9, 2))
+    rows = TrainingRows.of(np.array([[0.5, 1], [3, -1], [np.nan, 2]]))
+    trust = Trust(fit_domain(["CCO", "CCN", "CCC"]), fit_intervals(errors, zeros, zeros), rows=rows)
+    columns = CountedColumns(EarlierModel([tiny_model(targets=("a", "b"))], trust=trust), 0.9)
+    values = np.array([[-0.1, -9], [0.1, -9], [4.6, -9], [np.nan, np.nan]])
+    for part in (values[:3], values[3:]):
+        columns.cells(Predictions(part, 0 * part, [""] * len(part), [""] * len(part)), [""] * len(part))
+    assert columns.below_zero == {"a": 1, "a_low": 2}

@@ -26,15 +26,15 @@ NEAREST = ["nearest", "nearest_id", "nearest_a", "similarity"]
 def test_the_shipped_model_gives_logarithms_and_values_in_the_units_of_the_assays():
     found = load_model("adme").predict(["CC(=O)Oc1ccccc1C(=O)O"])
     for name in ("HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"):
-        np.testing.assert_allclose(found[f"{name}_as_measured"], 10 ** found[name], rtol=1e-6)
-    assert 10 < found.Sol_as_measured[0] < 100 and 0 < found.Sol[0] < 2
+        np.testing.assert_allclose(found[f"{name}_unlogged"], 10 ** found[name], rtol=1e-6)
+    assert 10 < found.Sol_unlogged[0] < 100 and 0 < found.Sol[0] < 2
 
 
 def test_the_shipped_model_predicts_no_more_than_all_of_a_drug_unbound():
     atenolol, aspirin = "CC(C)NCC(O)COc1ccc(CC(N)=O)cc1", "CC(=O)Oc1ccccc1C(=O)O"
     found = load_model("adme").predict([atenolol, aspirin], interval=0.9)
     for name in ("hPPB", "rPPB"):
-        assert found[name][0] == found[f"{name}_high"][0] == 2 and found[f"{name}_as_measured"][0] == 100
+        assert found[name][0] == found[f"{name}_high"][0] == 2 and found[f"{name}_unlogged"][0] == 100
         assert found[name][1] < 2 and found[f"{name}_high"][1] <= 2 and (found[f"{name}_low"] < found[name]).all()
     assert found.rPPB_high[1] == 2 and found.HLM_high.max() > found.HLM.max()
 

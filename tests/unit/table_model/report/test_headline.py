@@ -1,5 +1,6 @@
 """The cards and warnings at the top of a report, by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -88,6 +89,14 @@ def test_a_card_has_the_score_and_its_worth():
         "Mean training label: 2.000. The model is better by 1.500, but this may be chance (95 % interval -0.100 to "
         "2.000).",
     )
+
+
+def test_the_error_of_a_logarithm_is_also_a_factor():
+    """10 ** 0.5 is 3.16; of two targets, only the logarithm."""
+    page = reported(result({"a": facts(), "b": facts()}))
+    page.test.task = replace(page.task, scales=("", "log10"))
+    words = "An error of 0.500 in the logarithm is a factor of 3.2."
+    assert [words in card.lines for card in cards(page)] == [False, False, True]
 
 
 @pytest.mark.parametrize(
