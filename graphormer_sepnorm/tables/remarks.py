@@ -16,7 +16,7 @@ COPIES = (
     "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
     "measurements vary"
 )
-LEAST_REPEATED = 10  # molecules that show how much measurements vary
+LEAST_REPEATED = 30  # molecules that show how much measurements vary
 WIDE = 1e3  # labels that span more than this factor are better modelled by their logarithms
 LEAST_EQUAL, EQUAL_SHARE, BEYOND_SHARE = 20, 0.1, 0.02  # equal labels at a limit, and the share of labels beyond it
 

@@ -7,8 +7,10 @@ out what the model cannot know. So only the first slope says whether values are 
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from graphormer_sepnorm.table_model.report.reported import Reported
-from graphormer_sepnorm.table_model.report.slopes import Slope
+from graphormer_sepnorm.table_model.report.slopes import Slope, resampled_slope
 
 FLAT = 0.6  # slope of predicted against measured values below which extremes are clearly missed
 
@@ -25,6 +27,26 @@ def of_extremes(page: Reported) -> Iterator[str]:
     for target, slope, spread in page.slopes:
         if spread < FLAT and not (slope is not None and slope.is_biased):
             yield f"{target}: {flat_words(spread, slope)}"
+
+
+def of_test_bias(page: Reported) -> Iterator[str]:
+    """A paragraph for each target of a regression whose predictions are biased on the test molecules."""
+    if page.is_regression:
+        for place, target in enumerate(page.task.targets):
+            y, predicted = page.labelled_pairs(place, page.test.prediction)
+            slope = resampled_slope(predicted.astype(np.float64), y)
+            if slope is not None and not slope.low <= 1 <= slope.high:
+                yield f"{target}: {test_words(slope)}"
+
+
+def test_words(slope: Slope) -> str:
+    """The direction and size of a bias on the test molecules."""
+    where = "close to" if slope.value > 1 else "far from"
+    return (
+        f"on the test molecules, predictions are too {where} the mean: a molecule that is predicted 1 above the mean is "
+        f"measured {slope.words} above it on average, where 1 means no bias. Expect this also of other molecules that "
+        "differ from the training molecules as much as the test molecules do."
+    )
 
 
 def bias_words(slope: Slope) -> str:
@@ -54,7 +76,7 @@ def flat_words(spread: float, slope: Slope | None) -> str:
     elif slope.high < 1:
         whether = "The values themselves are slightly too far from the mean"
     else:
-        whether = "Such predictions are still right on average"
+        whether = "Out of fold, such predictions are still right on average"
     return (
         f"{found} {whether}: a molecule that is predicted 1 above the mean is measured {slope.value:.2f} above it "
         f"(95 % interval {slope.low:.2f} to {slope.high:.2f}; 1 means no bias)."

@@ -10,7 +10,7 @@ import numpy as np
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.runs.numbers import UNDEFINED, counted
 from graphormer_sepnorm.runs.plots import MAX_PANELS
-from graphormer_sepnorm.table_model.report.bias import of_extremes
+from graphormer_sepnorm.table_model.report.bias import of_extremes, of_test_bias
 from graphormer_sepnorm.table_model.report.charts import (
     UNIT,
     Axis,
@@ -55,7 +55,7 @@ def values_section(page: Reported) -> Section:
     words = "Each point is a test molecule. Point at it, or tap it, to see its values."
     if page.result["n"] > MOST_POINTS:
         words += f" The charts show {MOST_POINTS:,} of the {page.result['n']:,} test molecules."
-    return Section("Predictions", (words, *of_extremes(page)), charts=tuple(charts))
+    return Section("Predictions", (words, *of_extremes(page), *of_test_bias(page)), charts=tuple(charts))
 
 
 def parity_words(page: Reported) -> str:

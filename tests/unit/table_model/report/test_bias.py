@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.table_model.labels import Folds
-from graphormer_sepnorm.table_model.report.bias import flat_words, of_bias, of_extremes
+from graphormer_sepnorm.table_model.report.bias import flat_words, of_bias, of_extremes, of_test_bias
 from graphormer_sepnorm.table_model.report.slopes import Slope
 from tests.unit.table_model.report.conftest import reported
 from tests.unit.table_model.report.test_slopes import calibrated
@@ -34,7 +34,8 @@ def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used
     assert sentence.startswith("a: very high and very low values are predicted too close to the mean. Out of fold, a ")
     assert "that is measured 1 above the mean is predicted 0.40 above it on average. " in sentence
     assert (
-        ". Such predictions are still right on average: a molecule that is predicted 1 above the mean is " in sentence
+        ". Out of fold, such predictions are still right on average: a molecule that is predicted 1 above the mean is "
+        in sentence
     )
     assert "measured 1.00 above it (95 % interval" in sentence and sentence.endswith("; 1 means no bias).")
     assert "rank" not in sentence
@@ -43,7 +44,7 @@ def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (0.94, 1.31, "Such predictions are still right on average: "),
+        (0.94, 1.31, "Out of fold, such predictions are still right on average: "),
         (1.07, 1.5, "The values themselves are also slightly too close to the mean: "),
         (0.6, 0.93, "The values themselves are slightly too far from the mean: "),
     ],
@@ -82,3 +83,19 @@ def test_missing_labels_do_not_count():
     y, predicted = calibrated(1.25)
     y_more, more = np.append(y, [NAN, 100.0]), np.append(predicted, [100.0, NAN])
     assert told(y_more, more, words=of_extremes) == told(y, predicted, words=of_extremes) != []
+
+
+def on_test(y: np.ndarray, predicted: np.ndarray, kind: str = "regression") -> list[str]:
+    """What is said of the predictions for test molecules."""
+    test = {"y": y[:, None], "prediction": predicted[:, None].astype(np.float32)}
+    return list(of_test_bias(reported(kind=kind, targets=("a",), test=test)))
+
+
+@pytest.mark.parametrize(("factor", "words", "slope"), [(0.5, "close to", "2.00"), (2, "far from", "0.50")])
+def test_a_bias_on_the_test_molecules_is_said(factor, words, slope):
+    y, predicted = calibrated(0.3)
+    (sentence,) = on_test(np.append(y, NAN), np.append(factor * predicted, 100.0))
+    assert sentence.startswith(f"a: on the test molecules, predictions are too {words} the mean: a molecule that is ")
+    assert f"measured {slope} (95 % interval" in sentence
+    assert on_test(y, predicted) == on_test(y, factor * predicted, "classification") == []
+    assert on_test(y[:9], factor * predicted[:9]) == [], "too few molecules to say"
