@@ -18,9 +18,11 @@ MODULES = {
     "GraphormerEmbedder": "interfaces.sklearn",
     "GraphormerRegressor": "interfaces.sklearn",
     "GraphormerTransform": "encodings.transform",
+    "InputError": "errors",
     "ModelConfig": "config",
     "SepNorm": "layers.norms",
     "ShareNorm": "layers.norms",
+    "TaskConfig": "config",
     "TrainConfig": "config",
     "base": "recipes",
     "best": "recipes",
@@ -39,9 +41,11 @@ __all__ = [
     "GraphormerEmbedder",
     "GraphormerRegressor",
     "GraphormerTransform",
+    "InputError",
     "ModelConfig",
     "SepNorm",
     "ShareNorm",
+    "TaskConfig",
     "TrainConfig",
     "__version__",
     "base",
@@ -54,8 +58,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from graphormer_sepnorm.config import Config, ModelConfig, TrainConfig
+    from graphormer_sepnorm.config import Config, ModelConfig, TaskConfig, TrainConfig
     from graphormer_sepnorm.encodings.transform import GraphormerTransform
+    from graphormer_sepnorm.errors import InputError
     from graphormer_sepnorm.graphs import GraphBatch
     from graphormer_sepnorm.inference.pretrained import Graphormer
     from graphormer_sepnorm.interfaces.sklearn import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor

@@ -18,7 +18,7 @@ from graphormer_sepnorm.kernels import embedding_sum
 class Centrality:
     """Learned vectors for the in- and out-degree, added to the atoms.
 
-    Source: Ying et al., "Do Transformers Really Perform Bad for Graph Representation?", NeurIPS 2021, equation 5.
+    Source: Ying et al., "Do Transformers Really Perform Badly for Graph Representation?", NeurIPS 2021, equation 5.
 
     Attributes:
         max_degree: larger degrees share the last entry.

@@ -108,7 +108,7 @@ def resistances(
 
     Source: Klein and Randic, "Resistance distance", 1993; for transformers Zhang et al., ICLR 2023 (Graphormer-GD).
 
-    The pseudo-inverse of a connected component with c atoms is (L + J/c)^-1 - J/c with J all ones, and J cancels.
+    In a connected component, (L + J/n)^-1 with J all ones is the pseudo-inverse plus a multiple of J, which cancels.
 
     Returns:
         float32 [P], in bonds, at most ``cap``; ``cap`` between atoms of different components.

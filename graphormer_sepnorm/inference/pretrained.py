@@ -94,6 +94,11 @@ class Graphormer(Network):
     """
 
     def __init__(self, config: ModelConfig):
+        if not isinstance(config, ModelConfig):
+            raise InputError(
+                f"Graphormer needs a ModelConfig, such as slim((28,), (4,)) returns, not {config!r}; from_pretrained "
+                "loads a model by its name"
+            )
         super().__init__(config)
         self.run_config: Config | None = None
         self.facts: dict = {}
@@ -153,6 +158,7 @@ class Graphormer(Network):
         config, folder = self.known_run(), Path(save_directory)
         if self.state_dict().keys() != checkpoint.skeleton(config.model).state_dict().keys():
             raise InputError("the model has other norms or layers than its config, from which it could not be rebuilt")
+        checkpoint.check_usable(config, Path("run_config"))
         checkpoint.save_model(folder / WEIGHTS, self, config, self.facts)
         write_atomically(folder / CONFIG, config_to_json(config).encode())
         write_atomically(folder / "README.md", CARD.encode())
@@ -161,7 +167,8 @@ class Graphormer(Network):
         """``run_config``; raises InputError if it is not set."""
         if self.run_config is None:
             raise InputError(
-                "the model does not know its task and featurizer: load it with from_pretrained, or set run_config"
+                "the model does not know its task and featurizer: load it with from_pretrained, or set run_config to a "
+                "Config, as in docs/python.md"
             )
         return self.run_config
 

@@ -195,7 +195,7 @@ def checked(init: Any) -> Any:
 
 
 class TableEstimator(SmilesEstimator):
-    """The table model of ``train FILE``: the same molecules, labels and seed give the same predictions.
+    """The table model of ``train FILE``: the same molecules, labels, folds and seed give the same predictions.
 
     Args:
         recipe: recipe of the networks, as ``--recipe``: "foundation" fine-tunes pretrained networks; others, such as
@@ -205,6 +205,7 @@ class TableEstimator(SmilesEstimator):
         blend: whether to include members other than the networks.
         quick: fit only the kernel machine, which takes about half a minute.
         split: how molecules are put into folds, as ``--split``: "scaffold", "scaffold-deepchem", "random" or "butina".
+            ``train`` with ``--split column`` or ``time`` has random folds.
         balance: whether positives and negatives of a classification get the same total weight.
         metric: as ``--metric``: the metric of the model, which also chooses the loss of a regression.
         loss: loss of a regression, "l1" or "mse"; None: "mse" for the metrics rmse and r2, otherwise "l1".

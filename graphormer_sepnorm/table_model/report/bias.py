@@ -43,9 +43,9 @@ def test_words(slope: Slope) -> str:
     """The direction and size of a bias on the test molecules."""
     where = "close to" if slope.value > 1 else "far from"
     return (
-        f"on the test molecules, predictions are too {where} the mean: a molecule that is predicted 1 above the mean is "
-        f"measured {slope.words} above it on average, where 1 means no bias. Expect this also of other molecules that "
-        "differ from the training molecules as much as the test molecules do."
+        f"on the test molecules, predictions are too {where} the mean: a molecule that is predicted 1 above the mean "
+        f"is measured {slope.words} above it on average, where 1 means no bias. Expect this also of other molecules "
+        "that differ from the training molecules as much as the test molecules do."
     )
 
 

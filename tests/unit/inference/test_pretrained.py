@@ -180,6 +180,26 @@ def test_a_model_that_its_config_does_not_describe_is_not_saved(model, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"featurizer": "mol"}, "run_config: its vocabularies .* are not those of the featurizer 'mol'"),
+        ({"featurizer": "mine"}, "run_config: unknown featurizer 'mine'"),
+        ({"task": TaskConfig("regression", "mae", ("a", "b"))}, "run_config: its config has no scale for its targets"),
+    ],
+)
+def test_a_model_that_could_not_be_loaded_is_not_saved(model, tmp_path, change, message):
+    model.run_config = replace(model.run_config, **change)
+    with pytest.raises(InputError, match=message):
+        model.save_pretrained(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_is_no_config():
+    with pytest.raises(InputError, match="not 'slim'; from_pretrained loads a model by its name"):
+        Graphormer("slim")
+
+
 def test_a_bare_model_is_an_ordinary_pyg_model(config):
     model = Graphormer(config)
     graphs = [model.transform()(random_graph(n, n)) for n in (3, 5, 9)]
