@@ -75,6 +75,21 @@ def test_shell_python_and_estimator_say_the_same(smiles, logp, tmp_path, kind, t
     np.testing.assert_allclose(values, shell.y, rtol=1e-5)
 
 
+@pytest.mark.slow
+def test_a_run_with_a_column_split_has_the_folds_of_a_random_one(smiles, logp, tmp_path):
+    """As docs/scikit-learn.md says."""
+    table = pd.DataFrame({"smiles": smiles[:60], "y": logp[:60, 0], "split": ["train"] * 50 + ["test"] * 10})
+    table.to_csv(tmp_path / "in.csv", index=False)
+    by_column = ("--split", "column", "--split-column", "split")
+    run("train", tmp_path / "in.csv", "--target-columns", "y", "--quick", *by_column, "--out", tmp_path / "run")
+    shell = load_model(tmp_path / "run").predict(smiles[60:80])
+    learnt = pd.read_csv(tmp_path / "run" / "table.csv").query("split != 'test'")
+    regressor = GraphormerRegressor(quick=True, split="random").fit(learnt.smiles, learnt["target y"])
+    values, spread = regressor.predict(smiles[60:80], return_std=True)
+    np.testing.assert_allclose(values, shell.y, rtol=1e-5)
+    np.testing.assert_allclose(spread, shell.y_std, rtol=1e-5)
+
+
 @pytest.mark.parametrize("estimator", [GraphormerRegressor, GraphormerClassifier])
 def test_the_parameters_are_described(estimator):
     described = inspect.getdoc(estimator)
