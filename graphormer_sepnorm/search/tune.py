@@ -5,6 +5,7 @@ validation splits, and reports its validation metrics to the study. The test spl
 """
 
 import math
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -268,7 +269,7 @@ class Search:
         how = trial.user_attrs.get(PROBLEM) or trial.state.name.lower()
         metric = "" if best is None else f", validation {METRICS[self.config.task.metric].title} {best:.4f}"
         with tqdm.external_write_mode():
-            print(f"trial {trial.number}: {how} after {trial.last_step or 0} epochs{metric}", flush=True)
+            print(f"trial {trial.number}: {how} after {trial.last_step or 0} epochs{metric}", file=sys.stderr)
 
 
 def best_of(trial: FrozenTrial, config: Config) -> float | None:

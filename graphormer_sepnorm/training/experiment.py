@@ -1,6 +1,7 @@
 """Trains a run from a config, and scores runs."""
 
 import os
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -63,7 +64,8 @@ def train_run(config: Config, out: Path, root: str | os.PathLike | None = None, 
         recorder = RunWriter(Trainer(config, train, val, verbose=True), run)
         with training_alone(run, resume):
             if config.train.averaging and distributed.rank() == 0:
-                print(f"evaluated and saved: moving averages of the weights (averaging {config.train.averaging})")
+                averaging = f"averaging {config.train.averaging}"
+                print(f"evaluated and saved: moving averages of the weights ({averaging})", file=sys.stderr)
             if resume:
                 recorder.resume()
             recorder.train()

@@ -1,7 +1,8 @@
-"""Writes the run folder during training, and prints a line per epoch."""
+"""Writes the run folder during training, and prints a line per epoch to standard error."""
 
 import contextlib
 import copy
+import sys
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass, field
@@ -84,7 +85,7 @@ class RunWriter:
                 if distributed.rank() == 0:
                     self.record(epoch)
                     if self.verbose:
-                        print(f"{self.label}{words(epoch, self.trainer.config)}", flush=True)
+                        print(f"{self.label}{words(epoch, self.trainer.config)}", file=sys.stderr)
                 yield epoch
         finally:
             if self.unsaved is not None:

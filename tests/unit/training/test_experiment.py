@@ -37,7 +37,7 @@ def test_a_score_describes_the_run(tmp_path):
 
 def test_the_lines_say_what_the_loss_and_the_weights_are(tmp_path, capsys):
     train_run(tiny_config(epochs=1), tmp_path / "run")
-    first, second, *_ = capsys.readouterr().out.splitlines()
+    first, second, *_ = capsys.readouterr().err.splitlines()
     assert first == "evaluated and saved: moving averages of the weights (averaging 0.9)"
     assert re.match(r"epoch 1/1: training loss \(scaled\) \d\.\d{4}, validation MAE \d", second)
 

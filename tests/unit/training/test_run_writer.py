@@ -28,7 +28,7 @@ def test_an_epoch_is_on_the_disk_when_it_is_yielded(recorder, capsys):
         assert [line["epoch"] for line in recorder.run.read_metrics()] == list(range(1, number + 1))
         assert recorder.run.read_metrics()[-1]["val_metric"] == epoch.val_metric
         assert recorder.run.state.exists()
-        assert capsys.readouterr().out == words(epoch, recorder.trainer.config) + "\n"
+        assert capsys.readouterr().err == words(epoch, recorder.trainer.config) + "\n"
 
 
 def test_the_facts_are_those_of_the_best_epoch_and_its_weights(recorder):
