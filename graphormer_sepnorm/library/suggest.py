@@ -145,8 +145,9 @@ def suggest(
     Returns:
         ``suggested``, the number of molecules; ``rows, unreadable`` of the library; ``left_out``, the number of the
         best rows that were already measured or are duplicates; ``put_last``, the number of the other ones with a
-        warning of the model, and ``suggested_last``, how many of them are suggested; ``best``, the value to exceed;
-        ``output``.
+        warning of the model, and ``suggested_last``, how many of them are suggested; ``unlike``, the number of the
+        suggested ones that are less similar to all training molecules than ``usual_similarity``, as
+        ``Domain.unlike``; ``best``, the value to exceed; ``output``.
 
     Raises:
         InputError: as ``acquisition_of``, ``predict_library`` and ``write_whole``, or no molecule is left to suggest.
@@ -167,7 +168,8 @@ def suggest(
             raise InputError(f"{source} has no molecule to suggest: all readable ones were already measured")
         picked = pick(fresh, wish)
         options = replace(options, domain=predictor.trust is not None)
-        write_picked(predictor, out, fresh.take(picked), options, for_people)
+        similarity = write_picked(predictor, out, fresh.take(picked), options, for_people)
+    usual = predictor.trust.domain.usual_similarity if predictor.trust else None
     return {
         "suggested": len(picked),
         "rows": result["rows"],
@@ -175,6 +177,8 @@ def suggest(
         "left_out": len(pool.rows) - len(fresh.rows),
         "put_last": sum(map(bool, fresh.warnings)),
         "suggested_last": sum(bool(fresh.warnings[place]) for place in picked),
+        "unlike": 0 if usual is None else int((similarity < usual).sum()),
+        "usual_similarity": usual,
         "best": acquisition.best if acquisition.by == "expected-improvement" else None,
         "output": str(out),
     }
@@ -261,7 +265,9 @@ def is_known(domain: Domain, mol: Chem.Mol) -> bool:
 
 
 class BriefWriter(TableWriter):
-    """Lines for people: the rank, the name if there is one, the SMILES and the predictions of the chosen target.
+    """Lines for people: rank, name, SMILES, predictions of the chosen target, and the nearest training molecule.
+
+    The names, that of the nearest molecule and its similarity are there as far as known.
 
     Args:
         columns: columns of the library.
@@ -283,10 +289,13 @@ class BriefWriter(TableWriter):
         if self.id_place is not None:
             table.append([str(self.id_column), *(row.fields[self.id_place] for row in rows)])
         table.append(["SMILES", *(shortened(row.smiles) for row in rows)])
+        decimals_of = dict.fromkeys((target, f"{target}_std", ranked_by), decimals) | {"similarity": 2}
         for column, cells in zip(self.found.all, added, strict=True):
-            if column.name in (target, f"{target}_std", ranked_by):
+            if column.name in decimals_of:
                 numbers = np.asarray(cells, np.float64)[: len(rows)].tolist()
-                table.append([column.name, *(shown(number, decimals) for number in numbers)])
+                table.append([column.name, *(shown(number, decimals_of[column.name]) for number in numbers)])
+            elif column.name == "nearest_id":
+                table.append([column.name, *map(str, cells[: len(rows)])])
         padded = [[text.ljust(max(map(len, column))) for text in column] for column in table]
         return "".join("  ".join(line).rstrip() + "\n" for line in zip(*padded, strict=True)).encode()
 
@@ -296,8 +305,14 @@ def shortened(smiles: str) -> str:
     return smiles if len(smiles) <= LONGEST_SHOWN else f"{smiles[: LONGEST_SHOWN - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
-def write_picked(predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, for_people: bool) -> None:
-    """Writes the suggested molecules with their rank and predictions; arguments and errors as ``suggest``."""
+def write_picked(
+    predictor: PredictingModel, out: Path, picked: Pool, options: PartOptions, for_people: bool
+) -> np.ndarray:
+    """Writes the suggested molecules with their rank and predictions; arguments and errors as ``suggest``.
+
+    Returns:
+        Their similarity to the nearest training molecule: [M], or [0] if the training molecules are unknown.
+    """
     columns = options.of_predictions(predictor)
     found = columns.reader.compute(read_molecules(predictor.featurizer, picked.samples))
     rank = AddedColumn("rank")
@@ -309,3 +324,4 @@ def write_picked(predictor: PredictingModel, out: Path, picked: Pool, options: P
         print_rows(DelimitedWriter(picked.columns, [rank, *columns.columns()]), picked.rows, cells)
     else:
         print_rows(BriefWriter(picked.columns, columns), picked.rows[:SHOWN], told)
+    return np.empty(0) if found.nearness is None else found.nearness.similarity

@@ -88,7 +88,7 @@ def suggest(
     print(f"{where}{result['suggested']:,} molecules of {counted(result['rows'], 'row')}{unread}", file=sys.stderr)
     if for_people and result["suggested"] > SHOWN:
         print(f"shown: the first {SHOWN}; -o FILE writes all of them, with all columns", file=sys.stderr)
-    for line in lines_on_others(result):
+    for line in [*line_on_unlike(result, "similarity" if for_people else "warning"), *lines_on_others(result)]:
         print(line, file=sys.stderr)
     if result["suggested"] < count:
         print(f"these are all: -n {count:,} is more than the library has of new, readable molecules", file=sys.stderr)
@@ -110,4 +110,17 @@ def lines_on_others(result: dict) -> Iterator[str]:
         yield (
             f"{counted(last, 'molecule')} {has} an element, a charge, a size or parts that no training molecule has: "
             f"{were} ranked last, and {some} {are} suggested"
+        )
+
+
+def line_on_unlike(result: dict, column: str) -> Iterator[str]:
+    """A sentence on the suggested molecules that are unlike all training molecules, if any; the column says more."""
+    from graphormer_sepnorm.runs.numbers import counted
+
+    if unlike := result["unlike"]:
+        are, their = ("is", "its prediction is a guess") if unlike == 1 else ("are", "their predictions are guesses")
+        suggested, usual = counted(result["suggested"], "suggested molecule"), result["usual_similarity"]
+        yield (
+            f"{unlike:,} of the {suggested} {are} unlike all training molecules (Tanimoto similarity below "
+            f"{usual:.2f}): {their}; see the column {column}"
         )

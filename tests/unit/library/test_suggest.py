@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,6 +87,26 @@ def test_molecules_that_the_model_cannot_judge_come_last(predictor, tmp_path):
         assert [bool("No training molecule contains" in row["warning"]) for row in rows] == [False] * min(count, 2) + [
             True
         ] * last
+
+
+@pytest.mark.slow
+def test_suggestions_unlike_all_training_molecules_are_counted(predictor, tmp_path, capsysbinary):
+    """Ethanol and propanol are similar to each other, pyridine is like neither."""
+    trust = Trust(
+        fit_domain(["CCO", "CCCO", "CCCCO"]), rows=TrainingRows.of(np.array([[1.0], [2], [3]])).named(["e", "p", "b"])
+    )
+    model = EarlierModel(predictor.models, trust=trust)
+    (tmp_path / "library.csv").write_text("smiles\nCCCCCO\nc1ccncc1\n")
+    result = suggest(model, str(tmp_path / "library.csv"), tmp_path / "next.csv", Wish(2), workers=1)
+    warned = [
+        row["warning"] for row in read(tmp_path / "next.csv") if "No training molecule is similar" in row["warning"]
+    ]
+    assert result["unlike"] == len(warned) == 1
+    assert f"is {result['usual_similarity']:.2f} or more" in warned[0]
+    suggest(model, str(tmp_path / "library.csv"), Path("-"), Wish(2), workers=1, for_people=True)
+    header, *lines = (line.split() for line in capsysbinary.readouterr().out.decode().splitlines())
+    assert header == ["rank", "SMILES", "logp", "logp_std", "confidence_bound", "nearest_id", "similarity"]
+    assert {line[1]: line[-2] for line in lines}["CCCCCO"] == "b" and all(len(line[-1]) == 4 for line in lines)
 
 
 def test_molecules_are_known_however_they_are_written(predictor):
