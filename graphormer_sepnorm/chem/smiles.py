@@ -24,6 +24,8 @@ ATOM_MAP = re.compile(r"(\[[^\[\]:]*):\d+\]")
 Molecule = Chem.Mol | str | None  # already read, or a SMILES to read
 # A word such as aspirin or 2-propanol; its small letters are not only those of aromatic atoms.
 NAME = re.compile(r"(?=.*[ad-mq-rt-z])[\dNO,'-]*[A-Za-z][a-z]{3,}[A-Za-z\d,'-]*")
+NUMBER = re.compile(r"[-+]?\d*[.,]?\d+([eE][-+]?\d+)?")
+ID = re.compile(r"[A-Za-z]+([-_]\d+|\d{2,})")  # such as ABC-12 and V69; a formula such as CH4 is none
 RING = re.compile(r"%\(\d+\)|%\d\d|\d")
 SYMBOL = re.compile(rf"{RING.pattern}|Cl|Br|[BCNOPSFIbcnops*]|[-=#$:/\\.~()<>]")  # outside square brackets
 _KEEPING_HYDROGENS = Chem.SmilesParserParams()
@@ -261,13 +263,18 @@ def syntax_problem(text: str) -> str:
     if NAME.fullmatch(text):
         return "names are not looked up, write the SMILES of the molecule"
     smiles = text.partition(" ")[0]
+    if NUMBER.fullmatch(smiles):
+        return "it looks like a number"
     if "," in smiles:
         return "leave out the comma and what is behind it"
     outside = re.sub(r"\[[^\[\]]*\]", "*", smiles)  # of square brackets
     for opening, closing, name in (("[", "]", "square bracket"), ("(", ")", "parenthesis")):
         if outside.count(opening) != outside.count(closing):
             return f"a {name} is not {'closed' if outside.count(opening) > outside.count(closing) else 'opened'}"
-    if strange := SYMBOL.sub("", outside):
+    strange = SYMBOL.sub("", outside)
+    if strange and ID.fullmatch(smiles):
+        return "ids are not looked up, write the SMILES of the molecule"
+    if strange:
         return f"{strange[0]!r} is no atom outside square brackets"
     rings = Counter(int(number.strip("%()")) for number in RING.findall(outside))
     return next((f"ring {number} is not closed" for number, count in rings.items() if count % 2), "")

@@ -18,6 +18,7 @@ from graphormer_sepnorm.dataset import SPLITS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import in_chunks, map_chunks
 from graphormer_sepnorm.tables.formats import WholeTable, open_table
+from graphormer_sepnorm.tables.formats.table import places_of_column
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import averaged
 from graphormer_sepnorm.tables.rows import LabelledRow, label_reader, names_of_rows
@@ -30,6 +31,7 @@ from graphormer_sepnorm.tasks.scales import NO_LOGARITHM
 
 MAX_ROWS = 10_000_000
 FEW_ROWS = 7  # fewest of which a random 80:10:10 leaves some for each split
+HARDLY = 0.1  # share of readable molecules below which another column is suggested
 WITH_OWN_TEST = Sizes(0.9, 0.1, 0.0)  # sizes of the splits if there is a separate test table
 
 
@@ -114,7 +116,10 @@ def read_labelled(options: TableOptions, featurizer: str, table: WholeTable | No
 
 
 def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None = None) -> LabelledTable:
-    """As ``read_labelled``, but without splits unless a column or a separate test table defines them."""
+    """As ``read_labelled``, but without splits unless a column or a separate test table defines them.
+
+    Raises InputError also as ``refuse_other_column``.
+    """
     table = table or read_whole(options.path, options.smiles_column, options.delimiter)
     labelled = LabelledTable(names=names_of_rows(options, table), class_names=class_names(options, table))
     add_rows(labelled, options, table)
@@ -123,7 +128,9 @@ def read_usable(options: TableOptions, featurizer: str, table: WholeTable | None
         tested = read_whole(options.test_csv, options.smiles_column, options.delimiter)
         labelled.names |= {len(table.rows) + number: name for number, name in names_of_rows(own, tested).items()}
         add_rows(labelled, own, tested, len(table.rows), "test")
+    with_labels = len(labelled.rows)
     structures = keep_readable(labelled, featurizer)
+    refuse_other_column(options, table, with_labels, len(labelled.rows))
     if options.test_csv is not None:
         structures = leave_out_tested(labelled, structures)
     labelled.skipped.sort()
@@ -152,6 +159,22 @@ def add_rows(
             labelled.rows.append(replace(found, split=split) if split else found)
         except InputError as error:
             labelled.skipped.append((number, row.smiles, str(error)))
+
+
+def refuse_other_column(options: TableOptions, table: WholeTable, rows: int, readable: int) -> None:
+    """Raises InputError if the named column has hardly any molecules and another one has a usual name.
+
+    Args:
+        options, table: options and content of the table.
+        rows: number of rows with labels.
+        readable: how many of their molecules could be read.
+    """
+    usual = {table.columns[place] for place in places_of_column(table.columns, None)} - {options.smiles_column}
+    if options.smiles_column is not None and len(usual) == 1 and readable < HARDLY * rows:
+        raise InputError(
+            f"{options.path}: {readable:,} of {rows:,} rows have a readable SMILES in the column "
+            f"{options.smiles_column!r}; is {usual.pop()!r} the column of the SMILES?"
+        )
 
 
 def leave_out_tested(labelled: LabelledTable, structures: Structures) -> Structures:

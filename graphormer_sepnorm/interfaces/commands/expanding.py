@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, is_dataclass
+from itertools import pairwise
 from typing import Annotated, Any, cast, get_args, get_origin
 
 import typer
@@ -131,12 +132,21 @@ class ListCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         names = [name for parameter in self.params if getattr(parameter, "multiple", False) for name in parameter.opts]
+        self.refuse_missing_values(ctx, args)
         needs_arguments = any(each.param_type_name == "argument" and each.required for each in self.params)
         try:
             return super().parse_args(ctx, args if needs_arguments else repeated(args, names))
         except typer.BadParameter as error:
             error.message = sentence_on_value(error)
             raise
+
+    def refuse_missing_values(self, ctx: Any, args: list[str]) -> None:
+        """Ends with a sentence if an option has another one in place of its value."""
+        options = [each for each in self.params if each.param_type_name == "option"]
+        known = {name: each for each in options for name in [*each.opts, *each.secondary_opts]}
+        for name, value in pairwise(args):
+            if value in known and name in known and not getattr(known[name], "is_flag", False):
+                ctx.fail(f"Option {name!r} needs a value in front of {value}: {getattr(known[name], 'help', '')}")
 
 
 def sentence_on_value(error: typer.BadParameter) -> str:

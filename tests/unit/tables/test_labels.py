@@ -48,6 +48,25 @@ def test_rows_that_cannot_be_used_are_skipped_with_their_number_and_reason(tmp_p
     assert reasons[15] == "the row has 1 fields, the header has 3"
 
 
+@pytest.mark.parametrize(("readable", "refused"), [(0, True), (1, True), (2, False)])
+def test_a_column_without_molecules_is_refused_if_another_one_has_their_name(tmp_path, readable, refused):
+    ids = ["CCO"] * readable + [f"ABC-{number}" for number in range(20 - readable)]
+    path = tmp_path / "table.csv"
+    path.write_text("id,Structure,y\n" + "".join(f"{name},C,1\n" for name in ids))
+    options = TableOptions(str(path), ("y",), smiles_column="id")
+    if not refused:
+        assert len(read_usable(options, "ogb").skipped) == 18
+        return
+    sentence = (
+        f"{readable} of 20 rows have a readable SMILES in the column 'id'; is 'Structure' the column of the SMILES"
+    )
+    with pytest.raises(InputError, match=sentence):
+        read_usable(options, "ogb")
+    assert len(read_usable(replace(options, smiles_column="Structure"), "ogb").rows) == 20
+    path.write_text(path.read_text().replace("Structure", "drawing"))
+    assert len(read_usable(options, "ogb").rows) == readable
+
+
 def test_rows_by_time_and_rows_without_one(tmp_path):
     path = tmp_path / "table.csv"
     times = [2009, 2001, 2002, 2003, 2004, 2005, 2006, 2007, 2008, 2000]

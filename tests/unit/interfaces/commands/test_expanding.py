@@ -104,6 +104,13 @@ def test_values_are_given_their_option(given, expected):
     assert repeated(given.split(), ["--a"]) == expected.split()
 
 
+@pytest.mark.parametrize("given", ["--guests --late", "--late --guests --sugar 3"])
+def test_an_option_is_no_value_of_the_one_before_it(given):
+    output = served(*given.split(), fails=True)["output"]
+    assert f"'--guests' needs a value in front of {given.split('--guests ')[1].split()[0]}: Who comes." in output
+    assert served("--milk", "--late")["late"]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
