@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from graphormer_sepnorm.config import STRICT, Config, first_problem
+from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
@@ -77,8 +78,11 @@ def refuse_other(before: Config, now: Config, path: Path) -> None:
     """Raises InputError, with the fields that differ, if ``path`` was written with another config than ``now``."""
     if before != now:
         fields = "; ".join(differences(asdict(before), asdict(now)))
+        other = "use a new --out"
+        if before.dataset in DATASETS:
+            other = f"start another run from these weights with --from {path.parent} --out OTHER"
         raise InputError(
-            f"{path} was written by another configuration ({fields}): resume with the same options, or use a new --out"
+            f"{path} was written by another configuration ({fields}): resume with the same options, or {other}"
         )
 
 

@@ -69,8 +69,11 @@ def test_resuming_with_another_configuration_is_refused(run_config, tmp_path):
     data = molecules(20, run_config)
     next(recorder(run_config, data, data, tmp_path).epochs())
     other = recorder(replace(run_config, train=replace(run_config.train, lr=1e-4)), data, data, tmp_path)
-    with pytest.raises(InputError, match=rf"another configuration \(train.lr: {run_config.train.lr}, now 0.0001\): "):
+    with pytest.raises(
+        InputError, match=rf"another configuration \(train.lr: {run_config.train.lr}, now 0.0001\): "
+    ) as e:
         other.resume()
+    assert str(e.value).endswith(f"or start another run from these weights with --from {tmp_path} --out OTHER")
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from graphormer_sepnorm.system.torchrun import rank
 from graphormer_sepnorm.tables.formats import WholeTable
 from graphormer_sepnorm.tables.formats.table import find_column, names_shown
 from graphormer_sepnorm.tables.options import TableOptions
-from graphormer_sepnorm.tables.rows import SPLIT_NAMES, id_column_among
+from graphormer_sepnorm.tables.rows import SPLIT_NAMES, id_column_among, places_of
 from graphormer_sepnorm.tables.task_guess import guess_task, look_at_columns
 
 
@@ -31,10 +31,11 @@ def options_of_table(
         seed: of the split.
 
     Raises:
-        InputError: no columns to predict are given, and several are possible; as ``guess_task`` and
-            ``TableOptions``.
+        InputError: no columns to predict are given, and several are possible; there is no such split column; as
+            ``guess_task`` and ``TableOptions``.
     """
     refuse_molecules(path, content, given)
+    places_of(path, content.columns, [given["split_column"]] if given.get("split_column") else [])
     found: tuple[str, ...] = () if given.get("targets") else only_target(path, content, given)
     targets = given.get("targets", ()) or found
     guess = guess_task([] if task == "regression" else look_at_columns(content, targets), task)

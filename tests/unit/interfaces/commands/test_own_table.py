@@ -73,6 +73,14 @@ def test_it_is_said_whether_a_column_splits_the_table(capsys, name, cells, given
     assert not any("leave" in line for line in lines), "no advice against what was asked for"
 
 
+def test_a_split_column_that_is_missing_is_named_before_anything_is_said_of_it(capsys):
+    content = WholeTable(["y", "smiles", "split"], [Row(["0.1", "C", "train"], "C")])
+    given = {"targets": ("y",), "split": "column", "split_column": "splt"}
+    with pytest.raises(InputError, match=r"^a.csv has no column 'splt'; did you mean 'split'\?"):
+        options_of_table("a.csv", content, given, None, 0)
+    assert not capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("columns", "given"), [(["smiles", "y"], {}), (["y", "drug"], {"smiles_column": "drug"})])
 def test_the_column_of_molecules_is_no_target(columns, given):
     name = given.get("smiles_column", "smiles")
