@@ -60,7 +60,7 @@ def of_duplicates(options: TableOptions, labelled: LabelledTable) -> Iterator[st
     single = len(labelled.duplicates) == 1
     if conflicting:
         apart = f" (they differ by more than {half})" if tolerant else ""
-        whose = ", and its labels" if single else f"; the labels of {conflicting:,} of them"
+        whose = " and its labels" if single else f", {conflicting:,} of them with labels that"
         agreement = f"{whose} contradict each other{apart}"
     else:
         agreement = f"; {'its' if single else 'their'} labels " + (

@@ -190,7 +190,7 @@ def test_molecules_in_several_rows_stay_together_and_are_named(train, molecules,
     table = pd.concat([table, extra], ignore_index=True)
     code, result, messages = train(table, "--target-columns", "long", "--task", "classification", "--split", "random")
     assert code == 0 and (result["duplicates"], result["conflicting"]) == (2, 1)
-    assert "2 molecules appear in several rows; the labels of 1 of them contradict each other" in messages
+    assert "2 molecules appear in several rows, 1 of them with labels that contradict each other" in messages
     found = pd.read_csv(tmp_path / "run" / "duplicates.csv", keep_default_na=False)
     assert found.row.tolist() == [121, 122, 123, 124] and found.smiles.tolist() == extra.smiles.tolist()
     assert found["conflicting targets"].tolist() == ["long", "long", "", ""]

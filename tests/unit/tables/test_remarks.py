@@ -23,7 +23,7 @@ def test_an_ordinary_table_needs_no_remark(tmp_path):
 def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
     table = read(tmp_path, [*chains(), "C,2", "CC,40"])
     first, second = remarks(*table)
-    assert first.startswith("2 molecules appear in several rows; the labels of 1 of them contradict each other")
+    assert first.startswith("2 molecules appear in several rows, 1 of them with labels that contradict each other")
     deviation = ((0.5 + 722) / 2) ** 0.5
     assert second.startswith(
         f"y: repeated measurements of a molecule differ by a standard deviation of {deviation:.3g}; this is a rough "
@@ -35,7 +35,7 @@ def test_repeated_measurements_are_named_with_their_deviation(tmp_path):
 def test_contradicting_labels_of_one_molecule_are_in_the_singular(tmp_path):
     first, _ = remarks(*read(tmp_path, [*chains(), "C,20"]))
     assert first.startswith(
-        "1 molecule appears in several rows, and its labels contradict each other (they differ by more than half the "
+        "1 molecule appears in several rows and its labels contradict each other (they differ by more than half the "
     )
 
 

@@ -47,7 +47,7 @@ def test_counts_are_those_of_the_command():
     assert section.words[1:4] == (
         "5 usable rows of 3 molecules; rows of the same molecule are averaged.",
         "1 row was skipped: skipped.csv in the run folder gives the reasons (its row 1 is the first below the header).",
-        "2 molecules appear in several rows; the labels of 1 of them contradict each other (they differ by more "
+        "2 molecules appear in several rows, 1 of them with labels that contradict each other (they differ by more "
         "than half the standard deviation of the column): duplicates.csv in the run folder lists the molecules.",
     )
     assert data_section(reported(labelled=table(("test", "C", [1, 2])))).words[1:] == ("1 usable row.",)
