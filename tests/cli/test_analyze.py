@@ -9,7 +9,7 @@ import torch
 
 from graphormer_sepnorm import Graphormer
 from graphormer_sepnorm.config import TrainConfig
-from graphormer_sepnorm.datasets.benchmarks import sample_table
+from graphormer_sepnorm.datasets.benchmarks import DATASETS, sample_table
 from graphormer_sepnorm.inference import analyze
 from graphormer_sepnorm.inference.cls_geometry import uniformity
 from graphormer_sepnorm.interfaces import cli
@@ -55,6 +55,17 @@ def test_a_terminal_shows_a_line_for_each_model(models, tmp_path, capsys, monkey
     for line, folder, norm in zip(lines, models, ("sepnorm", "sharenorm"), strict=True):
         assert re.fullmatch(rf"{folder} \({norm}\): {measures}", line)
     assert last == f"{tmp_path / 'c.png'}: 2 models, 500 molecules of the test split"
+
+
+@pytest.mark.slow
+def test_models_of_several_datasets_are_refused(models, command, tmp_path, monkeypatch):
+    monkeypatch.setitem(DATASETS, "mine", DATASETS["sample"])
+    model, other = Graphormer.from_pretrained(models[0]), tmp_path / "other"
+    model.run_config = replace(model.run_config, dataset="mine")
+    model.save_pretrained(other)
+    code, _, messages = command("analyze", models[0], other, "-o", tmp_path / "cls.png")
+    assert code == 2 and f"{models[0]} is a model of sample and {other} of mine: compare models of one" in messages
+    assert not (tmp_path / "cls.png").exists()
 
 
 @pytest.mark.slow

@@ -43,7 +43,14 @@ def analyze(
         from graphormer_sepnorm.system.device import choose, computing
 
     with computing(choose(device, precision)):
-        results = [analyze_run(resolve_model(model), split, root) for model in models]
+        results: list[dict] = []
+        for model in models:
+            results.append(analyze_run(resolve_model(model), split, root))
+            first, last = (results[place]["dataset"] for place in (0, -1))
+            if first != last:
+                raise InputError(
+                    f"{models[0]} is a model of {first} and {model} of {last}: compare models of one dataset"
+                )
     plot_cls_geometry(results, out)
     for model, result in zip(models, results, strict=True):
         measures = (f"{name.replace('_', ' ')} {significant(result[name])}" for name in MEASURES)
