@@ -19,7 +19,7 @@ from graphormer_sepnorm.encodings import ENCODINGS, check_arrays
 from graphormer_sepnorm.encodings.base import STRICT, Encoding
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.formats import config_of_format_1
-from graphormer_sepnorm.layers.norms import NORMS
+from graphormer_sepnorm.layers.norms import NORMS, TOKEN_NORM
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.options import Option
 
@@ -146,6 +146,8 @@ class ModelConfig:
         if len(set(names)) < len(names):
             raise ValueError(f"an encoding is named twice: {', '.join(names)}")
         check_arrays(self.encodings)
+        if missing := [name for name in TOKEN_NORM if not hasattr(NORMS[self.norm](self.width), name)]:
+            raise ValueError(f"the entry {self.norm!r} of NORMS has no {' and no '.join(missing)}: see TokenNorm")
 
     @property
     def num_bond_types(self) -> int:

@@ -37,7 +37,8 @@ class Recipe:
 
 def slim(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:
     """Graphormer-slim: 12 layers, width 80, FFN 80, 8 heads; under 500,000 parameters on ZINC."""
-    return ModelConfig(atom_sizes, bond_sizes, num_tasks, encodings=paper_encodings())
+    encodings = paper_encodings()
+    return ModelConfig(atom_sizes=atom_sizes, bond_sizes=bond_sizes, num_tasks=num_tasks, encodings=encodings)
 
 
 def base(atom_sizes: tuple[int, ...], bond_sizes: tuple[int, ...], num_tasks: int = 1) -> ModelConfig:

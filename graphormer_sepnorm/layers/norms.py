@@ -68,6 +68,9 @@ class TokenNorm(Protocol):
         """Freezes the norm of the other tokens, because this block outputs only the CLS."""
 
 
+TOKEN_NORM = ("cls_sees_atoms", "of_atoms", "packed", "freeze_token_norm")  # the names in it
+
+
 class SepNorm(nn.Module):
     """Separate normalization: the CLS token and the other tokens each have their own normalization layer.
 

@@ -193,9 +193,9 @@ def separate_norms(
 
 def check_convertible(model: nn.Module, cls_norm: NormLayer, tok_norm: NormLayer | Literal["keep"]) -> None:
     """Raises InputError for a wrong ``cls_norm`` or ``tok_norm``, or a model in DistributedDataParallel."""
-    if not callable(cls_norm):
+    if not callable(cls_norm) or isinstance(cls_norm, nn.Module):
         raise InputError(f"cls_norm must be a function that creates a norm from the width, got {cls_norm!r}")
-    if not callable(tok_norm) and tok_norm != "keep":
+    if tok_norm != "keep" and (not callable(tok_norm) or isinstance(tok_norm, nn.Module)):
         raise InputError(f'tok_norm must be "keep" or a function that creates a norm from the width, got {tok_norm!r}')
     if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
         raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")
@@ -363,7 +363,12 @@ def separated(
 
 def start_from(norm: nn.Module, make: NormLayer, like: Tensor) -> nn.Module:
     """A new norm of the same width as ``norm``, with its parameters and buffers where names and shapes agree."""
-    new = make(width(norm)).to(device=like.device, dtype=like.dtype)
+    try:
+        new = make(width(norm)).to(device=like.device, dtype=like.dtype)
+    except TypeError as error:
+        raise InputError(
+            f"a norm is created from the width only, use functools.partial for the rest: {error}"
+        ) from error
     own = new.state_dict()
     agreeing = {n: v for n, v in norm.state_dict().items() if n in own and own[n].shape == v.shape}
     new.load_state_dict(agreeing, strict=False)

@@ -5,6 +5,7 @@ from pathlib import Path
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import load_arrays
 from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.system.files import cache_root
 
 NO_EMBEDDING = "it has no single embedding"
 
@@ -24,6 +25,8 @@ def check_one_network(path: Path, name: str, predict: str = "", why: str = NO_EM
     if not parts:
         return
     others = members or [run.weights] * run.weights.exists()
+    if path.is_relative_to(cache_root()):  # a shipped model, whose folder has another name in the next version
+        others = []
     networks = " or ".join([*map(str, others[:1]), "foundation"])
     otherwise = f"predict with {predict}, or " if predict else ""
     raise InputError(

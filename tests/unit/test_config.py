@@ -26,7 +26,7 @@ from graphormer_sepnorm.encodings.base import STRICT, Encoding
 from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
-from graphormer_sepnorm.layers.norms import NORMS, ShareNorm
+from graphormer_sepnorm.layers.norms import NORMS, SepNorm, ShareNorm
 from graphormer_sepnorm.layers.readouts import READOUTS
 from graphormer_sepnorm.recipes import best, dataset_config
 from graphormer_sepnorm.runs.checkpoint import load_model
@@ -309,6 +309,15 @@ def test_a_layer_is_no_norm(layer, monkeypatch):
         replace(MODEL, norm="mine")
     monkeypatch.setitem(NORMS, "mine", lambda width: ShareNorm(width, layer))
     assert replace(MODEL, norm="mine").atoms_matter_after(0)
+
+
+def test_a_norm_without_the_names_of_the_interface_is_refused(monkeypatch):
+    class Half(SepNorm):
+        cls_sees_atoms = property()
+
+    monkeypatch.setitem(NORMS, "mine", Half)
+    with pytest.raises(InputError, match=r"^the entry 'mine' of NORMS has no cls_sees_atoms: see TokenNorm$"):
+        replace(MODEL, norm="mine")
 
 
 def test_an_encoding_of_ones_own_can_be_added_and_defined_again_at_any_time(monkeypatch):

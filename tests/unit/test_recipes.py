@@ -52,6 +52,11 @@ def test_paper_has_the_hyper_parameters_of_graphormer_slim_on_zinc():
     assert (train.batch_size, train.weight_decay, train.clip_norm, train.averaging) == (256, 0.01, 5.0, 0.0)
 
 
+def test_wrong_sizes_are_named():
+    with pytest.raises(InputError, match=r"^bond_sizes should be a valid tuple$"):
+        slim((28,), 4)
+
+
 def test_the_default_recipe_is_slim_with_unchanged_settings():
     recipe = RECIPES[inspect.signature(sweep).parameters["recipe"].default]
     assert recipe.architecture is slim

@@ -455,6 +455,15 @@ def test_separate_norms_are_not_separated_again():
     [
         ({"tok_norm": "LayerNorm"}, "tok_norm"),
         ({"cls_norm": "layer"}, "cls_norm must be a function that creates a norm from the width, got 'layer'"),
+        (
+            {"cls_norm": nn.BatchNorm1d(16)},
+            "cls_norm must be a function that creates a norm from the width, got BatchN",
+        ),
+        (
+            {"tok_norm": nn.LayerNorm(16)},
+            'tok_norm must be "keep" or a function that creates a norm from the width, got',
+        ),
+        ({"tok_norm": nn.GroupNorm}, "from the width only, use functools.partial for the rest: GroupNorm.__init__"),
         ({"cls_positions": ()}, "increasing"),
         ({"cls_positions": (1, 0)}, "increasing"),
         ({"cls_positions": (-1, 0)}, "increasing"),
