@@ -132,7 +132,7 @@ class PredictionColumns:
         name_in_units = measured_name(target, scale)
         yield of(target, "value", value)
         if scale:
-            yield of(name_in_units, "measured", in_units(value))
+            yield of(name_in_units, "unlogged", in_units(value))
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
         if self.interval is not None and not self.of_classes:
@@ -141,14 +141,14 @@ class PredictionColumns:
             yield of(f"{target}_high", "high", high)
             if scale:
                 low, high = (high, low) if falls(scale) else (low, high)
-                yield of(f"{name_in_units}_low", "measured_low", in_units(low))
-                yield of(f"{name_in_units}_high", "measured_high", in_units(high))
+                yield of(f"{name_in_units}_low", "unlogged_low", in_units(low))
+                yield of(f"{name_in_units}_high", "unlogged_high", in_units(high))
         if self.interval is not None and self.of_classes and not TASKS[self.model.kind].adds_up:
             texts = partial(known_sets(self.model).texts, confidence=self.interval, names=self.model.classes)
             place = ("predictions", target, "set")
             yield PredictedColumn(f"{target}_set", "text", cells=lambda found: texts(found.values)[number], path=place)
         if self.model.gives_spread:
-            yield of(f"{target}_std", "spread", lambda found: found.spread[:, number])
+            yield of(f"{target}_std", "std", lambda found: found.spread[:, number])
         rows = self.model.trust.rows if self.domain and self.model.trust else None
         if rows is not None and not TASKS[self.model.kind].predicts_probabilities:
             yield of(f"{target}_percentile", "percentile", lambda found: rows.percentiles(found.values)[:, number])

@@ -26,7 +26,7 @@ from graphormer_sepnorm.tables.writers import WRITERS, AddedColumn, Cells, Table
 from graphormer_sepnorm.tasks import TASKS
 
 CONDITION = re.compile(r"[^\W\d]\w+=[^=]+$")  # NAME=VALUE; most SMILES with such a beginning are readable
-SHORT = {"spread": "std", "class_name": "class", "nearest_bound": "nearest"}  # as in the names of columns
+SHORT = {"class_name": "class", "nearest_bound": "nearest"}  # as in the names of columns
 DISTANCE_DECIMALS = 2
 
 
@@ -130,7 +130,7 @@ class TextWriter(TableWriter):
     def encode(self, rows: list[Row], added: list[Cells]) -> bytes:
         cells = {column.place: each for column, each in zip(self.columns, added, strict=True)}
         columns = (
-            self.in_units(column.place[1], cells) if column.place[-1] == "measured" else self.texts(column, each)
+            self.in_units(column.place[1], cells) if column.place[-1] == "unlogged" else self.texts(column, each)
             for column, each in zip(self.columns, added, strict=True)
         )
         records = zip(*columns, strict=True)
@@ -188,11 +188,11 @@ class TextWriter(TableWriter):
         for place, head in heads.items():
             parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
-            said = {"value", "measured_low", "measured_high"}
-            said |= {"low", "high", "spread"} if ends else set()
+            said = {"value", "unlogged_low", "unlogged_high"}
+            said |= {"low", "high", "std"} if ends else set()
             said |= {"nearest"} if self.adds_up else set()
             others = ", ".join(
-                text if part == "measured" else f"{SHORT.get(part, part)} {text}"
+                text if part == "unlogged" else f"{SHORT.get(part, part)} {text}"
                 for part, text in parts.items()
                 if part not in said
             )

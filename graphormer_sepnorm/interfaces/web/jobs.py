@@ -28,6 +28,7 @@ from graphormer_sepnorm.tables.formats import Row, with_free_names
 from graphormer_sepnorm.tables.writers import AddedColumn, Cells, text_of_number, write_whole
 
 DAYS_KEPT = 7
+FORMAT = 2  # of the JSON in the store; tables of an earlier one are only downloads
 NUMBER = re.compile(r"[0-9a-f]{32}")
 # What spreadsheets take for the beginning of a formula, also after white space, and its full-width forms.
 FORMULA = re.compile(r"[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
@@ -132,6 +133,7 @@ class ResultStore:
 
 def as_json(job: Job, facts: ModelFacts) -> bytes:
     content = {
+        "format": FORMAT,
         "facts": facts.model_dump(),
         "shown": job.shown,
         "options": job.options.model_dump(),
@@ -147,9 +149,9 @@ def as_json(job: Job, facts: ModelFacts) -> bytes:
 
 
 def from_json(number: str, content: bytes, facts: ModelFacts) -> Job | None:
-    """The table that ``as_json`` gave; None for one of other models."""
+    """The table that ``as_json`` gave; None for one of other models or of another format."""
     found = json.loads(content)
-    if found.pop("facts") != facts.model_dump():
+    if found.pop("format") != FORMAT or ModelFacts(**found.pop("facts")) != facts:
         return None
     rows = [TableRow(**row | {"conditions": tuple(row["conditions"])}) for row in found.pop("rows")]
     answers = [MoleculePrediction(**answer) for answer in found.pop("answers")]

@@ -56,7 +56,7 @@ class ModelFacts(BaseModel):
     class_names: dict[str, str] = Field(
         default={}, description="if the targets are the classes of one column, their names in the table, by target"
     )
-    models: int = Field(description="how many models are averaged; a spread is given for more than one")
+    models: int = Field(description="how many networks predict")
     confidence: float | None = Field(
         description="usual one of intervals, or of sets of classes; null where there are none"
     )
@@ -71,17 +71,23 @@ class TargetPrediction(BaseModel):
     """A target of a molecule."""
 
     value: float = Field(description="on the target's own scale, or a probability")
-    measured: float | None = Field(default=None, description="the value in the unit of the labels, of a logarithm")
-    spread: float | None = Field(default=None, description="standard deviation over the models")
+    unlogged: float | None = Field(
+        default=None, description="the value without its logarithm, in the unit of the table; null if it has none"
+    )
+    std: float | None = Field(
+        default=None,
+        description="of a regression by a table model, the expected standard deviation of the error; otherwise the "
+        "standard deviation over the members or networks; null for a single one",
+    )
     low: float | None = Field(default=None, description="lower end of the interval")
     high: float | None = Field(default=None, description="upper end of the interval")
-    measured_low: float | None = Field(default=None, description="lower end of the interval around 'measured'")
-    measured_high: float | None = Field(default=None, description="upper end of the interval around 'measured'")
+    unlogged_low: float | None = Field(default=None, description="lower end of the interval around 'unlogged'")
+    unlogged_high: float | None = Field(default=None, description="upper end of the interval around 'unlogged'")
     class_name: float | str | None = Field(
         default=None, description="of two classes, the one whose probability is 0.5 or more"
     )
     set: str | None = Field(default=None, description="the class, or both, at the confidence of the sets")
-    percentile: float | None = Field(default=None, description="how many of 100 measured values are lower")
+    percentile: float | None = Field(default=None, description="how many of 100 training values are lower")
     nearest: float | str | None = Field(
         default=None, description="what was measured of the nearest training molecule, or its class"
     )

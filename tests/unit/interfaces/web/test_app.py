@@ -424,17 +424,17 @@ def test_a_logarithm_is_shown_in_the_unit_of_the_measurements(tmp_path, unit, wo
     known = EndpointFacts(description="log10 of length", scale="log10", unit=unit)
     facts, predict_one = models.facts().model_copy(update={"endpoints": {"length": known}}), models.predict_one
 
-    def with_measured(text: str) -> MoleculePrediction:
+    def with_unlogged(text: str) -> MoleculePrediction:
         found = predict_one(text)
-        found.predictions["length"].measured = 10 ** found.predictions["length"].value
+        found.predictions["length"].unlogged = 10 ** found.predictions["length"].value
         return found
 
-    models.facts, models.predict_one = lambda: facts, with_measured
+    models.facts, models.predict_one = lambda: facts, with_unlogged
     with open_queue(InThisProcess(models), tmp_path) as queue:
         page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
         shown = page.get(f"/tables/{predict(page, 'CCO')['id']}/rows").text
-    assert f">{words}</small>" in shown.replace("\N{NO-BREAK SPACE}", " ") and "as_measured" not in shown
-    assert shown.index("<span>2.0 to 4.0</span>") < shown.index('class="measured"'), "the confidence comes first"
+    assert f">{words}</small>" in shown.replace("\N{NO-BREAK SPACE}", " ") and "as_unlogged" not in shown
+    assert shown.index("<span>2.0 to 4.0</span>") < shown.index('class="unlogged"'), "the confidence comes first"
     head = shown.split("</thead>")[0]
     assert 'title="log10 of length"' in head and f"<small>{'log10, m' if unit else 'log10'}</small></th>" in head
 

@@ -2,12 +2,13 @@
 
 import csv
 import io
+import json
 import os
 
 import pytest
 
 from graphormer_sepnorm.interfaces.web.jobs import Job, ResultStore, csv_lines, harmless, workbook
-from graphormer_sepnorm.interfaces.web.schemas import Options, TableRow
+from graphormer_sepnorm.interfaces.web.schemas import EndpointFacts, Options, TableRow
 from tests.page import ADDED, PretendedService
 
 NUMBER = "0" * 32
@@ -23,11 +24,22 @@ def finished(number: str = NUMBER) -> Job:
 
 
 def test_a_stored_table_comes_back_as_it_was(tmp_path):
+    facts = FACTS.model_copy(update={"endpoints": {"length": EndpointFacts(frequent=(2.0, 0.3))}})
     store, job = ResultStore(tmp_path), finished()
-    store.put(job, FACTS)
-    found = store.load(NUMBER, FACTS)
+    store.put(job, facts)
+    found = store.load(NUMBER, facts)
     job.is_stored = True
     assert found == job
+
+
+def test_a_table_in_another_format_is_only_a_download(tmp_path):
+    store = ResultStore(tmp_path)
+    store.put(finished(), FACTS)
+    path = tmp_path / f"{NUMBER}.json"
+    content = json.loads(path.read_bytes())
+    for other in ({"format": 1}, {}):
+        path.write_text(json.dumps({name: each for name, each in content.items() if name != "format"} | other))
+        assert store.load(NUMBER, FACTS) is None and store.find_csv(NUMBER)
 
 
 def test_a_table_of_other_models_is_only_a_download(tmp_path):

@@ -1,10 +1,31 @@
+from dataclasses import replace
+
+import numpy as np
+
+from graphormer_sepnorm.inference.columns import PredictionColumns
+from graphormer_sepnorm.inference.domain import fit_domain
+from graphormer_sepnorm.inference.intervals import fit_intervals
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, TargetPrediction
+from graphormer_sepnorm.table_model.earlier import EarlierModel
+from tests.tiny import tiny_model
 
 
 def test_every_field_is_described_for_programs():
     for model in (MoleculePrediction, ModelFacts, TargetPrediction):
         fields = model.model_json_schema()["properties"]
         assert all("description" in field for name, field in fields.items() if name != "targets"), model
+
+
+def test_the_parts_of_a_target_are_called_as_their_columns():
+    model, config = tiny_model()
+    scaled = replace(config, task=replace(config.task, scales=("log10",)))
+    errors, zeros = np.linspace(0.1, 2, 99)[:, None], np.zeros((99, 1))
+    trust = Trust(fit_domain(["CCO"]), fit_intervals(errors, zeros, zeros))
+    columns = PredictionColumns(EarlierModel([(model, scaled), (model, scaled)], trust=trust), 0.9).all
+    parts = {one.name.removeprefix("logp").removeprefix("_") or "value": one.path[-1] for one in columns if one.path}
+    names = ["value", "unlogged", "low", "high", "unlogged_low", "unlogged_high", "std"]
+    assert parts == dict(zip(names, names, strict=True)) and set(names) <= set(TargetPrediction.model_fields)
 
 
 def test_an_answer_is_json_and_back():

@@ -58,7 +58,7 @@ def test_answers_are_the_predictors(models):
     assert [bool(answer.error) for answer in answers] == [False, True, False, False]
     for row in (0, 2, 3):
         one = answers[row].predictions["logp"]
-        assert (one.value, one.spread) == pytest.approx((found.values[row, 0], found.spread[row, 0]), rel=1e-5)
+        assert (one.value, one.std) == pytest.approx((found.values[row, 0], found.spread[row, 0]), rel=1e-5)
         half_width = models.trust.intervals.half_widths(0.9, found.spread[row : row + 1])[0, 0]
         assert (one.high - one.low) / 2 == pytest.approx(half_width, rel=1e-5)
 
@@ -223,7 +223,7 @@ def test_models_by_name(tmp_path, monkeypatch):
     assert facts.confidence is None and not facts.knows_domain
     assert "1 layers, width 16" in facts.about["architecture"] and str(tmp_path) not in str(facts)
     (answer,) = models.predict(rows_of("CC"), Options())
-    assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].spread is None
+    assert 0 < answer.predictions["sticky"].value < 1 and answer.predictions["sticky"].std is None
     with pytest.raises(InputError, match="neither a run folder"):
         load_service(["nothing"], 0.9, "cpu", "auto")
 
