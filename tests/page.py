@@ -52,6 +52,7 @@ class PretendedService:
             is_probability=False,
             models=1,
             confidence=0.9,
+            calibration_molecules=99,
             knows_domain=True,
             decimals={"length": 1},
             about={"architecture": "none"},

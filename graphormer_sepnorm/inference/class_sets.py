@@ -42,8 +42,7 @@ class ClassSets:
         Raises:
             InputError: a confidence that is not between 0 and 1.
         """
-        if not 0 < confidence < 1:
-            raise InputError(f"the confidence of a set is {confidence:g}: choose one between 0 and 1, such as 0.9")
+        check_confidence(confidence)
         asked = by_class(probability, self.scores.shape[1])
         conformity = np.empty_like(asked)
         for group, place in np.ndindex(asked.shape[1:]):
@@ -70,6 +69,12 @@ class ClassSets:
     def fits(self, targets: int) -> bool:
         """Whether they can be those of so many targets."""
         return self.scores.shape[1:] in ((targets, 2), (1, targets))
+
+
+def check_confidence(confidence: float) -> None:
+    """Raises InputError for a confidence of sets that is not between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise InputError(f"the confidence of a set is {confidence:g}: choose one between 0 and 1, such as 0.9")
 
 
 def by_class(values: np.ndarray, groups: int) -> np.ndarray:

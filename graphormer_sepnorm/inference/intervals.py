@@ -35,6 +35,11 @@ class Intervals:
     scores: Annotated[np.ndarray, Stored(np.float64, 2)]
     offset: Annotated[np.ndarray, Stored(np.float64, 1)]
 
+    @property
+    def counts(self) -> np.ndarray:
+        """How many molecules of calibration have a label: int64 [T]."""
+        return np.sum(~np.isnan(self.scores), axis=0)
+
     def half_widths(self, confidence: float, spread: np.ndarray) -> np.ndarray:
         """Half the widths of the intervals: float64 [M, T], NaN where the spread is.
 
@@ -45,19 +50,8 @@ class Intervals:
         Raises:
             InputError: a confidence that so few molecules of calibration cannot give.
         """
-        if not 0 < confidence < 1:
-            raise InputError(
-                f"the confidence of an interval is {confidence:g}: choose one between 0 and 1, such as 0.9"
-            )
-        counts = np.sum(~np.isnan(self.scores), axis=0)
-        ranks = np.ceil(np.round((counts + 1) * confidence, 9)).clip(min=1).astype(int)
-        if (ranks > counts).any():
-            least = int(counts.min())
-            raise InputError(
-                f"an interval of confidence {confidence:g} needs more labelled molecules than the {least} that this "
-                f"model was calibrated on: choose one of at most {np.floor(1e4 * least / (least + 1)) / 1e4:g}"
-            )
-        quantile = self.scores[ranks - 1, np.arange(len(counts))]
+        ranks = ranks_of(confidence, self.counts)
+        quantile = self.scores[ranks - 1, np.arange(len(ranks))]
         return quantile * unit(spread, self.offset)
 
     def ends(
@@ -75,6 +69,28 @@ class Intervals:
         """
         half = self.half_widths(confidence, spread)
         return limited(values - half, limits), limited(values + half, limits)
+
+
+def ranks_of(confidence: float, counts: np.ndarray) -> np.ndarray:
+    """The ranks, from 1 on, of the scores that give intervals of a confidence: int64 [T].
+
+    Args:
+        confidence: between 0 and 1.
+        counts: [T], how many scores there are.
+
+    Raises:
+        InputError: a confidence that so few molecules of calibration cannot give.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"the confidence of an interval is {confidence:g}: choose one between 0 and 1, such as 0.9")
+    ranks = np.ceil(np.round((counts + 1) * confidence, 9)).clip(min=1).astype(int)
+    if (ranks > counts).any():
+        least = int(counts.min())
+        raise InputError(
+            f"an interval of confidence {confidence:g} needs more labelled molecules than the {least} that this "
+            f"model was calibrated on: choose one of at most {np.floor(1e4 * least / (least + 1)) / 1e4:g}"
+        )
+    return ranks
 
 
 def spread_of_models(by_model: np.ndarray) -> np.ndarray:

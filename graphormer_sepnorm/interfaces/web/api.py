@@ -24,6 +24,7 @@ from graphormer_sepnorm.interfaces.web.exchange import (
     row_of,
     status_of,
     submit_file,
+    with_rows,
 )
 from graphormer_sepnorm.interfaces.web.job_queue import JobQueue
 from graphormer_sepnorm.interfaces.web.jobs import csv_lines, workbook
@@ -52,6 +53,7 @@ PROBLEMS: dict[int | str, dict] = {
         403: "the request comes from another page",
         404: "there is no such table or row",
         408: "the request came too slowly",
+        409: "the table failed before its first row",
         413: "the request is too large",
         422: "the request cannot be used",
         503: "too much is waiting to be computed",
@@ -123,7 +125,7 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
         id: str, start: Annotated[int, Query(ge=0)] = 0, count: Annotated[int, Query(ge=1, le=MOST_ROWS_AS_JSON)] = 100
     ) -> list[RowPrediction]:
         """Rows that are done, at most ``count`` from ``start`` on."""
-        job = known(queue, id)
+        job = with_rows(known(queue, id))
         return [row_of(job, number) for number in range(start, min(start + count, len(job.answers)))]
 
     @app.get("/api/tables/{id}/predictions.csv", tags=["tables"], response_class=CsvResponse)
@@ -131,7 +133,7 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
         """A finished table as CSV, even if it was finished before the page was restarted."""
         job = queue.find(id)
         if job is not None:
-            headers = {"Content-Disposition": attachment(job.download)}
+            headers = {"Content-Disposition": attachment(with_rows(job).download)}
             return StreamingResponse(in_parts(csv_lines(job)), 200, headers, "text/csv")
         if path := queue.store.find_csv(id):
             headers = {"Content-Disposition": attachment(queue.store.download_of(id))}
@@ -141,7 +143,7 @@ def add_results(app: FastAPI, queue: JobQueue) -> None:
     @app.get("/api/tables/{id}/predictions.xlsx", tags=["tables"], response_class=WorkbookResponse)
     def download_workbook(id: str) -> Response:
         """The same as an Excel workbook, of a table of the same models."""
-        job = known(queue, id)
+        job = with_rows(known(queue, id))
         headers = {"Content-Disposition": attachment(f"{PurePath(job.download).stem}.xlsx")}
         return WorkbookResponse(workbook(job), 200, headers)
 

@@ -56,6 +56,13 @@ def known(queue: JobQueue, id: str) -> Job:
     return job
 
 
+def with_rows(job: Job) -> Job:
+    """The same table; raises HTTPException if it failed before its first row."""
+    if job.state == "failed" and not job.answers:
+        raise HTTPException(409, f"the table has no predictions: {as_text(job.problem)}")
+    return job
+
+
 def read_row(queue: JobQueue, id: str, row: int) -> TableRow:
     """A row as it was read; raises HTTPException if there is none."""
     job = known(queue, id)

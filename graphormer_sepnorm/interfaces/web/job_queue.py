@@ -87,11 +87,12 @@ class JobQueue:
             smiles_column: that has them; "": found by its name.
 
         Raises:
-            InputError: another suffix, or the table cannot be kept on the disk.
+            InputError: another suffix, options that the models do not have, or the table cannot be kept on the disk.
             QueueFull: too many tables wait.
         """
         if suffix not in TABLE_KINDS:
             raise InputError(f"{shown} is not a table that can be read: give one of {', '.join(TABLE_KINDS)}")
+        self.facts.check(options)
         self.check_room(len(self.waiting))
         number = secrets.token_hex(16)
         source = self.uploads / f"{number}{suffix}"

@@ -3,9 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphormer_sepnorm.config import Scale
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.class_sets import check_confidence
+from graphormer_sepnorm.inference.intervals import ranks_of
 
 JobState = Literal["waiting", "computing", "done", "cancelled", "failed"]
 
@@ -60,11 +64,30 @@ class ModelFacts(BaseModel):
     confidence: float | None = Field(
         description="usual one of intervals, or of sets of classes; null where there are none"
     )
+    calibration_molecules: int | None = Field(
+        default=None, description="how many labels intervals were calibrated on, of the target with the fewest"
+    )
+    missing: dict[str, str] = Field(
+        default={}, description="why the options interval and domain cannot be used; empty if they can"
+    )
     knows_domain: bool = Field(description="whether molecules are compared with the training molecules")
     decimals: dict[str, int] = Field(default={}, description="of the training labels, by target, where known")
     conditions: list[ConditionFacts] = Field(default=[], description="of measurements, which predictions depend on")
     endpoints: dict[str, EndpointFacts] = Field(default={}, description="what is known of each target")
     about: dict[str, str] = Field(description="architecture, training data and scores")
+
+    def check(self, options: "Options") -> None:
+        """Raises InputError for options that the models do not have."""
+        if options.domain and "domain" in self.missing:
+            raise InputError(self.missing["domain"])
+        if options.interval is None:
+            return
+        if "interval" in self.missing:
+            raise InputError(self.missing["interval"])
+        if self.is_probability:
+            check_confidence(options.interval)
+        elif self.calibration_molecules is not None:
+            ranks_of(options.interval, np.array([self.calibration_molecules]))
 
 
 class TargetPrediction(BaseModel):

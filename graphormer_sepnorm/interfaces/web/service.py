@@ -109,6 +109,7 @@ class PredictionService:
         return self.confidence if known else None
 
     def facts(self) -> ModelFacts:
+        intervals = self.trust and self.trust.intervals
         return ModelFacts(
             model=self.name,
             targets=list(self.predictor.targets),
@@ -117,12 +118,24 @@ class PredictionService:
             class_names=self.class_names(),
             models=len(self.predictor.models),
             confidence=self.known_confidence,
+            calibration_molecules=int(intervals.counts.min()) if intervals else None,
+            missing=self.missing_options(),
             knows_domain=self.trust is not None,
             decimals=shown_decimals(self.predictor),
             conditions=self.conditions(),
             endpoints=self.known_endpoints(),
             about=self.about,
         )
+
+    def missing_options(self) -> dict[str, str]:
+        """Why the models do not have an option, by its name."""
+        found = {}
+        for name, value in (("interval", self.confidence), ("domain", True)):
+            try:
+                self.added(Options.model_validate({name: value}))
+            except InputError as error:
+                found[name] = str(error)
+        return found
 
     def class_names(self) -> dict[str, str]:
         """The names of the classes of one column by target; empty for other tasks."""

@@ -252,6 +252,25 @@ def test_an_unknown_option_is_refused(page):
     assert answer.status_code == 422 and answer.json()["detail"].startswith("body.intervall: ")
 
 
+def test_a_confidence_that_cannot_be_had_is_refused_at_once(page):
+    sentence = "the confidence of an interval is 90: choose one between 0 and 1, such as 0.9"
+    answer = page.post("/api/tables", json={"smiles": ["C"], "interval": 90})
+    assert (answer.status_code, answer.json()) == (422, {"detail": sentence})
+    files = {"file": ("a.csv", b"smiles\nC\n", "text/csv")}
+    answer = page.post("/api/tables/file", files=files, data={"interval": "90"})
+    assert (answer.status_code, answer.json()) == (422, {"detail": sentence})
+    answer = page.post("/tables", data={"text": "C", "interval": "90"})
+    assert answer.status_code == 422 and f"T{sentence[1:]}." in answer.text
+
+
+def test_a_failed_table_has_a_reason_instead_of_rows(page):
+    number = finished(page, upload(page, b"a,b\n1,2\n"))["id"]
+    for what in ("rows", "predictions.csv", "predictions.xlsx"):
+        answer = page.get(f"/api/tables/{number}/{what}")
+        reason = "the table has no predictions: choose the column of molecules.csv"
+        assert (answer.status_code, answer.json()) == (409, {"detail": reason})
+
+
 def test_the_page_without_javascript(page):
     answer = page.post("/tables", data={"text": "smiles\nCC\nX"}, files={"file": ("", b"")})
     assert answer.status_code == 303

@@ -1,13 +1,16 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.trust import Trust
-from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, TargetPrediction
+from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TargetPrediction
 from graphormer_sepnorm.table_model.earlier import EarlierModel
+from tests.page import PretendedService
 from tests.tiny import tiny_model
 
 
@@ -31,3 +34,10 @@ def test_the_parts_of_a_target_are_called_as_their_columns():
 def test_an_answer_is_json_and_back():
     answer = MoleculePrediction(predictions={"a": TargetPrediction(value=1.5, low=1, high=2)}, similarity=0.5)
     assert MoleculePrediction.model_validate_json(answer.model_dump_json()) == answer
+
+
+def test_the_confidence_of_sets_of_classes_is_checked():
+    facts = PretendedService().facts().model_copy(update={"is_probability": True, "calibration_molecules": None})
+    facts.check(Options(interval=0.999))
+    with pytest.raises(InputError, match=r"^the confidence of a set is 9: choose one between 0 and 1, such as 0\.9$"):
+        facts.check(Options(interval=9))

@@ -42,6 +42,21 @@ def models(tmp_path_factory) -> PredictionService:
 def test_facts(models):
     facts = models.facts()
     assert (facts.targets, facts.models, facts.confidence, facts.knows_domain) == (["logp"], 2, 0.9, True)
+    assert (facts.calibration_molecules, facts.missing) == (99, {})
+
+
+@pytest.mark.parametrize("knows", [True, False])
+@pytest.mark.parametrize("options", [{"interval": 0.995}, {"interval": -1}, {"domain": True}, {"interval": 0.5}])
+def test_options_are_refused_before_a_table_is_read_as_when_it_is(models, options, knows):
+    asked = models if knows else replace(models, predictor=EarlierModel(models.predictor.models))
+    said = []
+    for check in (asked.facts().check, asked.added):
+        try:
+            check(Options(**options))
+        except InputError as error:
+            said.append(str(error))
+    refused = not knows or options.get("interval") in (0.995, -1)
+    assert len(said) == 2 * refused and len(set(said)) == refused
 
 
 def test_several_classes_have_the_names_of_the_table(models):
