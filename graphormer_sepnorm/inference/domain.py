@@ -15,6 +15,7 @@ from rdkit.DataStructs import BulkTanimotoSimilarity, ExplicitBitVect
 
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, packed, unpacked
+from graphormer_sepnorm.chem.properties import molecule_key, parent_key
 from graphormer_sepnorm.chem.smiles import Molecule, atoms_of, molecule_of, one_molecule, read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.arrays import Stored
@@ -103,7 +104,7 @@ class Domain:
     def nearest(self, molecules: Iterable[Molecule]) -> tuple[np.ndarray, list[str]]:
         """The largest Tanimoto similarity to a training molecule, float64 [M], and that molecule, M SMILES.
 
-        NaN and "" for what cannot be read; of equally similar ones the first.
+        NaN and "" for what cannot be read; of equally similar ones the molecule itself, or else the first.
         """
         similarity, rows = self.nearest_rows(molecules)
         return similarity, self.smiles_of(rows)
@@ -120,11 +121,14 @@ class Domain:
     def nearest_row(self, molecule: Molecule) -> tuple[float, int]:
         """As ``nearest_rows``, of one molecule."""
         try:
-            compared = BulkTanimotoSimilarity(morgan_bits(molecule_of(molecule)), self.references)
+            mol = molecule_of(molecule)
+            compared = np.array(BulkTanimotoSimilarity(morgan_bits(mol), self.references))
         except InputError:
             return np.nan, -1
-        best = int(np.argmax(compared))
-        return compared[best], best
+        best, alike = int(compared.argmax()), np.flatnonzero(compared == 1).tolist()
+        if len(alike) > 1:  # such as stereoisomers
+            best = next((row for row in alike if is_same_molecule(mol, self.smiles[row])), best)
+        return float(compared[best]), best
 
     def warnings(self, molecules: Iterable[Molecule]) -> list[str]:
         """M texts on what no training molecule has; "" if there is nothing, or if a molecule cannot be read."""
@@ -178,6 +182,15 @@ class Domain:
         nearest = [torch.cdist(some, known).amin(dim=1) for some in rows.split(ROWS_AT_ONCE)]
         distances[readable] = torch.cat(nearest).numpy()
         return distances
+
+
+def is_same_molecule(*molecules: Molecule) -> bool:
+    """Whether molecules are the same one or its salts, however they are written; False for one that cannot be read."""
+    try:
+        mols = [molecule_of(molecule) for molecule in molecules]
+        return len({parent_key(mol, molecule_key(mol)) for mol in mols}) == 1
+    except InputError:
+        return False
 
 
 def atom_kinds(mol: Chem.Mol) -> set[tuple[int, int]]:

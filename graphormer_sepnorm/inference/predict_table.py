@@ -15,6 +15,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.assay_limits import limit_words
 from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, given, shown_decimals, two_classes
+from graphormer_sepnorm.inference.domain import is_same_molecule
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import write_table
 from graphormer_sepnorm.inference.units import measured_unit, measured_words
@@ -137,7 +138,7 @@ class TextWriter(TableWriter):
         lines = [
             line
             for number, (row, texts) in enumerate(zip(rows, records, strict=True))
-            for line in (self.head(row), *self.lines(texts), *self.limit_lines(row, number, cells))
+            for line in (self.head(row), *self.lines(texts), *self.remarks(row, number, cells))
         ]
         return "".join(f"{line}\n" for line in lines).encode()
 
@@ -145,8 +146,11 @@ class TextWriter(TableWriter):
         """The name of a row, if it has one, and its SMILES."""
         return row.smiles if self.id_place is None else f"{row.fields[self.id_place]}  {row.smiles}".strip()
 
-    def limit_lines(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
-        """A line for each prediction near a limit of its assay, from the ``cells`` at their places."""
+    def remarks(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
+        """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""
+        has_twin = ("similarity",) in cells and np.asarray(cells[("similarity",)])[number] == 1
+        if has_twin and is_same_molecule(row.smiles, str(cells[("nearest",)][number])):
+            yield "  in the training table: nearest is what was measured for this molecule"
         for target, limit in self.limits.items():
             values = np.asarray(cells[("predictions", target, "value")], np.float64)
             if words := limit_words(values[number], limit, row.smiles):

@@ -128,6 +128,7 @@ class MoleculePrediction(BaseModel):
     nearest: str = Field(default="", description="SMILES of the nearest training molecule; empty if it was not kept")
     nearest_id: str = Field(default="", description="what that molecule is called; empty if that is not known")
     similarity: float | None = Field(default=None, description="Tanimoto, to that training molecule")
+    in_training: bool = Field(default=False, description="whether that training molecule is this molecule")
     cls_distance: float | None = Field(
         default=None, description="the smallest distance to a training molecule in the model's own space"
     )

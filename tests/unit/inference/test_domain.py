@@ -10,7 +10,7 @@ from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.datasets.benchmarks import sample_table
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import domain as domains
-from graphormer_sepnorm.inference.domain import Domain, fit_domain
+from graphormer_sepnorm.inference.domain import Domain, fit_domain, is_same_molecule
 
 SMILES = ["CCO", "CCN", "c1ccccc1C(=O)[O-]", "CC(=O)Oc1ccccc1C(=O)O"]
 
@@ -30,6 +30,20 @@ def test_similarity_by_hand(domain):
     assert np.isnan(found[2:4]).all()
     assert nearest[:4] == ["CCO", "CCO", "", ""] and nearest[4] in SMILES
     assert domain.warnings(smiles) == ["", "", "", "", ""]
+
+
+def test_a_molecule_is_nearer_to_itself_than_to_its_stereoisomer():
+    isomers = ["C[C@@H](O)C(=O)O", "C[C@H](O)C(=O)O", "CC(O)C(=O)O"]
+    assert fit_domain(isomers).nearest(isomers)[1] == isomers
+    assert fit_domain(isomers[:2]).nearest(isomers)[1] == [*isomers[:2], isomers[0]]
+
+
+@pytest.mark.parametrize(
+    ("smiles", "other", "same"),
+    [("OCC", "CCO", True), ("CCN.Cl", "CC[NH3+].[Cl-]", True), ("CCO", "CCN", False), ("C[C", "C[C", False)],
+)
+def test_the_same_molecule_however_it_is_written(smiles, other, same):
+    assert is_same_molecule(smiles, other) == same
 
 
 def test_fingerprints_as_bytes_come_back():

@@ -86,6 +86,14 @@ def test_lines_begin_with_the_name_of_a_row_and_show_a_censored_label(tmp_path, 
     assert ["cls_distance", "0.00"] in [line.split() for line in lines]
 
 
+def test_a_molecule_of_the_training_table_is_named_as_such(capsys):
+    model = EarlierModel([tiny_model()], trust=Trust(fit_domain(["CCO", "CCN"])))
+    remark = "  in the training table: nearest is what was measured for this molecule"
+    for smiles, count in (("OCC", 1), ("CCCO", 0), ("C[C", 0)):
+        predict_table(model, [smiles], Path("-"), domain=True, meanings={})
+        assert capsys.readouterr().out.splitlines().count(remark) == count
+
+
 def test_a_replaced_output_is_said(table, tmp_path, capsys):
     for options, message in (({}, ""), ({}, f"replaced {tmp_path / 'out.csv'}\n"), ({"resume": True}, "")):
         predict_table(Predictor([tiny_model()]), str(table), tmp_path / "out.csv", **options)

@@ -586,6 +586,22 @@ def test_a_censored_label_of_the_nearest_molecule_is_shown(tmp_path):
     assert re.findall(r"nearest: ([^<]+)<", shown) == ["&lt;-6.5"]
 
 
+@pytest.mark.parametrize("is_probability", [True, False])
+def test_a_training_molecule_is_named_as_such(tmp_path, is_probability):
+    models = PretendedService()
+    facts = models.facts().model_copy(update={"is_probability": is_probability})
+    one = MoleculePrediction(
+        predictions={"length": TargetPrediction(value=0.5, nearest=1.0)}, similarity=1.0, nearest="C", in_training=True
+    )
+    models.facts, models.predict_one = lambda: facts, lambda text: one
+    with open_queue(InThisProcess(models), tmp_path) as queue:
+        page = TestClient(make_app(queue), base_url="http://127.0.0.1:8000")
+        answer = page.post("/api/tables", json={"smiles": ["C"], "domain": True})
+        shown = page.get(f"/tables/{finished(page, answer)['id']}/rows").text
+    label = "in the training table: 1" if is_probability else "in the training table: measured 1.0"
+    assert f">{label}</small>" in shown and "<b>The same molecule</b>: Tanimoto similarity 1.00" in shown
+
+
 def test_the_atoms_of_the_most_probable_class_are_shown_first(tmp_path, monkeypatch):
     picture = PretendedService().atoms("C", "length")
     monkeypatch.setattr(

@@ -8,7 +8,9 @@ import pytest
 
 from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.training_rows import TrainingRows
+from graphormer_sepnorm.inference.trust import Trust
 from graphormer_sepnorm.interfaces.web import service as module
 from graphormer_sepnorm.interfaces.web.pages import as_shown
 from graphormer_sepnorm.interfaces.web.schemas import ConditionFacts, EndpointFacts, Options, TableRow, TableRows
@@ -83,6 +85,18 @@ def test_answers_say_what_was_never_seen(models):
     assert "No training molecule contains Xe." in answers[2].warning and answers[2].similarity < 0.1
     assert answers[1].similarity is None and answers[1].warning == answers[1].nearest == ""
     assert answers[0].nearest in models.trust.domain.smiles
+
+
+def test_answers_say_whether_a_molecule_is_in_the_training_table(models):
+    known = "C[C@H](O)C(=O)O"
+    predictor = EarlierModel(models.predictor.models, trust=Trust(fit_domain([f"{known}.Cl", known])))
+    asked = replace(models, predictor=predictor)
+    written = ["OC([C@@H](O)C)=O", "C[C@@H](O)C(=O)O", "CCO", "C[C"]
+    answers = asked.predict(rows_of(*written), Options(domain=True))
+    assert [(answer.similarity == 1, answer.in_training) for answer in answers] == [
+        (True, True), (True, False), (False, False), (False, False),
+    ]  # fmt: skip
+    assert not any(answer.in_training for answer in asked.predict(rows_of(*written), Options()))
 
 
 def test_answers_name_alerts_and_properties(models):
