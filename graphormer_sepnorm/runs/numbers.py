@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 
 SIGNIFICANT = 3  # digits of the leading number
+LEAST_WITH_EXPONENT = 1e7
 UNDEFINED = "not defined"
 
 
@@ -35,9 +36,9 @@ def shown(value: float | None, decimals: int | None = None) -> str:
 
 
 def significant(value: float) -> str:
-    """A number with three significant digits, zeros too: 9.01, 10.0, 100, 1230, 1.20e-05."""
+    """A number with three significant digits, zeros too: 9.01, 10.0, 100, 1,230, 464,000, 1.20e-05, 2.50e+07."""
     text = f"{value:#.{SIGNIFICANT}g}".rstrip(".")
-    return f"{float(text):.0f}" if "e" in text and 1 <= abs(value) < 1e6 else text
+    return f"{float(text):,.0f}" if "e" in text and 1 <= abs(value) < LEAST_WITH_EXPONENT else text
 
 
 def counted(number: int, what: str) -> str:

@@ -43,6 +43,7 @@ def status_of(job: Job) -> JobStatus:
         rows=len(job.rows),
         done=len(job.answers),
         unreadable=job.unreadable,
+        warned=job.warned,
         columns=list(map(as_text, job.columns)),
         smiles_column=as_text(job.smiles_column),
     )

@@ -77,6 +77,10 @@ class Job:
         return sum(bool(answer.error) for answer in list(self.answers))
 
     @property
+    def warned(self) -> int:
+        return sum(bool(answer.warning) for answer in list(self.answers))
+
+    @property
     def download(self) -> str:
         """The name of the file that is downloaded."""
         return name_of_download(self.shown)

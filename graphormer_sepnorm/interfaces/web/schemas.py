@@ -202,6 +202,7 @@ class JobStatus(BaseModel):
     rows: int = Field(description="in the table; 0 until it is read")
     done: int
     unreadable: int = Field(description="rows so far without a prediction")
+    warned: int = Field(default=0, description="rows so far with a warning; 0 without the option domain")
     columns: list[str] = Field(default=[], description="of the table")
     smiles_column: str = Field(default="", description="the one of the SMILES; empty if none was found")
 

@@ -36,7 +36,7 @@ class View(BaseModel):
 
     page: int = Field(default=1, ge=1, le=10**6)
     sort: str = ""
-    order: Literal["rising", "falling"] = "rising"
+    order: Literal["ascending", "descending"] = "ascending"
     find: str = ""
     only: Literal["all", "predicted", "warned", "unreadable"] = "all"
 
@@ -56,7 +56,7 @@ def shown_rows(job: Job, view: View) -> list[int]:
     cells: dict[int, Any] = {row: cell_of(answers[row]) for row in rows}
     known = [row for row in rows if cells[row] not in NOTHING]
     rest = [row for row in rows if cells[row] in NOTHING]
-    return sorted(known, key=cells.__getitem__, reverse=view.order == "falling") + rest
+    return sorted(known, key=cells.__getitem__, reverse=view.order == "descending") + rest
 
 
 def sorting_cell(job: Job, sort: str) -> Callable[[MoleculePrediction], Any] | None:

@@ -22,4 +22,4 @@ def test_a_logarithm_is_brought_back_with_its_interval():
     assert measured_words(1.0, "log10", "%") == "= 10.0 %"
     assert measured_words(1.0, "log10", "%", 0.5, 2.0) == "= 10.0 % (3.16 to 100)"
     assert measured_words(0.5, "log10", "") == "= 3.16"
-    assert measured_words(7.0, "-log10 nM", "nM", 6.0, 8.0) == "= 100 nM (10.0 to 1000)"
+    assert measured_words(7.0, "-log10 nM", "nM", 6.0, 8.0) == "= 100 nM (10.0 to 1,000)"

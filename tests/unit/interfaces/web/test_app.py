@@ -64,7 +64,7 @@ def upload(page, content: bytes, name: str = "molecules.csv"):
 def test_molecules_as_json(page):
     progress = predict(page, "CCO", "X", "CXe")
     assert progress == {
-        "id": progress["id"], "state": "done", "problem": "", "rows": 3, "done": 3, "unreadable": 1,
+        "id": progress["id"], "state": "done", "problem": "", "rows": 3, "done": 3, "unreadable": 1, "warned": 1,
         "columns": ["smiles"], "smiles_column": "smiles",
     }  # fmt: skip
     rows = page.get(f"/api/tables/{progress['id']}/rows").json()
@@ -310,7 +310,7 @@ def test_a_long_table_has_pages(page):
 
 def test_rows_are_sorted_and_filtered(page):
     number = predict(page, "CCC", "X", "CXe", "C")["id"]
-    shown = page.get(f"/tables/{number}/rows?sort=length&order=falling&only=predicted").text
+    shown = page.get(f"/tables/{number}/rows?sort=length&order=descending&only=predicted").text
     assert re.findall(r'<th scope="row">(\d+)</th>', shown) == ["1", "3", "4"]
     assert "No row matches." in page.get(f"/tables/{number}/rows?find=Q").text
     assert page.get(f"/tables/{number}/rows?only=none").status_code == 422
@@ -345,7 +345,7 @@ def test_sorting_and_paging_keep_the_rest_of_a_view(page):
     assert page.get(f"/tables/{number}/rows").headers["hx-replace-url"] == f"/tables/{number}"
     text = answer.text
     assert f"/tables/{number}/rows?page=2&amp;sort=length&amp;find=c" in text
-    assert f"/tables/{number}/rows?sort=length&amp;order=falling&amp;find=c" in text
+    assert f"/tables/{number}/rows?sort=length&amp;order=descending&amp;find=c" in text
     assert 'aria-sort="ascending"' in text
 
 
@@ -371,6 +371,29 @@ def test_the_column_can_be_chosen_of_a_table_of_one_row_or_column(page, table):
     while page.get(f"/api{again}").json()["state"] in ("waiting", "computing"):
         time.sleep(0.02)
     assert page.get(f"/api{again}").json()["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("smiles", "words"),
+    [
+        (["C", "CXe", "X", "Xe"], "4 of 4 molecules computed, 1 of them without a prediction, 2 with a warning."),
+        (["C", "CXe"], "2 of 2 molecules computed, 1 with a warning."),
+        (["Xe"], "1 molecule computed, with a warning."),
+        (["C"], "1 molecule computed."),
+    ],
+)
+def test_rows_with_a_warning_are_counted(page, smiles, words):
+    assert f'<p data-say="{words}">' in page.get(f"/tables/{predict(page, *smiles)['id']}").text
+
+
+@pytest.mark.parametrize(
+    ("table", "asks"), [("name,smiles\na,X\nb,X\n", 2), ("name,smiles\na,X\n", 2), ("name,smiles\na,X\nb,C\n", 0)]
+)
+def test_a_column_without_any_molecule_is_asked_about(page, table, asks):
+    shown = page.get(f"/tables/{finished(page, upload(page, table.encode()))['id']}").text
+    question = "No row has a prediction. If the SMILES are not in the column smiles, choose another one."
+    opened = re.findall(r"<details open>\n<summary>(.+?)</summary>", shown)
+    assert (question in shown) + ("SMILES from the column smiles" in opened) == asks
 
 
 def test_the_options_of_a_form_are_those_of_the_table(page, queue):
@@ -437,7 +460,7 @@ def test_a_model_with_a_card_says_what_its_numbers_are(tmp_path):
     assert "which part of a salt or a mixture the model reads</small></th><td>removed</td>" in technical
 
 
-@pytest.mark.parametrize(("unit", "words"), [("m", "= 1000 m (100 to 10000)"), ("", "= 1000 (100 to 10000)")])
+@pytest.mark.parametrize(("unit", "words"), [("m", "= 1,000 m (100 to 10,000)"), ("", "= 1,000 (100 to 10,000)")])
 def test_a_logarithm_is_shown_in_the_unit_of_the_measurements(tmp_path, unit, words):
     models = PretendedService()
     known = EndpointFacts(description="log10 of length", scale="log10", unit=unit)

@@ -17,7 +17,7 @@ JOB.answers = PretendedService().predict(ROWS, Options())
     [
         ({}, [0, 1, 2, 3, 4]),
         ({"sort": "length"}, [3, 0, 2, 4, 1]),
-        ({"sort": "length_low", "order": "falling"}, [4, 0, 2, 3, 1]),
+        ({"sort": "length_low", "order": "descending"}, [4, 0, 2, 3, 1]),
         ({"sort": "warning"}, [2, 0, 1, 3, 4]),
         ({"sort": "no column"}, [0, 1, 2, 3, 4]),
         ({"find": " c "}, [0, 2, 3]),
@@ -31,7 +31,7 @@ def test_rows_by_hand(view, rows):
     assert shown_rows(JOB, View(**view)) == rows
 
 
-@pytest.mark.parametrize(("order", "rows"), [("rising", [3, 2, 0, 1]), ("falling", [0, 2, 3, 1])])
+@pytest.mark.parametrize(("order", "rows"), [("ascending", [3, 2, 0, 1]), ("descending", [0, 2, 3, 1])])
 def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
     job = Job("0" * 32, None, "", columns=["smiles", "name"], rows=ROWS[:4], added=ADDED)
     job.answers = PretendedService().predict(job.rows, Options())
@@ -44,5 +44,5 @@ def test_rows_are_sorted_by_the_width_of_their_interval(order, rows):
 def test_an_address_names_what_is_not_usual():
     view = View(sort="a b", find="=", page=3)
     assert view.address() == "page=3&sort=a+b&find=%3D"
-    assert view.address(page=1, order="falling") == "sort=a+b&order=falling&find=%3D"
+    assert view.address(page=1, order="descending") == "sort=a+b&order=descending&find=%3D"
     assert View().address() == ""
