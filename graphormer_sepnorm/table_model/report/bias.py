@@ -1,4 +1,4 @@
-"""Whether the predictions of a regression are biased, and whether they miss extreme values, out of fold.
+"""Whether the predictions of a regression are biased, and whether they miss extreme values.
 
 The slope of measured against predicted values is 1 if predictions are right on average, however uncertain they are.
 The slope of predicted against measured values is about R2 then: predictions vary less than labels, because they leave
@@ -7,19 +7,20 @@ out what the model cannot know. So only the first slope says whether values are 
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from graphormer_sepnorm.table_model.report.reported import Reported
-from graphormer_sepnorm.table_model.report.slopes import Slope, resampled_slope
+from graphormer_sepnorm.table_model.report.slopes import Slope
 
 FLAT = 0.6  # slope of predicted against measured values below which extremes are clearly missed
 
 
 def of_bias(page: Reported) -> Iterator[str]:
-    """A warning for each target of a regression whose predictions are biased."""
+    """A warning for each target of a regression whose predictions are clearly biased, out of fold or on the test set."""
     for target, slope, _ in page.slopes:
         if slope is not None and slope.is_biased:
             yield f"{target}: {bias_words(slope)}"
+    for target, slope in page.test_slopes:
+        if slope.is_biased:
+            yield f"{target}: {test_words(slope)}"
 
 
 def of_extremes(page: Reported) -> Iterator[str]:
@@ -30,22 +31,19 @@ def of_extremes(page: Reported) -> Iterator[str]:
 
 
 def of_test_bias(page: Reported) -> Iterator[str]:
-    """A paragraph for each target of a regression whose predictions are biased on the test molecules."""
-    if page.is_regression:
-        for place, target in enumerate(page.task.targets):
-            y, predicted = page.labelled_pairs(place, page.test.prediction)
-            slope = resampled_slope(predicted.astype(np.float64), y)
-            if slope is not None and not slope.low <= 1 <= slope.high:
-                yield f"{target}: {test_words(slope)}"
+    """A paragraph for each target of a regression with a bias on the test set that is too small for a warning."""
+    for target, slope in page.test_slopes:
+        if not slope.low <= 1 <= slope.high and not slope.is_biased:
+            yield f"{target}: {test_words(slope)}"
 
 
 def test_words(slope: Slope) -> str:
     """The direction and size of a bias on the test molecules."""
     where = "close to" if slope.value > 1 else "far from"
     return (
-        f"on the test molecules, predictions are too {where} the mean: a molecule that is predicted 1 above the mean "
-        f"is measured {slope.words} above it on average, where 1 means no bias. Expect this also of other molecules "
-        "that differ from the training molecules as much as the test molecules do."
+        f"on the test molecules, predictions are too {where} the mean: a molecule that is predicted 1 above the mean is "
+        f"measured {slope.value:.2f} above it on average ({slope.ends}; 1 means no bias). Expect the same for other "
+        "molecules that are as unlike the training molecules."
     )
 
 
@@ -59,25 +57,25 @@ def bias_words(slope: Slope) -> str:
     )
     return (
         f"predictions are too {where} the mean. Out of fold, a molecule that is predicted 1 above the mean is measured "
-        f"{slope.words} above it on average. {advice}"
+        f"{slope.value:.2f} above it on average ({slope.ends}; 1 means no bias). {advice}"
     )
 
 
 def flat_words(spread: float, slope: Slope | None) -> str:
     """That extremes are missed, and whether values are right on average: if the interval of the slope contains 1."""
     found = (
-        "very high and very low values are predicted too close to the mean. Out of fold, a molecule that is measured 1 "
-        f"above the mean is predicted {max(spread, 0):.2f} above it on average."
+        "extremes are missed. Out of fold, a molecule that is measured 1 above the mean is predicted "
+        f"{max(spread, 0):.2f} above it on average."
     )
     if slope is None:
         return found
     if slope.low > 1:
-        whether = "The values themselves are also slightly too close to the mean"
+        whether = "Predictions also understate slightly"
     elif slope.high < 1:
-        whether = "The values themselves are slightly too far from the mean"
+        whether = "Even so, predictions exaggerate slightly"
     else:
-        whether = "Out of fold, such predictions are still right on average"
+        whether = "Even so, predictions are right on average"
     return (
         f"{found} {whether}: a molecule that is predicted 1 above the mean is measured {slope.value:.2f} above it "
-        f"(95 % interval {slope.low:.2f} to {slope.high:.2f}; 1 means no bias)."
+        f"({slope.ends}; 1 means no bias)."
     )

@@ -261,10 +261,12 @@ def of_networks(page: Reported) -> Iterator[str]:
         if gain is not None and gain.low <= 0 and over_kernel is not None and over_kernel.low <= 0:
             shares = page.model.weights[[name in OF_NETWORKS for name in page.model.members], columns]
             words = "show no clear gain" if shares.any() else "have the weight 0"
-            decimals = decimals_for(gain)
+            decimals = decimals_for(gain, page.out_of_fold(target)[0][page.task.metric])
+            size = gain.size(decimals)
+            change = "the same with and without them" if size == "equal" else f"{size} with them than without"
             yield (
-                f"{page.title_of(target)}: the networks {words}. With them, the out-of-fold {page.metric} is "
-                f"{gain.size(decimals)} ({gain.ends(decimals)}).{QUICK}"
+                f"{page.title_of(target)}: the networks {words}. Out of fold, the {page.metric} is {change} "
+                f"({gain.ends(decimals)}).{QUICK}"
             )
 
 

@@ -137,6 +137,15 @@ class Reported:
             found.append((target, resampled_slope(predicted, y), slope_of(y, predicted)))
         return found
 
+    @cached_property
+    def test_slopes(self) -> list[tuple[str, Slope]]:
+        """Each target of a regression with enough test labels, and the slope of these against their predictions."""
+        if not self.is_regression:
+            return []
+        pairs = [self.labelled_pairs(place, self.test.prediction) for place in range(len(self.task.targets))]
+        slopes = [resampled_slope(predicted.astype(np.float64), y) for y, predicted in pairs]
+        return [(name, slope) for name, slope in zip(self.task.targets, slopes, strict=True) if slope is not None]
+
     def out_of_fold(self, target: str) -> tuple[dict[str, float | None], str]:
         """The scores of a target on the training labels that a fold predicted, and these labels in words."""
         rows, columns = self.folds.predicted, columns_of(self.task)[target]

@@ -28,8 +28,8 @@ class Slope(NamedTuple):
         return self.high < UNBIASED[0] or self.low > UNBIASED[1]
 
     @property
-    def words(self) -> str:
-        return f"{self.value:.2f} (95 % interval {self.low:.2f} to {self.high:.2f})"
+    def ends(self) -> str:
+        return f"95 % interval {self.low:.2f} to {self.high:.2f}"
 
 
 def resampled_slope(x: np.ndarray, y: np.ndarray) -> Slope | None:

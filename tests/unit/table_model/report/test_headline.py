@@ -271,7 +271,7 @@ def test_networks_that_add_nothing_are_said():
         result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.3], [0.3], [0.4]]}
     )
     assert len(found) == 1 and found[0].startswith(
-        "a: the networks show no clear gain. With them, the out-of-fold MAE is "
+        "a: the networks show no clear gain. Out of fold, the MAE is the same with and without them (95 % interval "
     )
     found = warned(
         result({"a": facts()}), y, same, y + noise, model={"members": MEMBERS, "weights": [[0.5], [0.5], [0.0]]}
@@ -284,7 +284,7 @@ def test_networks_that_make_the_score_worse_are_said():
     y = np.linspace(-2, 2, 50)[:, None]
     parts = {"members": MEMBERS, "weights": [[0.3], [0.3], [0.4]]}
     (note,) = warned(result({"a": facts()}), y, np.stack([y + 0.25, y + 0.25, y + 1]), y + 0.5, model=parts)
-    assert "With them, the out-of-fold MAE is worse by 0.250 (95 % interval 0.250 to 0.250)." in note
+    assert "Out of fold, the MAE is worse by 0.250 with them than without (95 % interval 0.250 to 0.250)." in note
 
 
 def test_the_kernel_is_recommended_only_if_it_scores_as_well_as_the_model():
