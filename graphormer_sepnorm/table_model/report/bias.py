@@ -14,7 +14,7 @@ FLAT = 0.6  # slope of predicted against measured values below which extremes ar
 
 
 def of_bias(page: Reported) -> Iterator[str]:
-    """A warning for each target of a regression whose predictions are clearly biased, out of fold or on the test set."""
+    """A warning for each target of a regression with a strong bias, out of fold or on the test molecules."""
     for target, slope, _ in page.slopes:
         if slope is not None and slope.is_biased:
             yield f"{target}: {bias_words(slope)}"
@@ -31,7 +31,7 @@ def of_extremes(page: Reported) -> Iterator[str]:
 
 
 def of_test_bias(page: Reported) -> Iterator[str]:
-    """A paragraph for each target of a regression with a bias on the test set that is too small for a warning."""
+    """A paragraph for each target of a regression with a bias on the test molecules that is too small for a warning."""
     for target, slope in page.test_slopes:
         if not slope.low <= 1 <= slope.high and not slope.is_biased:
             yield f"{target}: {test_words(slope)}"
@@ -41,8 +41,8 @@ def test_words(slope: Slope) -> str:
     """The direction and size of a bias on the test molecules."""
     where = "close to" if slope.value > 1 else "far from"
     return (
-        f"on the test molecules, predictions are too {where} the mean: a molecule that is predicted 1 above the mean is "
-        f"measured {slope.value:.2f} above it on average ({slope.ends}; 1 means no bias). Expect the same for other "
+        f"on the test molecules, predictions are too {where} the mean: a molecule that is predicted 1 above the mean "
+        f"is measured {slope.value:.2f} above it on average ({slope.ends}; 1 means no bias). Expect the same for other "
         "molecules that are as unlike the training molecules."
     )
 

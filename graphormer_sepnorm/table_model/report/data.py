@@ -79,8 +79,9 @@ def of_censored(page: Reported) -> Iterator[str]:
         if learnt or tested:
             yield (
                 f"{target}: {counted(len(learnt), 'training label')} and {counted(len(tested), 'test label')} are "
-                f"censored, such as {(learnt + tested)[0]}. For the kernel and the networks, only a prediction on the "
-                "wrong side of the bound is an error. Forest, intervals and test scores use only exact labels."
+                f"censored, such as {page.bound((learnt + tested)[0], place)}. For the kernel and the networks, "
+                "only a prediction on the wrong side of the bound is an error. Forest, intervals and test scores use "
+                "only exact labels."
             )
 
 

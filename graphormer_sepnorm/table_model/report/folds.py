@@ -181,8 +181,8 @@ def worst_molecule(together: Predicted, lines: list[list[str]], row: int) -> Mol
     facts: list[tuple[str, str]] = []
     for place in np.flatnonzero(~np.isnan(y))[:MAX_PANELS].tolist():
         of = f" {task.targets[place]}" if len(y) > 1 else ""
-        numbers = y[place], predicted[place], abs(predicted[place] - y[place])
-        texts = [shown(number, decimals[place]) for number in numbers]
+        known, found = round(float(y[place]), decimals[place]), round(float(predicted[place]), decimals[place])
+        texts = [shown(number, decimals[place]) for number in (known, found, abs(found - known))]
         facts += zip((f"measured{of}", f"predicted{of}", f"error{of}"), texts, strict=True)
     smiles = lines[row + 1][1]
     return Molecule(title_of(lines, row), smiles, plain_picture(smiles), tuple(facts))

@@ -95,7 +95,7 @@ def against_words(page: Reported, facts: dict, against: str, decimals: int) -> s
     if gain is None:
         return f"{words} The difference is not defined."
     size = gain.size(decimals)
-    chance = ", but this may be chance" if gain.low <= 0 <= gain.high and size != "equal" else ""
+    chance = "" if gain.is_clear or size == "equal" else ", but this may be chance"
     return f"{words} The model is {size}{chance} ({gain.ends(decimals)})."
 
 
@@ -105,6 +105,11 @@ class Gain(NamedTuple):
     value: float
     low: float
     high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval does not contain 0."""
+        return not self.low <= 0 <= self.high
 
     def size(self, decimals: int) -> str:
         """The gain with these decimals, as "better by 0.25", "worse by 0.25" or "equal"."""
@@ -131,20 +136,25 @@ def interval_cards(page: Reported) -> Iterator[Card]:
     if page.confidence is None:
         return
     trust = page.result["trust"]
-    yield coverage_card(page.confidence, trust["coverage"][page.confidence], trust["mean_width"][page.confidence])
+    widths = trust["mean_width"][page.confidence]
+    is_logarithm = any(map(page.is_logarithm, widths))
+    yield coverage_card(page.confidence, trust["coverage"][page.confidence], widths, is_logarithm)
 
 
-def coverage_card(level: str, shares: dict[str, float], widths: dict[str, float]) -> Card:
+def coverage_card(level: str, shares: dict[str, float], widths: dict[str, float], is_logarithm: bool = False) -> Card:
     """A card on the mean coverage of the intervals at a confidence level.
 
     Args:
         level: the confidence level.
         shares: the coverage of each target.
         widths: the mean width for each target, which is shown if there is one target; empty: unknown.
+        is_logarithm: whether the target is modelled by the logarithm of the values in the table.
     """
     lines = [f"of the test values are inside their {percent(float(level))} interval."]
     if len(widths) == 1:
-        lines.append(f"The intervals are {shown(next(iter(widths.values())))} wide on average.")
+        (width,) = widths.values()
+        factor = f", about a factor of {10 ** (width / 2):.2g} up or down" if is_logarithm else ""
+        lines.append(f"The intervals are {shown(width)} wide on average{factor}.")
     return Card("Intervals", percent(float(np.mean(list(shares.values())))), "", tuple(lines))
 
 

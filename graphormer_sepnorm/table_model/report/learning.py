@@ -5,7 +5,7 @@ Axis letters: M molecules, T targets.
 
 import numpy as np
 
-from graphormer_sepnorm.runs.numbers import decimals_for, shown
+from graphormer_sepnorm.runs.numbers import decimals_for
 from graphormer_sepnorm.runs.plots import MAX_PANELS
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
 from graphormer_sepnorm.table_model.fit import FittedTable
@@ -14,9 +14,18 @@ from graphormer_sepnorm.table_model.machines import Compared, fit_machines
 from graphormer_sepnorm.table_model.members.kernel import KernelMember, as_values, calibration_of
 from graphormer_sepnorm.table_model.reference import landmarks
 from graphormer_sepnorm.table_model.report.charts import learning_chart
+from graphormer_sepnorm.table_model.report.headline import gain_of
 from graphormer_sepnorm.table_model.report.page import Section
 from graphormer_sepnorm.table_model.report.reported import Reported
-from graphormer_sepnorm.table_model.scores import MOST_DRAWN, columns_of, interval, known, resampled, score
+from graphormer_sepnorm.table_model.scores import (
+    MOST_DRAWN,
+    columns_of,
+    interval,
+    known,
+    paired_difference,
+    resampled,
+    score,
+)
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tasks import METRICS
 
@@ -39,8 +48,9 @@ def learning_curve(
 
     Returns:
         ``rows``, the mean numbers of training molecules; and ``targets``, by name ``values`` of the metric and its 95 %
-        ``interval`` for each number, None where undefined. None without a kernel, and if there are fewer than
-        ``LEAST_MOLECULES`` molecules or more than ``MOST_LABELS`` labels.
+        ``interval`` for each number, None where undefined, and ``last_doubling``, the ``paired_difference`` of the last
+        two. None without a kernel, and if there are fewer than ``LEAST_MOLECULES`` molecules or more than
+        ``MOST_LABELS`` labels.
     """
     kernel = fitted.model.members.get("kernel")
     if not isinstance(kernel, KernelMember) or len(labels) < LEAST_MOLECULES or labels.y.size > MOST_LABELS:
@@ -74,8 +84,11 @@ def curve_of_target(labels: Labels, predictions: list[np.ndarray], columns: slic
     y, predictions = labels.y[rows, columns], [each[rows] for each in predictions]
     values = [known(score(METRICS[metric], y, each)) for each in predictions]
     if not 2 <= len(y) <= MOST_DRAWN:
-        return {"values": values, "interval": [None] * len(values)}
-    return {"values": values, "interval": [interval(each) for each in resampled(metric, y, predictions).T]}
+        undefined = {"difference": None, "interval": None}
+        return {"values": values, "interval": [None] * len(values), "last_doubling": undefined}
+    drawn, (*_, half, whole) = resampled(metric, y, predictions), predictions
+    change = paired_difference(METRICS[metric], y, whole, half, drawn[:, :-3:-1])
+    return {"values": values, "interval": [interval(each) for each in drawn.T], "last_doubling": change}
 
 
 def learning_section(page: Reported) -> Section | None:
@@ -94,7 +107,7 @@ def learning_section(page: Reported) -> Section | None:
 
 def fitted_words(folds: int, has_others: bool) -> str:
     """The molecules that are scored and those that are learnt from; a single fold has the validation molecules."""
-    others = " The other members would take too long." if has_others else ""
+    others = " Only the kernel was fitted again, because the other members take too long." if has_others else ""
     if folds == 1:
         return f"The score of the kernel for the validation molecules by number of training molecules.{others}"
     return (
@@ -104,12 +117,14 @@ def fitted_words(folds: int, has_others: bool) -> str:
 
 
 def curve_words(page: Reported, rows: list[int], facts: dict) -> str:
-    """How much the last doubling of the training molecules improved the score."""
+    """How much the last doubling of the training molecules improved the score, if it clearly changed it."""
     *_, fewer, all_rows = rows
-    *_, half, whole = facts["values"]
-    if half is None or whole is None:
-        return "The score is not defined."
-    sign = 1 if METRICS[page.task.metric].higher_is_better else -1
-    gain = sign * (whole - half)
-    change, size = "improves" if gain >= 0 else "becomes worse", shown(abs(gain), decimals_for([gain], whole))
-    return f"From {fewer:,} to {all_rows:,} training molecules, the {page.metric} {change} by {size}."
+    gain = gain_of(facts["last_doubling"], page.task.metric)
+    if gain is None:
+        return "The last change of the score is not defined."
+    size = gain.size(decimals := decimals_for(gain, facts["values"][-1]))
+    if size == "equal":
+        change = "does not change"
+    else:
+        change = f"is {size}" if gain.is_clear else f"does not clearly change: it is {size}"
+    return f"From {fewer:,} to {all_rows:,} training molecules, the {page.metric} {change} ({gain.ends(decimals)})."

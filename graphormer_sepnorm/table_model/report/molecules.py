@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.domain import MAX_REFERENCES, evenly
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.inference.pictures import draw, draw_part
 from graphormer_sepnorm.runs.numbers import decimals_for, percent, shown
@@ -50,13 +51,13 @@ def worst_molecule(page: Reported, row: int) -> Molecule:
 def facts_of(page: Reported, row: int, place: int) -> Iterator[tuple[str, str]]:
     """The label of a test molecule, its prediction with the interval or the set of classes, and its error."""
     y, predicted = page.test.y[row, place], page.test.prediction[row, place]
-    yield of_target(page, "measured", place), page.measured(y, place)
+    yield of_target(page, "measured", place), page.label_of(page.tested[row], place)
     yield of_target(page, "predicted", place), page.predicted(predicted, place)
     if (interval := page.interval(row, place)) is not None:
         yield of_target(page, f"{page.interval_name} of", place), interval
     if (classes := page.class_set(row, place)) is not None:
         yield of_target(page, f"{SET_NAME} of", place), classes
-    yield of_target(page, "error of", place), page.rounded(abs(float(predicted) - float(y)), place)
+    yield of_target(page, "error of", place), page.difference(predicted, y, place)
 
 
 def of_target(page: Reported, fact: str, place: int) -> str:
@@ -81,13 +82,14 @@ def neighbour(page: Reported, smiles: str) -> Molecule | None:
     (similarity,), (row,) = trust.domain.nearest_rows([smiles])
     if row < 0:
         return None
-    name, labels, known = trust.rows.names[row], trust.rows.labels[row], trust.domain.smiles[row]
+    name, known = trust.rows.names[row], trust.domain.smiles[row]
+    learnt = page.learnt[evenly(len(page.learnt), MAX_REFERENCES)[row]]
     facts = [("similarity", f"{similarity:.2f}")]
     if TASKS[page.task.kind].adds_up:
-        facts.append(("measured", page.task.classes[0][int(labels.argmax())]))
+        facts.append(("measured", page.task.classes[0][int(np.argmax(learnt.labels))]))
     else:
         facts += [
-            (of_target(page, "measured", place), page.measured(labels[place], place))
+            (of_target(page, "measured", place), page.label_of(learnt, place))
             for place in range(len(page.task.targets[:MAX_PANELS]))
         ]
     named = name if page.labelled.names else f"row {name}"
@@ -193,11 +195,11 @@ def part_cell(smiles: str) -> Picture | str:
 
 def cliff_molecule(page: Reported, cliff: Cliff) -> Molecule:
     """The two molecules of an activity cliff of the first target."""
+    lower, higher = page.paired[cliff.lower], page.paired[cliff.higher]
     of_pair = (
-        (of_target(page, "difference of", 0), page.rounded(cliff.difference, 0)),
+        (of_target(page, "difference of", 0), page.difference(higher.labels[0], lower.labels[0], 0)),
         ("similarity of the pair", f"{cliff.similarity:.2f}"),
     )
-    lower, higher = page.paired[cliff.lower], page.paired[cliff.higher]
     return labelled_molecule(page, lower, partner=labelled_molecule(page, higher, of_pair))
 
 
@@ -205,5 +207,5 @@ def labelled_molecule(
     page: Reported, row: LabelledRow, facts: tuple[tuple[str, str], ...] = (), partner: Molecule | None = None
 ) -> Molecule:
     """A molecule with its label of the first target."""
-    measured = (of_target(page, "measured", 0), page.measured(row.labels[0], 0))
+    measured = (of_target(page, "measured", 0), page.label_of(row, 0))
     return Molecule(page.name_of(row.number), row.smiles, plain_picture(row.smiles), (measured, *facts), partner)

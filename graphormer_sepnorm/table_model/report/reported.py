@@ -12,6 +12,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PROBABILITY_DECIMALS
 from graphormer_sepnorm.inference.domain import evenly
 from graphormer_sepnorm.inference.pictures import draw_plain
+from graphormer_sepnorm.inference.training_rows import decimals_of
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.numbers import counted, shown
 from graphormer_sepnorm.table_model.evaluate import StackScores
@@ -163,6 +164,30 @@ class Reported:
             return self.rounded(value, place)
         return self.classes_of(self.task.targets[place])[round(value)]
 
+    def label_of(self, row: LabelledRow, place: int) -> str:
+        """The label of a row as text, exact or censored, and of how many rows it is the mean."""
+        if np.isnan(row.labels[place]) and place in row.bounds:
+            return self.bound(row.bounds[place], place)
+        text, several = self.measured(row.labels[place], place), self.replicates.get((row.number, row.split), [])
+        count = sum(not np.isnan(each.labels[place]) for each in several)
+        return f"{text} (mean of {count} rows)" if count > 1 else text
+
+    @cached_property
+    def replicates(self) -> dict[tuple[int, str], list[LabelledRow]]:
+        """The rows that were averaged to one, by the number and the split of the first."""
+        found = {}
+        for duplicate in self.labelled.duplicates if self.labelled.measured else ():
+            rows = [self.labelled.measured[place] for place in duplicate.rows]
+            for split in {row.split for row in rows}:
+                same = [row for row in rows if row.split == split]
+                found[same[0].number, split] = same
+        return found
+
+    def bound(self, text: str, place: int) -> str:
+        """A censored label of a target with the decimals of the labels, and with more if its bound needs more."""
+        bound = float(text[1:])
+        return text[0] + shown(bound, max(self.decimals[place], decimals_of(np.array([bound]))))
+
     def predicted(self, value: float, place: int) -> str:
         """A prediction of a target as text; a probability with the name of the class."""
         if self.is_regression:
@@ -203,6 +228,11 @@ class Reported:
     def rounded(self, value: float, place: int) -> str:
         """A value of a target with the ``decimals`` of the target."""
         return shown(float(value), self.decimals[place])
+
+    def difference(self, value: float, other: float, place: int) -> str:
+        """The distance between two values of a target as ``rounded`` shows them."""
+        decimals = self.decimals[place]
+        return self.rounded(abs(round(float(value), decimals) - round(float(other), decimals)), place)
 
     @cached_property
     def decimals(self) -> list[int]:

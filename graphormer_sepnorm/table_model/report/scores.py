@@ -1,7 +1,7 @@
 """The section of a report on scores: a table per target, and the weights of the members."""
 
 from graphormer_sepnorm.config import TaskConfig
-from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval
+from graphormer_sepnorm.runs.numbers import counted, decimals_for, shown, shown_interval, shown_together
 from graphormer_sepnorm.table_model.members import MEMBERS
 from graphormer_sepnorm.table_model.report.headline import FEW_TESTED
 from graphormer_sepnorm.table_model.report.page import Grid, Section
@@ -20,8 +20,9 @@ def scores_section(page: Reported) -> Section:
     ]
     if len(weights) > 1:
         words.append(
-            "The prediction is a weighted mean of its members. The weights were fitted on out-of-fold predictions: a "
-            "member with the weight 0 is not used."
+            "The prediction is a weighted mean of its members. The weights come from out-of-fold predictions for the "
+            "training molecules, not from the test molecules: they are large for members that err little there, or "
+            "differently from the others. A member with the weight 0 is not used."
         )
         if (least := min((facts["n"] for facts in page.result["targets"].values()), default=0)) < FEW_TESTED:
             words.append(f"With {counted(least, 'test label')}, only large differences between members can be seen.")
@@ -30,8 +31,15 @@ def scores_section(page: Reported) -> Section:
         for name, facts in page.result["targets"].items()
     ]
     if len(weights) > 1:
-        rows = ((name, weight_words(weights[name]), MEMBERS[name].words(page.task, learnt)) for name in weights)
-        grids.append(Grid(("member", "weight", "description"), tuple(rows), "members"))
+        scores = shown_together(page.result["out_of_fold"][name][metric] for name in weights)
+        rows = (
+            (name, weight_words(weights[name]), score, MEMBERS[name].words(page.task, learnt))
+            for name, score in zip(weights, scores, strict=True)
+        )
+        mean = "mean " if len(page.result["targets"]) > 1 else ""
+        grids.append(
+            Grid(("member", "weight", f"{mean}out-of-fold {page.metric}", "description"), tuple(rows), "members")
+        )
     else:
         words += [
             f"The model has one member, the {name}: {MEMBERS[name].words(page.task, learnt)}." for name in weights

@@ -17,10 +17,9 @@ from graphormer_sepnorm.table_model.report.learning import learning_curve
 from graphormer_sepnorm.table_model.report.page import ReportPage, render
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.report.sections import SECTIONS
-from graphormer_sepnorm.table_model.scores import STACK
+from graphormer_sepnorm.table_model.scores import STACK, scores_of
 from graphormer_sepnorm.table_model.stacking import each_by_itself
 from graphormer_sepnorm.tables.labels import LabelledTable, TableOptions
-from graphormer_sepnorm.tasks import TASKS
 from graphormer_sepnorm.version import __version__
 
 
@@ -93,6 +92,6 @@ def scores_out_of_fold(fitted: FittedTable, labels: Labels, folds: Folds) -> dic
     rows, found = folds.predicted, fitted.out_of_fold
     predictions = [*each_by_itself(labels.task, found.by_member), found.values]
     return {
-        name: TASKS[labels.task.kind].scores(labels.y[rows], np.nan_to_num(each[rows]))
+        name: scores_of(labels.task, labels.y[rows], np.nan_to_num(each[rows]))
         for name, each in zip([*fitted.model.members, STACK], predictions, strict=True)
     }

@@ -33,8 +33,8 @@ def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used
     assert told(*calibrated(1.5**0.5)) == [], "nothing to act on"
     (sentence,) = told(*calibrated(1.5**0.5), words=of_extremes)
     assert sentence.startswith(
-        "a: extremes are missed. Out of fold, a molecule that is measured 1 above the mean is predicted 0.40 above it on "
-        "average. Even so, predictions are right on average: a molecule that is predicted 1 above the mean is measured "
+        "a: extremes are missed. Out of fold, a molecule that is measured 1 above the mean is predicted 0.40 above it "
+        "on average. Even so, predictions are right on average: a molecule that is predicted 1 above the mean is measured "
         "1.00 above it (95 % interval"
     )
     assert "rank" not in sentence
@@ -107,8 +107,8 @@ def test_a_bias_on_the_test_molecules_is_a_warning_only_if_it_is_strong(factor, 
     labels, values = np.append(y, NAN), np.append(factor * predicted, 100.0)
     (sentence,) = on_test(labels, values, words=place)
     assert sentence.startswith(
-        f"a: on the test molecules, predictions are too {words} the mean: a molecule that is predicted 1 above the mean "
-        f"is measured {slope} above it on average (95 % interval "
+        f"a: on the test molecules, predictions are too {words} the mean: a molecule that is predicted 1 above the "
+        f"mean is measured {slope} above it on average (95 % interval "
     )
     (other,) = {of_bias, of_test_bias} - {place}
     assert on_test(labels, values, words=other) == [], "it is said in one place"

@@ -167,10 +167,10 @@ def test_a_table_without_replicates_has_no_such_section():
 
 def test_censored_labels_are_counted_and_said_how_they_are_used():
     rows = [
-        LabelledRow(1, "C", [NAN, 1.0], "train", bounds={0: "<5"}),
-        LabelledRow(2, "CC", [NAN, NAN], "val", bounds={0: "<5", 1: ">9"}),
-        LabelledRow(3, "CCC", [3.0, NAN], "test", bounds={1: ">7"}),
+        LabelledRow(1, "C", [NAN, 1.0], "train", bounds={0: "<5.096910013008056"}),
+        LabelledRow(2, "CC", [NAN, NAN], "val", bounds={0: "<5.0", 1: ">9.0"}),
+        LabelledRow(3, "CCC", [3.0, NAN], "test", bounds={1: ">7.0"}),
     ]
-    words = data_section(reported(labelled=LabelledTable(rows))).words
-    assert words[-2].startswith("a: 2 training labels and 0 test labels are censored, such as <5. For the kernel")
+    words = data_section(reported(labelled=LabelledTable(rows), fitted=fitted([[NAN, 1.0]]))).words
+    assert words[-2].startswith("a: 2 training labels and 0 test labels are censored, such as <5.10. For the kernel")
     assert words[-1].startswith("b: 1 training label and 1 test label are censored, such as >9. For the kernel")

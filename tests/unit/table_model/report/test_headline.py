@@ -99,6 +99,18 @@ def test_the_error_of_a_logarithm_is_also_a_factor():
     assert [words in card.lines for card in cards(page)] == [False, False, True]
 
 
+def test_the_width_of_the_intervals_of_a_logarithm_is_also_a_factor():
+    """10 ** (2.6 / 2) is 19.95."""
+    trust = {"coverage": {"0.9": {"a": 0.96}}, "mean_width": {"0.9": {"a": 2.6}}}
+    page = reported(result({"a": facts()}, trust=trust), targets=("a",))
+    for scales, words in (
+        ((), "2.60 wide on average."),
+        (("log10",), "2.60 wide on average, about a factor of 20 up or down."),
+    ):
+        page.test.task = replace(page.task, scales=scales)
+        assert cards(page)[-1].lines[-1] == f"The intervals are {words}"
+
+
 @pytest.mark.parametrize(
     ("folds", "words"),
     [

@@ -34,6 +34,8 @@ def test_the_last_point_is_the_score_of_the_kernel_and_fewer_molecules_do_worse(
         assert facts["values"][-1] == pytest.approx(np.sqrt(np.nanmean(error**2)))
         assert facts["values"][0] > facts["values"][-1]
         assert all(low < value < high for value, (low, high) in zip(facts["values"], facts["interval"], strict=True))
+        low, high = facts["last_doubling"]["interval"]
+        assert low < facts["last_doubling"]["difference"] == facts["values"][-1] - facts["values"][-2] < high
 
 
 def test_a_part_is_fitted_without_the_molecules_of_its_fold(kernel, molecules, labels, folds, monkeypatch):
@@ -85,13 +87,19 @@ def test_the_curve_of_several_classes_ends_at_the_score_of_a_model_of_the_kernel
 
 
 def test_the_section_says_what_the_last_half_of_the_molecules_gave():
-    facts = {"values": [1.0, 0.75, 0.5], "interval": [[0.5, 1.5], [0.5, 1.0], [0.25, 0.75]]}
+    facts = {
+        "values": [1.0, 0.75, 0.5],
+        "interval": [[0.5, 1.5], [0.5, 1.0], [0.25, 0.75]],
+        "last_doubling": {"difference": -0.25, "interval": [-0.3, -0.1]},
+    }
     told = {"learning_curve": {"rows": [10, 20, 40], "targets": {"a": facts}}}
     pair, kernel = (SimpleNamespace(model=SimpleNamespace(members=dict.fromkeys(names))) for names in ("ab", "a"))
     page = reported(told, targets=("a",), folds=Folds(np.arange(15) % 5), fitted=pair)
     section = learning_section(page)
-    assert section.charts[0].words == "From 20 to 40 training molecules, the MAE improves by 0.250."
-    assert section.words[0].startswith("The out-of-fold score of the kernel by number of training molecules. The other")
+    assert section.charts[0].words == (
+        "From 20 to 40 training molecules, the MAE is better by 0.250 (95 % interval 0.100 to 0.300)."
+    )
+    assert section.words[0].startswith("The out-of-fold score of the kernel by number of training molecules. Only the")
     assert (
         "Each fit leaves out one of 5 folds, so the last point has 4/5 of the training molecules." in section.words[0]
     )
@@ -103,6 +111,12 @@ def test_the_section_says_what_the_last_half_of_the_molecules_gave():
     )
     assert learning_section(reported()) is None
     classes, rows = reported(kind="classification", targets=("a",)), [250, 500, 1_000]
-    assert curve_words(classes, rows, facts).endswith("1,000 training molecules, the ROC-AUC becomes worse by 0.250.")
-    assert curve_words(page, rows, {"values": [None, 0.65, 0.59]}).endswith("the MAE improves by 0.060.")
-    assert curve_words(classes, rows, {"values": [None, None, 0.5]}) == "The score is not defined."
+    words = "1,000 training molecules, the ROC-AUC is worse by 0.250 (95 % interval 0.100 to 0.300)."
+    assert curve_words(classes, rows, facts).endswith(words)
+    facts["last_doubling"] = {"difference": 0.001, "interval": [-0.01, 0.012]}
+    words = "the MAE does not clearly change: it is worse by 0.001 (95 % interval -0.010 to 0.012)."
+    assert curve_words(page, rows, facts).endswith(words)
+    facts["last_doubling"] = {"difference": 0.0, "interval": [-0.01, 0.01]}
+    assert curve_words(page, rows, facts).endswith("the MAE does not change (95 % interval -0.010 to 0.010).")
+    facts["last_doubling"] = {"difference": None, "interval": None}
+    assert curve_words(classes, rows, facts) == "The last change of the score is not defined."

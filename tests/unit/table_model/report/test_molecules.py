@@ -66,6 +66,7 @@ def test_the_error_of_a_class_is_the_distance_of_its_probability():
         ("a",),
         class_names=(("no", "yes"),),
         fitted=fitted([[1.0]], trust={"intervals": None, "class_sets": two_sets(0.3, 0.5)}),
+        labelled=table(("test", "C", [0.0])),
         test={"y": np.array([[0.0]]), "prediction": np.array([[0.75]])},
     )
     assert list(facts_of(page, 0, 0)) == [
@@ -104,6 +105,7 @@ def test_the_sets_of_several_targets_are_told_by_target():
             [[1.0, 1.0]],
             trust={"intervals": None, "class_sets": ClassSets(np.tile(two_sets(0.3, 0.5).scores, (1, 2, 1)))},
         ),
+        labelled=table(("test", "C", [1.0, 1.0])),
         test={"y": np.array([[1.0, 1.0]]), "prediction": np.array([[0.4, 0.6]])},
     )
     assert ("90 % set of a", "no") in facts_of(page, 0, 0)

@@ -8,6 +8,8 @@ import pytest
 
 from graphormer_sepnorm.inference.intervals import Intervals
 from graphormer_sepnorm.table_model.report.reported import plain_picture
+from graphormer_sepnorm.tables.labels import LabelledRow, LabelledTable
+from graphormer_sepnorm.tables.splits import Duplicate
 from tests.unit.table_model.report.conftest import fitted, reported, table
 
 COVERAGE = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
@@ -67,3 +69,33 @@ def test_the_ends_of_the_intervals():
 
 def test_a_molecule_that_cannot_be_drawn_has_no_picture():
     assert b"<svg" in plain_picture("CCO").svg and plain_picture("not a molecule") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "words"), [("<5.0", 7.25, "<5.00"), (">10.0", 7.0, ">10"), ("<0.5", 7.0, "<0.5")]
+)
+def test_a_bound_has_the_decimals_of_the_labels_or_its_own(text, label, words):
+    assert reported(fitted=fitted([[label, label]])).bound(text, 0) == words
+
+
+def test_a_difference_is_that_of_the_numbers_shown():
+    """6.854 and 8.636 differ by 1.78, which nobody gets from 6.85 and 8.64."""
+    page = reported(fitted=fitted([[1.25, 2]]))
+    assert page.difference(6.854, 8.636, 0) == page.difference(8.636, 6.854, 0) == "1.79"
+
+
+def test_a_label_says_of_how_many_rows_it_is_the_mean():
+    """Of the three rows of methane, two are for training; the second target has one label of them."""
+    nan = float("nan")
+    measured = [
+        LabelledRow(1, "C", [0.35, nan], "train"),
+        LabelledRow(2, "C", [-0.2, 1.0], "train"),
+        LabelledRow(3, "C", [9.0, 9.0], "test"),
+    ]
+    mean = LabelledRow(1, "C", [0.075, 1.0], "train")
+    kept = LabelledTable([mean, measured[2]], duplicates=[Duplicate("methane", (0, 1, 2), ())], measured=measured)
+    page = reported(labelled=kept, fitted=fitted([[0.25, 1]]))
+    assert [page.label_of(mean, place) for place in (0, 1)] == ["0.07 (mean of 2 rows)", "1"]
+    assert page.label_of(measured[2], 0) == "9.00"
+    censored = LabelledRow(4, "CC", [nan, nan], "train", bounds={0: "<5.123"})
+    assert [page.label_of(censored, place) for place in (0, 1)] == ["<5.123", "not measured"]
