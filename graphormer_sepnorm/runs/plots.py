@@ -120,7 +120,10 @@ def draw_roc(axis: "Axes", y: np.ndarray, prediction: np.ndarray) -> None:
     axis.set(xlabel="false positive rate", ylabel="true positive rate")
 
 
-def binned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The means of ``x`` [M] and ``y`` [M] in up to ``BINS`` bins of equal size, sorted by ``x``."""
-    parts = np.array_split(np.argsort(x, kind="stable"), min(BINS, len(x)))
+def binned(x: np.ndarray, y: np.ndarray, least: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """The means of ``x`` [M] and ``y`` [M] in up to ``BINS`` bins of equal size, sorted by ``x``.
+
+    Bins have ``least`` values or more, unless there are fewer.
+    """
+    parts = np.array_split(np.argsort(x, kind="stable"), max(min(BINS, len(x) // least), 1))
     return np.array([x[part].mean() for part in parts]), np.array([y[part].mean() for part in parts])

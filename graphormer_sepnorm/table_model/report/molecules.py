@@ -111,7 +111,7 @@ def contributions_section(page: Reported) -> Section | None:
     )
     words = (
         "The contribution of each atom to the prediction, for the test molecules with the lowest and the highest "
-        f"{explained_words(page)}.",
+        f"{explained_words(page)}. Red atoms raise the prediction, blue atoms lower it.",
     )
     return Section("Atom contributions", words, pictures=pictures)
 
@@ -149,8 +149,8 @@ def pairs_section(page: Reported) -> Section | None:
         return None
     words = (
         "The tables list replacements of one part of a molecule. Each mean is over all pairs of training molecules "
-        "that differ only in this part. The most certain changes come first, not the largest. Pairs that could be cut "
-        "at several bonds are listed once, with the smallest part. The wavy line crosses the bond to the rest of the "
+        "that differ only in this part. The most certain changes come first, not the largest. If the same pairs can be "
+        "cut at several bonds, only the smallest part is shown. The wavy line crosses the bond to the rest of the "
         "molecule."
     )
     return Section("Matched pairs", (words,), tuple(grids))
@@ -163,8 +163,8 @@ def cliffs_section(page: Reported) -> Section | None:
     found = activity_cliffs(page.paired_mols, np.array([row.labels[0] for row in page.paired]))
     words = (
         "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
-        f"cards show the steepest ones for {page.task.targets[0]}: those with the largest difference divided by 1 "
-        "minus the similarity."
+        f"cards show the steepest ones for {page.task.targets[0]}: the values differ much for so small a difference in "
+        "structure (the difference of the values, divided by 1 minus the similarity, is largest)."
     )
     cliffs = tuple(cliff_molecule(page, cliff) for cliff in found[:CLIFFS])
     return Section("Activity cliffs", (words,), molecules=cliffs) if cliffs else None

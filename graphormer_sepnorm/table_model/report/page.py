@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import date
 from importlib import resources
+from typing import NamedTuple
 
 TEMPLATE = "report.html"
 SCRIPT = "report.js"
@@ -105,6 +106,13 @@ class Molecule:
         return (self,) if self.partner is None else (self, self.partner)
 
 
+class Command(NamedTuple):
+    """A command or some code to copy, and what it does."""
+
+    words: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Section:
     """A section of the page; everything except its title is optional.
@@ -120,7 +128,7 @@ class Section:
     charts: tuple[Chart, ...] = ()
     pictures: tuple[Picture, ...] = ()
     molecules: tuple[Molecule, ...] = ()
-    commands: tuple[str, ...] = ()
+    commands: tuple[Command, ...] = ()
 
     @property
     def anchor(self) -> str:

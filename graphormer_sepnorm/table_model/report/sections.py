@@ -18,7 +18,7 @@ from graphormer_sepnorm.table_model.report.molecules import (
     pairs_section,
     worst_section,
 )
-from graphormer_sepnorm.table_model.report.page import Chart, Section
+from graphormer_sepnorm.table_model.report.page import Chart, Command, Section
 from graphormer_sepnorm.table_model.report.predictions import predictions_section
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.table_model.report.scores import scores_section
@@ -67,14 +67,28 @@ def use_section(page: Reported) -> Section:
     confidence = usable_confidence(page)
     option = f" --interval {confidence}" if confidence else ""
     argument = f", interval={confidence}" if confidence else ""
+    target = f" --target {shlex.quote(page.task.targets[0])}" if len(page.task.targets) > 1 else ""
+    code = (
+        "from graphormer_sepnorm import load_model\n\n"
+        f'print(load_model({str(page.run.path)!r}).predict(["CCO", "c1ccccc1O"]{argument}, domain=True))'
+    )
+    commands = {
+        "Predict the molecules of a table:": f"predict {folder} molecules.csv -o predictions.csv{option} --domain",
+        "Choose the molecules of a table to measure next; by default, high values are better:": (
+            f"suggest {folder} molecules.csv{target} -n 50 -o next.csv"
+        ),
+        "Draw the contributions of the atoms to a prediction:": f'explain {folder} "c1ccccc1O" -o atoms.svg',
+        "Predict drawn, pasted and uploaded molecules on a page in the browser:": f"serve {folder}",
+        "Compute the scores of this report again:": f"evaluate {folder}",
+    }
+    if page.model.conditions.columns:  # explain asks for a condition of each molecule then
+        commands = {words: command for words, command in commands.items() if not command.startswith("explain")}
     return Section(
         "How to use the model",
-        ("Run these in the folder in which training was started, on the command line or in Python:",),
+        ("Run these in the folder in which training was started.",),
         commands=(
-            f"graphormer-sepnorm predict {folder} molecules.csv -o predictions.csv{option} --domain",
-            f"graphormer-sepnorm evaluate {folder}",
-            "from graphormer_sepnorm import load_model\n\n"
-            f'print(load_model({str(page.run.path)!r}).predict(["CCO", "c1ccccc1O"]{argument}, domain=True))',
+            *(Command(words, f"graphormer-sepnorm {command}") for words, command in commands.items()),
+            Command("Predict in Python:", code),
         ),
     )
 

@@ -23,6 +23,7 @@ from graphormer_sepnorm.table_model.report.predictions import MOST_POINTS
 from graphormer_sepnorm.table_model.report.reported import Reported
 from graphormer_sepnorm.tasks import TASKS
 
+LEAST_BINNED = 20  # molecules, of which a mean error does not say more about chance than about the distance
 RARE_SCAFFOLDS = "puts the common scaffolds into the training set and rare ones into the test set"
 APART = {  # splits after which the test molecules differ from the training molecules, and how
     "scaffold": RARE_SCAFFOLDS,
@@ -55,8 +56,8 @@ def intervals_section(page: Reported) -> Section:
         columns.append(shown_together(trust["mean_width"][level][name] for level in levels))
     rows = tuple(zip(*columns, strict=True))
     words = (
-        f"Intervals are calibrated on the errors for {exact_labels(page)} of the {trust['calibrated_by']}. The "
-        "coverage is the share of test values that are inside their interval."
+        f"The widths of the intervals come from the errors for {exact_labels(page)} of the {trust['calibrated_by']}. "
+        "The coverage is the share of test values that are inside their interval."
     )
     if any(UNDEFINED in row for row in rows):
         words += f" {UNDEFINED.capitalize()}: this level needs more calibration molecules."
@@ -96,12 +97,12 @@ def unlike_words(page: Reported, consequence: str) -> Iterator[str]:
     if page.options.split in APART:
         yield (
             f"{consequence}: a {page.options.split} split {APART[page.options.split]}, so errors on the test molecules "
-            "can be larger than those of the calibration."
+            "can be larger than on the molecules used for calibration."
         )
     if page.result["trust"].get("errors_grow"):
         yield (
-            "On these test molecules, errors grow as the similarity to the training molecules falls: expect the same "
-            "for new molecules with a low similarity (predict --domain)."
+            "On these test molecules, errors grow as the similarity to the training molecules falls. Expect the same "
+            "for new molecules; predict --domain gives their similarity."
         )
 
 
@@ -180,8 +181,8 @@ def distance_section(page: Reported) -> Section:
 def unfamiliar_count(page: Reported) -> str:
     """How many test molecules have a warning, as a sentence."""
     count = page.result["trust"]["unfamiliar"]
-    molecules = counted(count, "test molecule") if count else "No test molecule"
-    return f"{molecules} {'has' if count < 2 else 'have'} a warning of predict --domain ({unfamiliar_words(page)})."
+    molecules = counted(count, "test molecule") if count else "no test molecule"
+    return f"predict --domain warns of {molecules}. Reasons for a warning are {unfamiliar_words(page)}."
 
 
 def unfamiliar_words(page: Reported) -> str:
@@ -205,6 +206,9 @@ def distance_charts(page: Reported) -> Iterator[Chart]:
             names = [f"{page.looked.smiles[row]}\n{of} {shown(errors[row])}" for row in drawn.tolist()]
             lines, words = None, "Each point is a test molecule."
             if len(known) >= FEW_TESTED:
-                lines = binned(x[known], errors[known])
-                words = f"Each point is a test molecule; the line is the mean of molecules at about the same {title}."
+                lines = binned(x[known], errors[known], LEAST_BINNED)
+                words += (
+                    f" The line joins the means of {len(lines[0])} groups of about {len(known) // len(lines[0]):,} "
+                    f"molecules of about the same {title}."
+                )
             yield error_chart(f"Errors by {title}", (label, of), (x[drawn], errors[drawn]), lines, names, words)

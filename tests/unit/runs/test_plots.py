@@ -34,6 +34,9 @@ def test_bins_of_equally_many_by_hand():
     x, y = binned(np.array([9.0, *range(8), 10]), np.array([1.0, *[0] * 8, 3]))
     assert x.tolist() == [0.5, 2.5, 4, 5, 6, 7, 9, 10] and y.tolist() == [0, 0, 0, 0, 0, 0, 1, 3]
     assert binned(np.array([2.0]), np.array([5.0]))[1].tolist() == [5]
+    x, y = binned(np.arange(5.0), np.array([0, 2.0, 4, 6, 11]), 2)
+    assert x.tolist() == [1, 3.5] and y.tolist() == [2, 8.5], "bins of two or more"
+    assert binned(np.arange(3.0), np.arange(3.0), 4)[1].tolist() == [1]
 
 
 def test_names_of_targets_are_no_formulas(tmp_path):

@@ -34,8 +34,8 @@ def test_a_calibrated_model_of_low_r2_misses_extremes_but_its_values_may_be_used
     (sentence,) = told(*calibrated(1.5**0.5), words=of_extremes)
     assert sentence.startswith(
         "a: extremes are missed. Out of fold, a molecule that is measured 1 above the mean is predicted 0.40 above it "
-        "on average. Even so, predictions are right on average: a molecule that is predicted 1 above the mean is measured "
-        "1.00 above it (95 % interval"
+        "on average. Even so, predictions are right on average: a molecule that is predicted 1 above the mean is "
+        "measured 1.00 above it (95 % interval"
     )
     assert "rank" not in sentence
     assert sentence.endswith("; 1 means no bias).")

@@ -4,7 +4,17 @@ import base64
 import hashlib
 import re
 
-from graphormer_sepnorm.table_model.report.page import Card, Chart, Grid, Molecule, Picture, ReportPage, Section, render
+from graphormer_sepnorm.table_model.report.page import (
+    Card,
+    Chart,
+    Command,
+    Grid,
+    Molecule,
+    Picture,
+    ReportPage,
+    Section,
+    render,
+)
 
 HOSTILE = "</code><script>alert('x')</script>\"><img src=x onerror=alert(1)> {{ 7 * 7 }} &amp;"
 ESCAPED = (
@@ -27,12 +37,12 @@ def test_whatever_comes_from_the_user_is_escaped_wherever_it_stands():
         (Chart("<svg></svg>", HOSTILE),),
         (picture,),
         (molecule,),
-        (HOSTILE,),
+        (Command(HOSTILE, HOSTILE),),
     )
     card = Card(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,))
     text = render(ReportPage(HOSTILE, HOSTILE, (card,), (HOSTILE,), (section,), HOSTILE)).decode()
     assert text.count("<script") == 1 and "onerror=alert(1)>" not in text and "49" not in text
-    assert text.count(ESCAPED) == 25
+    assert text.count(ESCAPED) == 26
     assert text.count("<img") == 2
 
 

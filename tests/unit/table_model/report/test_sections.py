@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,20 +19,35 @@ from tests.unit.table_model.report.conftest import fitted, reported
 
 def test_commands_can_be_copied_whatever_the_folder_is_called(tmp_path):
     coverage = {"0.5": {"a": 0.5}, "0.8": {"a": 0.8}, "0.9": {"a": None}}
-    found = use_section(reported({"trust": {"coverage": coverage}}, run=RunFolder(tmp_path / "it's mine")))
-    predict, evaluate, code = found.commands
+    run = RunFolder(tmp_path / "it's mine")
+    predict, suggest, explain, serve, evaluate, code = used({"trust": {"coverage": coverage}}, run=run)
     folder = f"'{tmp_path}/it'\"'\"'s mine'"
     assert predict == f"graphormer-sepnorm predict {folder} molecules.csv -o predictions.csv --interval 0.8 --domain"
-    assert evaluate == f"graphormer-sepnorm evaluate {folder}"
+    assert suggest == f"graphormer-sepnorm suggest {folder} molecules.csv --target a -n 50 -o next.csv"
+    assert explain == f'graphormer-sepnorm explain {folder} "c1ccccc1O" -o atoms.svg'
+    assert [serve, evaluate] == [f"graphormer-sepnorm {name} {folder}" for name in ("serve", "evaluate")]
     compile(code, "report", "exec")
     assert "interval=0.8" in code
-    assert "--interval" not in use_section(reported({"trust": {}})).commands[0]
+    assert "--interval" not in used({"trust": {}})[0]
+
+
+def used(result: dict, *task, columns: tuple[str, ...] = (), trust: dict | None = None, **parts) -> list[str]:
+    """The commands and the code to copy."""
+    conditions = {"conditions": SimpleNamespace(columns=columns)}
+    page = reported(result, *task, fitted=fitted([[1.0]], trust=trust or {}, model=conditions), **parts)
+    return [command.text for command in use_section(page).commands]
+
+
+@pytest.mark.parametrize(("columns", "explained"), [((), True), (("pH",), False)])
+def test_one_molecule_is_explained_only_without_conditions(columns, explained):
+    commands = used({"trust": {}}, "regression", ("a",), columns=columns)
+    assert any(" explain " in command for command in commands) == explained
+    assert not any("--target" in command for command in commands), "there is one target"
 
 
 @pytest.mark.parametrize("sets", [None, ClassSets(np.zeros((1, 1, 2)))])
 def test_a_level_is_given_for_classes_with_sets(sets):
-    kept = fitted([[1.0]], trust={"class_sets": sets})
-    predict, _, code = use_section(reported({"trust": {}}, "classification", ("a",), fitted=kept)).commands
+    predict, *_, code = used({"trust": {}}, "classification", ("a",), trust={"class_sets": sets})
     assert ("--interval 0.9" in predict) == ("interval=0.9" in code) == (sets is not None)
 
 

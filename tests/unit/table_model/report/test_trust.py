@@ -75,7 +75,7 @@ def test_a_split_whose_test_molecules_differ_is_a_reason_for_a_low_coverage(spli
     options = {"split": split, "split_column": "when" if split in ("time", "column") else None}
     found = list(unlike_words(reported({"trust": {}}, options=options), "Coverage can be below the confidence"))
     assert [text.startswith(f"Coverage can be below the confidence: {words}") for text in found] == [True] * bool(words)
-    assert all(text.endswith("can be larger than those of the calibration.") for text in found)
+    assert all(text.endswith("can be larger than on the molecules used for calibration.") for text in found)
 
 
 @pytest.mark.parametrize("grow", [True, False])
@@ -112,7 +112,7 @@ def test_an_undefined_level_is_explained_where_there_is_one(monkeypatch, width):
     page = reported({"trust": told, "targets": {"a": {"n": 9}}}, targets=("a",), y=y, folds=folds)
     section = trust_section(page)
     assert section.words[0].startswith(
-        "Intervals are calibrated on the errors for 1 to 2 exact labels of the validation"
+        "The widths of the intervals come from the errors for 1 to 2 exact labels of the validation"
     )
     assert exact_labels(replace(page, labels=Labels(page.task, y[:, :1]))) == "2 exact labels"
     assert ("Not defined: this level needs more" in section.words[0]) == (width is None)
@@ -141,7 +141,7 @@ def test_errors_are_drawn_against_both_distances_where_they_are_known(known, lin
     looked = SimpleNamespace(nearness=near, errors=errors, smiles=["C"] * (known + 1))
     (chart,) = distance_charts(reported(targets=("a",), looked=looked))
     assert chart.svg.count("<circle") == known and "C\nabsolute error 1.00" in chart.svg
-    assert ('class="mean"' in chart.svg, "the line is" in chart.words) == (line, line)
+    assert ('class="mean"' in chart.svg, "The line joins the means of 2 groups" in chart.words) == (line, line)
 
 
 def test_a_similarity_without_test_molecules_is_said():
@@ -181,15 +181,15 @@ def test_conditions_are_a_reason_for_a_warning_if_the_model_reads_them():
 @pytest.mark.parametrize(
     ("count", "words"),
     [
-        (0, "No test molecule has"),
-        (1, "1 test molecule has"),
-        (2, "2 test molecules have"),
+        (0, "no test molecule"),
+        (1, "1 test molecule"),
+        (2, "2 test molecules"),
     ],
 )
 def test_unfamiliar_molecules_are_counted(count, words):
     model = SimpleNamespace(conditions=SimpleNamespace(columns=()))
     page = reported({"trust": {"unfamiliar": count}}, fitted=SimpleNamespace(model=model))
     assert unfamiliar_count(page) == (
-        f"{words} a warning of predict --domain (an element, a charge or a size that no training molecule has, or a "
-        "very low similarity)."
+        f"predict --domain warns of {words}. Reasons for a warning are an element, a charge or a size that no training "
+        "molecule has, or a very low similarity."
     )
