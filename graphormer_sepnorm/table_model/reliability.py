@@ -166,7 +166,7 @@ def higher_words(shares: dict[str, dict], name: str) -> str:
     share = shares.get(level, {}).get(name)
     if share is None:
         return ""
-    return f"; {percent(float(level))} sets contain that of {percent(share)}"
+    return f", and {percent(share)} have it in their {percent(float(level))} set"
 
 
 def too_low(shares: dict[str, float | None], counts: dict[str, int], level: str) -> dict[str, str]:

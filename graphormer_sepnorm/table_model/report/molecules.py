@@ -163,8 +163,8 @@ def cliffs_section(page: Reported) -> Section | None:
     found = activity_cliffs(page.paired_mols, np.array([row.labels[0] for row in page.paired]))
     words = (
         "Activity cliffs are pairs of similar molecules with very different values, which are hard to predict. The "
-        f"cards show the steepest ones for {page.task.targets[0]}: the values differ much for so small a difference in "
-        "structure (the difference of the values, divided by 1 minus the similarity, is largest)."
+        f"cards show the steepest ones for {page.task.targets[0]}, with the largest difference between the values for "
+        "the distance between the structures (1 minus the similarity)."
     )
     cliffs = tuple(cliff_molecule(page, cliff) for cliff in found[:CLIFFS])
     return Section("Activity cliffs", (words,), molecules=cliffs) if cliffs else None

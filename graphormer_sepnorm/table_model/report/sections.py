@@ -68,18 +68,19 @@ def use_section(page: Reported) -> Section:
     option = f" --interval {confidence}" if confidence else ""
     argument = f", interval={confidence}" if confidence else ""
     target = f" --target {shlex.quote(page.task.targets[0])}" if len(page.task.targets) > 1 else ""
+    best = " (add --minimize if low values are better)" if page.is_regression else ", by their probability"
     code = (
         "from graphormer_sepnorm import load_model\n\n"
         f'print(load_model({str(page.run.path)!r}).predict(["CCO", "c1ccccc1O"]{argument}, domain=True))'
     )
     commands = {
         "Predict the molecules of a table:": f"predict {folder} molecules.csv -o predictions.csv{option} --domain",
-        "Choose the molecules of a table to measure next; by default, high values are better:": (
+        f"Choose the molecules of a table to measure next{best}:": (
             f"suggest {folder} molecules.csv{target} -n 50 -o next.csv"
         ),
         "Draw the contributions of the atoms to a prediction:": f'explain {folder} "c1ccccc1O" -o atoms.svg',
         "Predict drawn, pasted and uploaded molecules on a page in the browser:": f"serve {folder}",
-        "Compute the scores of this report again:": f"evaluate {folder}",
+        "Compute the scores of this report again, or with --csv FILE those on another table:": f"evaluate {folder}",
     }
     if page.model.conditions.columns:  # explain asks for a condition of each molecule then
         commands = {words: command for words, command in commands.items() if not command.startswith("explain")}

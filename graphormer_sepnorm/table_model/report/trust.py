@@ -127,7 +127,7 @@ def calibration_section(page: Reported) -> Section:
     ]
     rows = tuple(zip(targets, *columns, strict=True))
     words = (
-        f"Probabilities are calibrated on {trust['calibrated_on']:,} {trust['calibrated_by']} by Platt scaling. The "
+        f"Probabilities are calibrated by Platt scaling, on {trust['calibrated_on']:,} {trust['calibrated_by']}. The "
         "calibration error is the mean difference between the predicted probabilities and the observed share of "
         "positives among the test molecules, before and after calibration."
     )
@@ -181,8 +181,9 @@ def distance_section(page: Reported) -> Section:
 def unfamiliar_count(page: Reported) -> str:
     """How many test molecules have a warning, as a sentence."""
     count = page.result["trust"]["unfamiliar"]
-    molecules = counted(count, "test molecule") if count else "no test molecule"
-    return f"predict --domain warns of {molecules}. Reasons for a warning are {unfamiliar_words(page)}."
+    molecules = counted(count, "test molecule") if count else "No test molecule"
+    get = "gets" if count < 2 else "get"
+    return f"{molecules} {get} a warning from predict --domain, which warns of {unfamiliar_words(page)}."
 
 
 def unfamiliar_words(page: Reported) -> str:

@@ -108,7 +108,7 @@ def test_sets_that_contain_the_class_too_rarely_are_said():
     (sentence,) = low_coverage(told)
     assert sentence == "only 67 % of the 30 test molecules of a have their class in their 90 % set"
     told["trust"]["set_coverage"]["0.95"] = {"a": 0.8, "b": None}
-    assert low_coverage(told) == [f"{sentence}; 95 % sets contain that of 80 %"]
+    assert low_coverage(told) == [f"{sentence}, and 80 % have it in their 95 % set"]
     told["trust"]["set_coverage"]["0.9"]["a"] = 25 / 30
     assert low_coverage(told) == []
 

@@ -181,15 +181,15 @@ def test_conditions_are_a_reason_for_a_warning_if_the_model_reads_them():
 @pytest.mark.parametrize(
     ("count", "words"),
     [
-        (0, "no test molecule"),
-        (1, "1 test molecule"),
-        (2, "2 test molecules"),
+        (0, "No test molecule gets"),
+        (1, "1 test molecule gets"),
+        (2, "2 test molecules get"),
     ],
 )
 def test_unfamiliar_molecules_are_counted(count, words):
     model = SimpleNamespace(conditions=SimpleNamespace(columns=()))
     page = reported({"trust": {"unfamiliar": count}}, fitted=SimpleNamespace(model=model))
     assert unfamiliar_count(page) == (
-        f"predict --domain warns of {words}. Reasons for a warning are an element, a charge or a size that no training "
+        f"{words} a warning from predict --domain, which warns of an element, a charge or a size that no training "
         "molecule has, or a very low similarity."
     )
