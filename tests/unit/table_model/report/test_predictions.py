@@ -75,7 +75,7 @@ def test_missed_extremes_are_a_paragraph_of_the_section():
     whole = page()
     whole.fitted.out_of_fold.values = np.hstack([y[:, :1], np.zeros((20, 1))])
     _, words = predictions_section(replace(whole, labels=Labels(whole.task, y), folds=Folds(np.zeros(20, int)))).words
-    assert words.startswith("b: very high and very low values are predicted too close to the mean.")
+    assert words.startswith("b: extremes are missed. Out of fold, a ")
 
 
 def test_each_target_of_a_regression_has_three_charts():
