@@ -89,7 +89,7 @@ def test_a_finished_run_is_not_overwritten(finished, command):
         (["--weight-decay", "-1"], "weight_decay"),
         (["--dropout", "1"], "dropout"),
         (["--attention-dropout", "nan"], "attention_dropout"),
-        (["--root"], "cannot read"),
+        (["--root"], "Option '--root' needs a value"),
         (["--depth", "3"], "depth"),
         (["--split", "random"], "--split: options of a table need one: name it first"),
         (["--target-columns", "a", "mols.csv"], "--target-columns: options of a table need one: name it first"),
