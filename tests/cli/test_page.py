@@ -295,6 +295,23 @@ def test_two_choices_at_once_are_both_kept(user):
     assert (page.input_value("#sort"), page.input_value("#order")) == ("logp", "descending")
 
 
+def test_new_rows_keep_what_is_open_and_what_is_typed(user):
+    """As while a table is computed."""
+    page = user()
+    page.check("[name=properties]")
+    upload(page, "two.csv", b"smiles\nCCO\nCC\n")
+    wait_for(page, "2 of 2 molecules computed")
+    page.click("text=Sort and filter")
+    page.locator("#rows td details summary").nth(1).click()
+    page.locator("#find").press_sequentially("CC")
+    with page.expect_response(lambda answer: "/rows" in answer.url, timeout=20_000):
+        page.evaluate("htmx.trigger(document.body, 'rows-changed')")
+    page.locator("#find").press_sequentially("O")
+    assert page.input_value("#find") == "CCO" and active(page) == "find"
+    is_open = page.locator("#rows details").evaluate_all("all => all.map(each => each.open)")
+    assert is_open == [True, False, True] and page.locator("#rows tbody tr").count() == 2
+
+
 def test_the_dialog_opens_before_its_picture_is_computed(user):
     page = user()
     page.fill("#text", "CCO")
