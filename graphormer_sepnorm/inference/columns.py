@@ -90,7 +90,7 @@ class PredictionColumns:
     def reader(self) -> MoleculeModel[Predictions]:
         """A reader that computes the contents of the columns."""
         asked = self.domain, self.alerts, self.properties
-        return Describer(self.model, *asked) if any(asked) else self.model
+        return Describer(self.model, *asked) if any(asked) or self.model.assay_limits else self.model
 
     @cached_property
     def all(self) -> list[PredictedColumn]:
@@ -133,6 +133,11 @@ class PredictionColumns:
         yield of(target, "value", value)
         if scale:
             yield of(name_in_units, "unlogged", in_units(value))
+        if target in self.model.assay_limits:
+            place = ("predictions", target, "limit")
+            yield PredictedColumn(
+                f"{target}_limit", "text", cells=lambda found: given(found.limit_words)[target], path=place
+            )
         if self.model.kind == "classification":
             yield probable_class(number, target, self.model.classes[number])
         if self.interval is not None and not self.of_classes:

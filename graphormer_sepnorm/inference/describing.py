@@ -1,4 +1,4 @@
-"""Descriptions next to predictions: nearest training molecules, structural alerts and basic properties.
+"""Descriptions next to predictions: nearest training molecules, limits of assays, structural alerts and properties.
 
 Axis letters: M molecules, D width, P properties.
 """
@@ -14,6 +14,7 @@ from graphormer_sepnorm.chem.alerts import find_alerts
 from graphormer_sepnorm.chem.basic_properties import PROPERTIES, basic_properties
 from graphormer_sepnorm.chem.features import Molecules
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.inference.assay_limits import limit_words
 from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import Nearness, PredictingModel, Predictions, computed
 
@@ -49,6 +50,7 @@ class Describer:
             found = replace(found, nearness=nearness, warnings=warnings)
         return replace(
             found,
+            limit_words=limit_words_of(self.model, molecules.mols, found.values),
             alerts=alerts_of(molecules.mols) if self.alerts else None,
             properties=properties_of(molecules.mols) if self.properties else None,
         )
@@ -59,6 +61,15 @@ def nearness_to(domain: Domain, mols: Sequence[Chem.Mol | None], embeddings: np.
     similarity, rows = domain.nearest_rows(mols)
     distance = np.full(len(mols), np.nan) if embeddings is None else domain.distance(embeddings)
     return Nearness(similarity, domain.smiles_of(rows), distance, rows)
+
+
+def limit_words_of(model: PredictingModel, mols: Sequence[Chem.Mol | None], values: np.ndarray) -> dict[str, list[str]]:
+    """How to read the predictions [M, T] near a limit of their assay: M texts by target, as ``limit_words``."""
+    return {
+        target: [limit_words(value, model.assay_limits[target], mol) for value, mol in zip(column, mols, strict=True)]
+        for target, column in zip(model.targets, values.T.tolist(), strict=True)
+        if target in model.assay_limits
+    }
 
 
 def alerts_of(mols: Sequence[Chem.Mol | None]) -> list[str]:

@@ -60,6 +60,8 @@ class Predictions:
         warnings: one text per SMILES: its features that no training molecule has and, if the nearness is requested,
             that none is similar; "" if there are none, or if the training molecules are unknown.
         nearness: similarity to the training molecules, if requested.
+        limit_words: by target whose assay has a limit, M texts: how to read a prediction near it, "" for any other;
+            if requested.
         alerts: M texts, the structural alerts of each molecule, if requested.
         properties: float64 [M, P], properties of the molecules, if requested.
     """
@@ -69,6 +71,7 @@ class Predictions:
     errors: list[str]
     warnings: list[str]
     nearness: "Nearness | None" = None
+    limit_words: Mapping[str, list[str]] | None = None
     alerts: list[str] | None = None
     properties: np.ndarray | None = None
 
@@ -133,6 +136,7 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
         trust: information on the training molecules and on errors; None: there is none.
         scales, limits: scales and limits of the targets, as in ``TaskConfig``.
         classes: names of the classes, as in ``TaskConfig``.
+        assay_limits: by target whose assay has a limit, the predictions near it, as ``limit_words`` reads them.
         gives_spread: whether predictions have a standard deviation.
         digest: digest of all state except the networks.
         embedder: network whose embeddings measure distances to the training molecules.
@@ -153,6 +157,9 @@ class PredictingModel(MoleculeModel[Predictions], Protocol):
 
     @property
     def classes(self) -> tuple[tuple[str, ...], ...]: ...
+
+    @property
+    def assay_limits(self) -> Mapping[str, str]: ...
 
     @property
     def trust(self) -> Trust | None: ...
@@ -196,6 +203,7 @@ class Predictor:
     """
 
     asked_conditions = NO_CONDITIONS
+    assay_limits: Mapping[str, str] = {}
     trust: Trust | None = None  # no information on errors and training molecules
 
     def __init__(self, models: list[tuple[Network, Config]]):

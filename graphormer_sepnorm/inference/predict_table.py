@@ -13,7 +13,6 @@ import numpy as np
 
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.assay_limits import limit_words
 from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, given, shown_decimals, two_classes
 from graphormer_sepnorm.inference.domain import is_same_molecule
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
@@ -121,7 +120,6 @@ class TextWriter(TableWriter):
         self.of_classes, self.adds_up = found.of_classes, TASKS[found.model.kind].adds_up
         self.units = {name: f" (probability of {one})" for name, (_, one) in two_classes(found.model).items()}
         self.meanings = {target: facts["description"] for target, facts in meanings.items()}
-        self.limits = {target: facts["limit"] for target, facts in meanings.items() if "limit" in facts}
         self.decimals = shown_decimals(found.model)
         self.scales = dict(zip(found.model.targets, found.model.scales, strict=False))
 
@@ -151,10 +149,9 @@ class TextWriter(TableWriter):
         has_twin = ("similarity",) in cells and np.asarray(cells[("similarity",)])[number] == 1
         if has_twin and is_same_molecule(row.smiles, str(cells[("nearest",)][number])):
             yield "  in the training table: nearest is what was measured for this molecule"
-        for target, limit in self.limits.items():
-            values = np.asarray(cells[("predictions", target, "value")], np.float64)
-            if words := limit_words(values[number], limit, row.smiles):
-                yield f"  {target} is {words}"
+        for place, texts in cells.items():
+            if place[2:] == ("limit",) and texts[number]:
+                yield f"  {place[1]} is {texts[number]}"
 
     def in_units(self, target: str, cells: Mapping[tuple[str, ...], Cells]) -> list[str]:
         """The predictions of a target in the unit of the measurements, from the ``cells`` at their places."""
@@ -192,7 +189,7 @@ class TextWriter(TableWriter):
         for place, head in heads.items():
             parts = {} if len(place) < 3 else {at[2]: text for at, text in known.items() if at[:2] == place[:2]}
             ends = f"({parts['low']} to {parts['high']})" if "low" in parts else ""
-            said = {"value", "unlogged_low", "unlogged_high"}
+            said = {"value", "unlogged_low", "unlogged_high", "limit"}
             said |= {"low", "high", "std"} if ends else set()
             said |= {"nearest"} if self.adds_up else set()
             others = ", ".join(

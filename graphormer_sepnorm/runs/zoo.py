@@ -91,6 +91,12 @@ def card_endpoints(name: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+def assay_limits(folder: Path) -> dict[str, str]:
+    """The limits in ``card_endpoints`` by target, for the folder of a shipped table model; empty for any other."""
+    known = card_endpoints(folder.name.rpartition("-")[0]) if folder.parent == cache_root() else {}
+    return {target: facts["limit"] for target, facts in known.items() if "limit" in facts}
+
+
 def table_rows(card: str, first: str) -> list[dict[str, str]]:
     """The rows of the table of a card with this first column, by the names of its columns; empty without it."""
     lines = dropwhile(lambda line: not line.startswith(f"| {first} |"), card.splitlines())

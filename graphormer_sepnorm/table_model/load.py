@@ -4,7 +4,7 @@ Axis letters: M molecules.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
@@ -19,7 +19,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns, check_confidence, shown_decimals
 from graphormer_sepnorm.inference.predict import PredictingModel, compute_chunks, load_predictor, molecules_at_once
 from graphormer_sepnorm.runs.folder import RunFolder
-from graphormer_sepnorm.runs.zoo import resolve_model
+from graphormer_sepnorm.runs.zoo import assay_limits, resolve_model
 from graphormer_sepnorm.system.device import Compute, choose, computing
 from graphormer_sepnorm.system.workers import Smiles, in_chunks
 from graphormer_sepnorm.table_model.earlier import load_earlier
@@ -52,7 +52,7 @@ def load_predicting_model(names: Sequence[str]) -> PredictingModel:
     if tables:
         from graphormer_sepnorm.table_model.model import TableModel  # slow to import, not needed by networks
 
-        return TableModel.load(places[0])
+        return replace(TableModel.load(places[0]), assay_limits=assay_limits(places[0]))
     predictor = load_earlier(places[0]) if len(places) == 1 else load_predictor(list(names))
     if all(target.startswith(TEACHER) for target in predictor.targets):
         raise InputError(

@@ -50,6 +50,7 @@ class TableModel:
         trust: the training domain, and intervals or the calibration of probabilities.
         difficulty: expected size of the errors of a regression.
         conditions: conditions of the training measurements; predictions require those of the molecule.
+        assay_limits: limits of the assays as in ``PredictingModel``, from the card of a shipped model.
     """
 
     task: TaskConfig
@@ -59,6 +60,7 @@ class TableModel:
     trust: Trust | None = None
     difficulty: Difficulty | None = None
     conditions: Conditions = field(default_factory=Conditions)
+    assay_limits: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         share_trunks([network for network, _ in self.models])

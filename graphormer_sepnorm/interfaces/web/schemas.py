@@ -115,7 +115,10 @@ class TargetPrediction(BaseModel):
         default=None, description="what was measured of the nearest training molecule, or its class"
     )
     nearest_bound: str | None = Field(default=None, description="its censored label, such as <-6.5")
-    limit: str | None = Field(default=None, description="how to read a value near a limit of the assay")
+    limit: str | None = Field(
+        default=None,
+        description="how to read a value near a limit of the assay; empty for other values, null without a limit",
+    )
 
 
 class MoleculePrediction(BaseModel):

@@ -15,7 +15,6 @@ from graphormer_sepnorm.chem.features import Sample, read_molecules
 from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.inference.assay_limits import limit_words
 from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals, two_classes
 from graphormer_sepnorm.inference.domain import is_same_molecule
 from graphormer_sepnorm.inference.pictures import draw, set_look
@@ -205,9 +204,6 @@ class PredictionService:
         answers = as_answers(columns, found)
         for row, answer in zip(rows, answers, strict=True):
             answer.in_training = answer.similarity == 1 and is_same_molecule(row.smiles, answer.nearest)
-            for target, one in answer.predictions.items():
-                limit = self.endpoints.get(target, EndpointFacts()).limit
-                one.limit = limit_words(one.value, limit, row.smiles) or None
         return answers
 
     def structure(self, smiles: str) -> str:

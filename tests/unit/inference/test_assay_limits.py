@@ -4,11 +4,12 @@ import math
 import re
 
 import pytest
+from rdkit import Chem
 
 from graphormer_sepnorm.inference.assay_limits import LIMIT, limit_words
 from graphormer_sepnorm.runs.zoo import card_endpoints, shipped_tables
 
-ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"  # 180.16 g/mol
+ASPIRIN = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)O")  # 180.16 g/mol
 AT_LEAST = "near the upper limit of the assay: read as at least"
 AT_MOST = "near the lower limit of the assay: read as at most"
 
@@ -26,7 +27,7 @@ AT_MOST = "near the lower limit of the assay: read as at most"
     ],
 )
 def test_a_prediction_near_a_limit_is_a_bound(value, limit, words):
-    assert limit_words(value, limit, ASPIRIN) == words
+    assert limit_words(value, limit, ASPIRIN) == words and limit_words(value, limit, None) == ""
 
 
 def test_the_limits_of_all_cards_can_be_read():

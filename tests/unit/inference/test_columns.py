@@ -71,6 +71,20 @@ def test_an_interval_of_a_logarithm_is_also_given_in_the_unit_that_was_measured(
     assert found["logD_unlogged_low"][0] == pytest.approx(10 ** found["logD_low"][0])
 
 
+def test_a_target_whose_assay_has_a_limit_has_a_column_on_it():
+    model, config = tiny_model(targets=("a", "b"))
+    limited = Predictor([(model, replace(config, task=replace(config.task, scales=("log10", ""))))])
+    limited.assay_limits = {"a": "99 or less", "b": "99 or more", "other": "1 or less"}
+    for options in ({}, {"alerts": True}):
+        columns = PredictionColumns(limited, **options)
+        found = columns.reader.compute(read_molecules("ogb", ["OCC", "C[C"]))
+        cells = dict(zip(names(columns), columns.cells(found, found.errors), strict=True))
+        assert list(cells)[:5] == ["a", "a_unlogged", "a_limit", "b", "b_limit"] and "other_limit" not in cells
+        assert cells["a_limit"] == ["near the lower limit of the assay: read as at most", ""]
+        assert cells["b_limit"] == ["", ""]
+    assert ("predictions", "b", "limit") in [column.place for column in columns.all]
+
+
 def test_predictions_and_intervals_stay_within_the_limits_of_their_target(trusting):
     free = trusting.predict(["OCC", "C[C"]).values[0]
     limits = ((None, float(free[0]) - 1), (float(free[1]) + 1, None))

@@ -167,8 +167,9 @@ def test_a_line_says_that_a_prediction_is_near_a_limit_of_its_assay(tmp_path, ca
         ("99 or less", ["  logp is near the lower limit of the assay: read as at most"]),
         ("99 or more", []),
     ):
-        facts = {"logp": {"description": "log10 of P", "limit": limit}}
-        predict_table(Predictor([tiny_model()]), str(tmp_path / "in.csv"), Path("-"), meanings=facts)
+        model = Predictor([tiny_model()])
+        model.assay_limits = {"logp": limit}
+        predict_table(model, str(tmp_path / "in.csv"), Path("-"), meanings={})
         lines = capsys.readouterr().out.splitlines()
         assert lines[2 : lines.index("b  C[C")] == words and lines[-1].startswith("  error  ")
 

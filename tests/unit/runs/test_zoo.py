@@ -3,6 +3,7 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.runs.zoo import (
+    assay_limits,
     card_endpoints,
     card_facts,
     point,
@@ -82,6 +83,7 @@ def test_the_cards_of_table_models_describe_every_endpoint(tmp_path, monkeypatch
     assert found["HLM"]["description"] == "log10 of human liver microsomal clearance, mL/min/kg"
     limits = {target: facts["limit"] for target, facts in found.items() if "limit" in facts}
     assert limits == {"HLM": "0.8 or less", "RLM": "1.15 or less", "Sol": "110 uM or more"}
+    assert assay_limits(resolve_model("adme")) == limits and assay_limits(tmp_path / "adme-1") == {}
     assert found["HLM"]["molecules"] == 3086 and 0.3 < found["HLM"]["rmse_out_of_fold"] < 0.5
     monkeypatch.chdir(tmp_path)
     (tmp_path / "adme").mkdir()

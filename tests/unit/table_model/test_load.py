@@ -13,7 +13,7 @@ from graphormer_sepnorm.inference.predict import Predictor, load_predictor
 from graphormer_sepnorm.inference.predict_table import predict_table
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from graphormer_sepnorm.library.part_writer import Assignment, PartOptions, Selection, write_part
-from graphormer_sepnorm.runs.zoo import PRETRAINED
+from graphormer_sepnorm.runs.zoo import PRETRAINED, resolve_model
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.load import load_model, load_predicting_model
 from graphormer_sepnorm.table_model.model import TableModel
@@ -28,6 +28,26 @@ def test_the_shipped_model_gives_logarithms_and_values_in_the_units_of_the_assay
     for name in ("HLM", "MDR1_ER", "RLM", "Sol", "hPPB", "rPPB"):
         np.testing.assert_allclose(found[f"{name}_unlogged"], 10 ** found[name], rtol=1e-6)
     assert 10 < found.Sol_unlogged[0] < 100 and 0 < found.Sol[0] < 2
+
+
+def test_the_shipped_model_says_in_python_files_and_libraries_which_predictions_are_bounds(tmp_path):
+    aspirin, wax = "CC(=O)Oc1ccccc1C(=O)O", "C" * 30
+    words, model = "near the upper limit of the assay: read as at least", load_predicting_model(["adme"])
+    found = load_model("adme").predict([aspirin, wax, "C[C"])
+    assert found.Sol_limit.tolist() == [words, "", ""] and [name for name in found if name.startswith("Sol")] == [
+        "Sol",
+        "Sol_unlogged",
+        "Sol_limit",
+        "Sol_std",
+    ]
+    assert [name for name in found if name.endswith("_limit")] == ["HLM_limit", "RLM_limit", "Sol_limit"]
+    predict_table(model, [aspirin], tmp_path / "out.csv")
+    options = PartOptions(Selection("Sol"))
+    assignment = Assignment(str(tmp_path / "out.csv"), str(tmp_path / "out.parquet"), "", "")
+    write_part(model, Compute(torch.device("cpu")), options, assignment)
+    written, part = pd.read_csv(tmp_path / "out.csv"), pd.read_parquet(tmp_path / "out.parquet")
+    assert written.Sol_limit[0] == part.Sol_limit_predicted[0] == words and set(found) <= set(written)
+    assert load_predicting_model([str(resolve_model("adme"))]).assay_limits == model.assay_limits
 
 
 def test_the_shipped_model_predicts_no_more_than_all_of_a_drug_unbound():

@@ -1,5 +1,6 @@
 """What the worker computes, with two tiny models."""
 
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -234,7 +235,9 @@ def test_atoms_are_explained_under_conditions(models, monkeypatch):
 
 
 def test_a_prediction_near_a_limit_of_its_assay_says_so(models):
-    limited = replace(models, endpoints={"logp": EndpointFacts(limit="99 or less")})
+    predictor = copy(models.predictor)
+    predictor.assay_limits = {"logp": "99 or less"}
+    limited = replace(models, predictor=predictor)
     first, unreadable = limited.predict(rows_of("CCO", "C[C"), Options())
     assert first.predictions["logp"].limit.endswith("read as at most") and not unreadable.predictions
     assert models.predict(rows_of("CCO"), Options())[0].predictions["logp"].limit is None
