@@ -10,7 +10,7 @@ from graphormer_sepnorm.tables.labels import LabelledTable
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.replicates import pooled_deviation
 from graphormer_sepnorm.tasks import TASKS
-from graphormer_sepnorm.tasks.scales import NO_LOGARITHM
+from graphormer_sepnorm.tasks.scales import NO_LOGARITHM, named_unit
 
 COPIES = (
     "the labels of each repeated molecule are identical, so its rows are probably copies and do not show how much "
@@ -138,10 +138,12 @@ def of_scales(options: TableOptions, labelled: LabelledTable) -> Iterator[str]:
         if positive.max() > WIDE * positive.min():
             of_zero = counted(zeros, "label of 0 has no logarithm and is", "labels of 0 have no logarithm and are")
             skipped = f"; {of_zero} skipped then" if zeros else ""
+            advice = f"--log10 {target!r} to model their logarithms, or --negative-log-molar UNIT for concentrations"
+            if unit := named_unit(target):
+                advice = f"--negative-log-molar {unit} to model them as -log10 of the concentration in M"
             yield (
                 f"{target}: labels from {positive.min():.3g} to {positive.max():.3g} span more than three decades: "
-                f"consider --log10 {target!r} to model their logarithms, or --negative-log-molar UNIT for "
-                f"concentrations{skipped}"
+                f"consider {advice}{skipped}"
             )
 
 

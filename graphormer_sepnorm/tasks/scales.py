@@ -26,6 +26,12 @@ def molar_scale(unit: str) -> Scale:
     return f"{MOLAR}{plain}"  # type: ignore[return-value]  # one of the texts of Scale
 
 
+def named_unit(column: str) -> str:
+    """The unit of a concentration that the name of a column ends with, such as that of "IC50 [uM]"; "" without one."""
+    found = (unit for unit in DECADES if re.search(WITH_UNIT.format(unit=unit), column.strip()))
+    return max(found, key=len, default="")
+
+
 def unit_of(scale: Scale) -> str:
     """The unit of the concentrations of a scale."""
     return scale.removeprefix(MOLAR)

@@ -42,8 +42,10 @@ def evaluate(
     Example: graphormer-sepnorm evaluate runs/assay --csv new.csv
     """
     with leaving_at_once():
+        from graphormer_sepnorm.runs.folder import RunFolder
         from graphormer_sepnorm.runs.zoo import resolve_model
         from graphormer_sepnorm.system.device import choose, computing
+        from graphormer_sepnorm.table_model.info import unfinished_words
         from graphormer_sepnorm.training.experiment import evaluate_together
         from graphormer_sepnorm.training.sweep import leaderboard
 
@@ -52,6 +54,8 @@ def evaluate(
     if csv is not None and (as_leaderboard or len(run) > 1 or split != "test"):
         raise InputError("--csv scores one model on a whole table: leave --leaderboard, --split and other models out")
     models = [resolve_model(name) for name in run]
+    for words in filter(None, (unfinished_words(RunFolder(model)) for model in models)):
+        print(words, file=sys.stderr)
     for name in run:
         refuse_shipped_table(name)
     with computing(choose(device, precision)):

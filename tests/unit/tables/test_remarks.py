@@ -118,3 +118,14 @@ def test_many_equal_labels_at_one_end_are_pointed_at(tmp_path, equal, beyond, sa
     assert len(found) == said
     if said:
         assert "% of the labels equal 4.74, and " in found[0] and "write these labels with < so" in found[0]
+
+
+def test_the_unit_in_the_name_of_a_column_is_in_the_advice(tmp_path):
+    rows = "\n".join(f"{'C' * number},{10.0 ** (number % 5)}" for number in range(1, 21))
+    (tmp_path / "in.csv").write_text(f"smiles,IC50 [uM]\n{rows}\n")
+    options = TableOptions(str(tmp_path / "in.csv"), ("IC50 [uM]",), "regression", split="random")
+    (sentence,) = remarks(options, read_labelled(options, "mol"))
+    assert sentence == (
+        "IC50 [uM]: labels from 1 to 1e+04 span more than three decades: consider --negative-log-molar uM to model "
+        "them as -log10 of the concentration in M"
+    )

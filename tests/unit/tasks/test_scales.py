@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.tasks.scales import DECADES, measured, modelled, modelled_name, molar_scale
+from graphormer_sepnorm.tasks.scales import DECADES, measured, modelled, modelled_name, molar_scale, named_unit
 
 
 def test_numbers_on_their_scales_by_hand():
@@ -50,3 +50,11 @@ def test_units():
 )
 def test_names_on_a_scale(column, scale, name):
     assert modelled_name(column, scale) == name
+
+
+@pytest.mark.parametrize(
+    ("column", "unit"),
+    [("IC50 [uM]", "uM"), ("Ki (nM)", "nM"), ("IC50_mM ", "mM"), ("Kd M", "M"), ("logS", ""), ("solubility", "")],
+)
+def test_the_unit_of_a_column_is_at_the_end_of_its_name(column, unit):
+    assert named_unit(column) == unit
