@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.distributed import all_reduce, gather, num_processes
 
 Batch = TypeVar("Batch")
@@ -121,7 +122,15 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
     the one used in training, without the factor n / (n - 1) of PyTorch's running variance: with the few CLS rows of a
     batch and two norms per layer, that factor accumulates. Dropout is off, as it is when the statistics are used;
     otherwise its noise would count as variance of the examples. ``torch.optim.swa_utils.update_bn`` differs in both.
+
+    Raises:
+        InputError: no batch passed through any of the norms, or ``encode`` is not a function.
     """
+    if not callable(encode):
+        raise InputError(
+            f"the second argument must pass a batch through the norms, as the model itself does, it is "
+            f"{type(encode).__name__}: call reestimate_batch_norm(model, model, batches)"
+        )
     norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
     if not norms:
         return
@@ -141,6 +150,11 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
         for hook in hooks:
             hook.remove()
         model.eval()
+    if not any(seen.values()):
+        raise InputError(
+            "no batch passed through the BatchNorms, so they keep their statistics: give at least one batch, in a list "
+            "or a DataLoader, since an iterator that was read before is empty"
+        )
     for module, recorded in seen.items():
         if recorded:
             variances, means = zip(*recorded, strict=True)

@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.layers import batch_norm
 from graphormer_sepnorm.layers.batch_norm import (
     Normalize,
@@ -57,6 +58,25 @@ def test_batches_are_read_only_if_there_is_a_batch_norm():
     reestimate_batch_norm(nn.LayerNorm(2), nn.Identity(), batches())
     with pytest.raises(AssertionError, match="read"):
         reestimate_batch_norm(nn.BatchNorm1d(2), nn.Identity(), batches())
+
+
+def test_statistics_without_a_batch_are_refused():
+    """An iterator that was read before would leave the norms as they were, and errors several times as large."""
+    model = nn.Sequential(nn.BatchNorm1d(1))
+    read = iter([torch.tensor([[0.0], [2.0]])])
+    next(read)
+    for batches in ([], read):
+        with pytest.raises(InputError, match=r"^no batch passed through the BatchNorms.*at least one batch"):
+            reestimate_batch_norm(model, model, batches)
+    with pytest.raises(InputError, match="no batch passed through"):
+        reestimate_batch_norm(model, lambda batch: batch, [torch.tensor([[0.0], [2.0]])])
+
+
+def test_arguments_in_another_order_are_refused():
+    model, batches = nn.Sequential(nn.BatchNorm1d(1)), [torch.tensor([[0.0], [2.0]])]
+    for encode, name in ((None, "NoneType"), (batches, "list")):
+        with pytest.raises(InputError, match=rf"it is {name}: call reestimate_batch_norm\(model, model, batches\)"):
+            reestimate_batch_norm(model, encode, model)
 
 
 def test_one_process_keeps_its_batch_norms():
