@@ -5,7 +5,7 @@ n^2), F feature columns.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -372,26 +372,29 @@ class GraphBatch:
         )
 
     @classmethod
-    def from_pyg(cls, batch: "Batch", array_names: Iterable[str]) -> "GraphBatch":
+    def from_pyg(cls, batch: "Batch", names: Collection[str]) -> "GraphBatch":
         """Converts a batch of PyG's DataLoader whose graphs were transformed by ``GraphormerTransform``.
 
         Args:
             batch: PyG batch with ``x``, ``ptr`` and the attributes that the transform adds.
-            array_names: names of the arrays that the encodings of the model need.
+            names: of the arrays that the encodings of the model need.
 
         Raises:
-            ValueError: an attribute is missing.
+            ValueError: this is no batch, or an attribute is missing.
         """
-        names = list(array_names)
+        if getattr(batch, "ptr", None) is None:
+            raise InputError(
+                f"the model reads a batch of transformed graphs, not {type(batch).__name__}: put the graphs, even a "
+                "single one, into a DataLoader or Batch.from_data_list; only predict and embed read SMILES"
+            )
         missing = [name for name in ("bond_index", "bond", *names) if name not in batch]
         if missing:
             raise ValueError(f"the batch has no {', '.join(missing)}: apply GraphormerTransform to its graphs first")
-        y = batch.y if "y" in batch else None
         return cls(
             x=batch.x.view(batch.num_nodes, -1),
             ptr=batch.ptr,
             edge_index=batch.bond_index,
             bond=batch.bond.long(),
             arrays={name: batch[name] for name in names},
-            y=None if y is None else y.view(batch.num_graphs, -1).float(),
+            y=batch.y.view(batch.num_graphs, -1).float() if "y" in batch else None,
         )

@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import ConfigDict
 from torch import Tensor, nn
 
-from graphormer_sepnorm.graphs import Graphs, Level, pointers
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 LONGEST_DISTANCE, UNREACHABLE = 254, 255  # of shortest paths, in bonds
@@ -65,6 +66,17 @@ class Terms(NamedTuple):
     atom: Tensor | None = None
     pair: Tensor | None = None
     factor: Tensor | None = None
+
+
+def with_columns(batch: GraphBatch, name: str, columns: int) -> Tensor:
+    """The array ``name`` [R, columns] of a batch; raises InputError if it was computed for another config."""
+    array = batch.arrays[name]
+    if array.shape[1] != columns:
+        raise InputError(
+            f"the number of columns of {name} is {array.shape[1]}, this model needs {columns}: apply the transform() "
+            "of this model to the graphs, with force_reload=True if PyG stored them for another one"
+        )
+    return array
 
 
 def in_one_tensor(parts: list[Tensor]) -> Tensor:

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, ends_of_bonds
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, ends_of_bonds, with_columns
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 
 
@@ -48,7 +48,8 @@ class CyclesModule(nn.Module):
         self.atom = nn.Linear(max_size - 2, width)
 
     def forward(self, batch: GraphBatch) -> Terms:
-        return Terms(atom=self.atom(batch.arrays["cycle_counts"].to(self.atom.weight.dtype)))
+        counts = with_columns(batch, "cycle_counts", self.atom.in_features)
+        return Terms(atom=self.atom(counts.to(self.atom.weight.dtype)))
 
 
 def simple_neighbours(graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:

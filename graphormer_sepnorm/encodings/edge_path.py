@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency, with_columns
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 from graphormer_sepnorm.kernels import embedding_sum
 
@@ -46,8 +46,8 @@ class EdgePathModule(nn.Module):
         self.hop = nn.Parameter(torch.empty(max_hops, channels, channels))
 
     def forward(self, batch: GraphBatch) -> Terms:
-        path_bonds = batch.arrays["path_bonds"]
         max_hops, channels = self.hop.shape[:2]
+        path_bonds = with_columns(batch, "path_bonds", max_hops)
         per_hop = nn.functional.pad(self.bond @ self.hop, (0, 0, 1, 0))  # [max_hops, 1 + bond types, C], no bond: 0
         offset = torch.arange(max_hops, dtype=torch.int32, device=path_bonds.device) * per_hop.shape[1]
         steps = path_bonds.count_nonzero(dim=1).clamp(min=1)

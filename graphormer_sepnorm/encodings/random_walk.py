@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, adjacency, with_columns
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level
 
 
@@ -46,6 +46,6 @@ class RandomWalkModule(nn.Module):
         self.pair = nn.Linear(steps, channels)
 
     def forward(self, batch: GraphBatch) -> Terms:
-        dtype = self.pair.weight.dtype
-        returns, walks = batch.arrays["rrwp_return"].to(dtype), batch.arrays["rrwp"].to(dtype)
-        return Terms(atom=self.atom(returns), pair=self.pair(walks))
+        dtype, steps = self.pair.weight.dtype, self.pair.in_features
+        returns, walks = with_columns(batch, "rrwp_return", steps), with_columns(batch, "rrwp", steps)
+        return Terms(atom=self.atom(returns.to(dtype)), pair=self.pair(walks.to(dtype)))

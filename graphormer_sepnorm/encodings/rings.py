@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 from rdkit import Chem
 from torch import nn
 
-from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms
+from graphormer_sepnorm.encodings.base import STRICT, EncodingSizes, Terms, with_columns
 from graphormer_sepnorm.graphs import GraphBatch, Graphs, Level, pointers
 from graphormer_sepnorm.kernels import embedding_sum
 
@@ -92,6 +92,6 @@ class RingsModule(nn.Module):
         self.pair = nn.Parameter(torch.empty(max_size + 1, channels))
 
     def forward(self, batch: GraphBatch) -> Terms:
-        counts = batch.arrays["ring_counts"].to(self.atom.weight.dtype)
+        counts = with_columns(batch, "ring_counts", self.atom.in_features).to(self.atom.weight.dtype)
         shared = embedding_sum(batch.arrays["shared_ring"].unsqueeze(1), self.pair)
         return Terms(atom=self.atom(counts), pair=shared)

@@ -326,6 +326,18 @@ def test_untransformed_graphs_are_refused(config, graphs):
         model(Batch.from_data_list(graphs))
 
 
+def test_input_other_than_a_batch_is_refused(config, graphs):
+    model = make_model(config).eval()
+    for wrong, name in (
+        (model.transform()(graphs[0]), "Data"),
+        (graphs, "list"),
+        (["CCO"], "list"),
+        (None, "NoneType"),
+    ):
+        with pytest.raises(InputError, match=f"not {name}: put the graphs, even a single one, into a DataLoader"):
+            model(wrong)
+
+
 @pytest.mark.parametrize(
     ("edge_index", "edge_attr", "sentence"),
     [

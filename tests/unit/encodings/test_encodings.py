@@ -248,6 +248,24 @@ def test_terms_of_rings_by_hand():
     assert terms.pair.view(4, 4).tolist() == [[3, 3, 3, 0], [3, 3, 3, 0], [3, 3, 3, 0], [0, 0, 0, 0]]
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "array"),
+    [
+        ("edge", {"max_hops": 20}, "path_bonds"),
+        ("edge", {"max_hops": 1}, "path_bonds"),  # would be repeated for all hops of this model
+        ("rrwp", {"steps": 1}, "rrwp_return"),
+        ("rings", {"max_size": 3}, "ring_counts"),
+        ("cycles", {"max_size": 3}, "cycle_counts"),
+    ],
+)
+def test_arrays_of_another_config_are_refused(name, options, array):
+    encoding, other = ENCODINGS[name](), ENCODINGS[name](**options)
+    graph = GraphormerTransform((other,), (3,))(skeleton((0, 1), (1, 2)))
+    batch = GraphBatch.from_pyg(Batch.from_data_list([graph]), encoding.arrays)
+    with pytest.raises(InputError, match=rf"the number of columns of {array} is \d+, this model needs \d+: apply"):
+        encoding.module(EncodingSizes(4, 2, 2, 3))(batch)
+
+
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_packed_molecules_equal_single_ones(name, graphs):
     encoding = ENCODINGS[name]()
