@@ -11,7 +11,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_core import to_json
 
@@ -20,7 +20,7 @@ from graphormer_sepnorm.encodings.base import STRICT, Encoding
 from graphormer_sepnorm.errors import InputError, did_you_mean, known
 from graphormer_sepnorm.formats import config_of_format_1
 from graphormer_sepnorm.layers.norms import NORMS, TOKEN_NORM
-from graphormer_sepnorm.layers.readouts import READOUTS
+from graphormer_sepnorm.layers.readouts import READOUTS, Readout
 from graphormer_sepnorm.options import Option
 
 Checked = TypeVar("Checked")
@@ -28,6 +28,8 @@ FORMAT_VERSION = 2
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)]
+AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)  # as JSON has lists
+Sizes = Annotated[tuple[Count, ...], AsTuple, Field(min_length=1, max_length=100)]
 Kind = Literal["regression", "classification", "multiclass"]
 Loss = Literal["l1", "mse"]  # of a regression
 # How a number is learnt: as measured, by its logarithm, or as -log10 of a concentration in M that has this unit.
@@ -113,8 +115,8 @@ class ModelConfig:
         conditions: number of values, such as a temperature, that the head reads together with the molecule.
     """
 
-    atom_sizes: Annotated[tuple[Count, ...], Field(min_length=1, max_length=100)]
-    bond_sizes: Annotated[tuple[Count, ...], Field(min_length=1, max_length=100)]
+    atom_sizes: Sizes
+    bond_sizes: Sizes
     num_tasks: Count = 1
     layers: Annotated[int, Field(ge=1, le=1000)] = 12
     width: Count = 80
@@ -122,7 +124,7 @@ class ModelConfig:
     heads: Count = 8
     norm: Annotated[str, AfterValidator(known_norm)] = "sepnorm"
     norm_position: Literal["post", "pre"] = "post"
-    encodings: tuple[Annotated[Encoding, PlainValidator(as_encoding)], ...] = ()
+    encodings: Annotated[tuple[Annotated[Encoding, PlainValidator(as_encoding)], ...], AsTuple] = ()
     messages: bool = False
     message_gates: bool = False
     degree_scaling: bool = False
@@ -148,6 +150,8 @@ class ModelConfig:
         check_arrays(self.encodings)
         if missing := [name for name in TOKEN_NORM if not hasattr(NORMS[self.norm](self.width), name)]:
             raise ValueError(f"the entry {self.norm!r} of NORMS has no {' and no '.join(missing)}: see TokenNorm")
+        if not isinstance(READOUTS[self.readout], Readout):
+            raise ValueError(f"the entry {self.readout!r} of READOUTS is no Readout: use Readout(function, parts=1)")
 
     @property
     def num_bond_types(self) -> int:

@@ -1,6 +1,6 @@
 import json
 import re
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, asdict, fields, replace
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
@@ -27,7 +27,7 @@ from graphormer_sepnorm.encodings.spatial import Spatial
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.graphs import GraphBatch
 from graphormer_sepnorm.layers.norms import NORMS, SepNorm, ShareNorm
-from graphormer_sepnorm.layers.readouts import READOUTS
+from graphormer_sepnorm.layers.readouts import READOUTS, Readout
 from graphormer_sepnorm.recipes import best, dataset_config
 from graphormer_sepnorm.runs.checkpoint import load_model
 from graphormer_sepnorm.runs.zoo import resolve_model
@@ -318,6 +318,22 @@ def test_a_norm_without_the_names_of_the_interface_is_refused(monkeypatch):
     monkeypatch.setitem(NORMS, "mine", Half)
     with pytest.raises(InputError, match=r"^the entry 'mine' of NORMS has no cls_sees_atoms: see TokenNorm$"):
         replace(MODEL, norm="mine")
+
+
+def test_a_function_is_no_readout(monkeypatch):
+    monkeypatch.setitem(READOUTS, "mine", READOUTS["sum"].read)
+    sentence = "the entry 'mine' of READOUTS is no Readout: use Readout(function, parts=1)"
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
+        replace(MODEL, readout="mine")
+    monkeypatch.setitem(READOUTS, "mine", Readout(READOUTS["sum"].read, parts=1))
+    assert replace(MODEL, readout="mine").atoms_matter_after(0)
+
+
+def test_a_model_config_is_built_from_its_fields_as_a_dict_or_as_json():
+    """As a program keeps them beside the weights of its own training loop."""
+    config = replace(MODEL, encodings=tuple(make() for make in ENCODINGS.values()))
+    assert ModelConfig(**asdict(config)) == config
+    assert ModelConfig(**json.loads(json.dumps(asdict(config)))) == config
 
 
 def test_an_encoding_of_ones_own_can_be_added_and_defined_again_at_any_time(monkeypatch):
