@@ -44,6 +44,13 @@ def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> No
         )
 
 
+def made(norm: NormLayer, width: int) -> nn.Module:
+    """The norm of this width; raises InputError for one that was made before, or a name."""
+    if isinstance(norm, nn.Module) or not callable(norm):
+        raise InputError(f"a norm is a class or function of the width, such as nn.LayerNorm, not {norm!r}")
+    return norm(width)
+
+
 class TokenNorm(Protocol):
     """Interface of the norms in ``NORMS``, which are modules.
 
@@ -87,8 +94,8 @@ class SepNorm(nn.Module):
     def __init__(self, hidden_size: int, cls_norm: NormLayer = nn.BatchNorm1d, tok_norm: NormLayer = nn.LayerNorm):
         super().__init__()
         self.hidden_size = hidden_size
-        self.cls_norm_layer = cls_norm(hidden_size)
-        self.tok_norm_layer = tok_norm(hidden_size)
+        self.cls_norm_layer = made(cls_norm, hidden_size)
+        self.tok_norm_layer = made(tok_norm, hidden_size)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Normalizes x [n, l, d] with the CLS at position 0.
@@ -132,7 +139,7 @@ class ShareNorm(nn.Module):
 
     def __init__(self, hidden_size: int, norm: NormLayer = nn.LayerNorm):
         super().__init__()
-        self.norm_layer = norm(hidden_size)
+        self.norm_layer = made(norm, hidden_size)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Normalizes x [n, l, d]; ``mask`` as in ``SepNorm.forward``."""

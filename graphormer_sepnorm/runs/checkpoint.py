@@ -115,10 +115,12 @@ def check_sizes(path: Path) -> None:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes; checkpoints of up to {MAX_FILE:,} are read")
     try:
         with open(path, "rb") as file:
-            header = int.from_bytes(file.read(8), "little")
+            start = file.read(8)  # the size of the header
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    if header > MAX_HEADER:
+    if (header := int.from_bytes(start, "little")) > MAX_HEADER:
+        if start.startswith(b"PK\x03\x04"):
+            raise InputError(f"{path} is no safetensors file but one of torch.save: read it as in docs/python.md")
         raise InputError(f"{path} is not a readable safetensors file: its header would have {header:,} bytes")
 
 

@@ -186,6 +186,12 @@ def test_a_header_or_a_file_beyond_the_limits_is_not_read(tmp_path):
         checkpoint.load_model(Path("/dev/zero"))
 
 
+def test_a_file_of_torch_save_is_named(tmp_path):
+    torch.save({"weights": torch.zeros(2)}, tmp_path / "mine.pt")
+    with pytest.raises(InputError, match=r"mine\.pt is no safetensors file but one of torch\.save: read it as in docs"):
+        checkpoint.load_model(tmp_path / "mine.pt")
+
+
 def test_a_state_with_foreign_tensors_is_refused(good, tmp_path):
     config = tiny_run.tiny_config()
     data = load_split("tiny", "train", config.model.encodings)

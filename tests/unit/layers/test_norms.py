@@ -24,6 +24,13 @@ def test_other_shapes_are_named(shape):
         SepNorm(8)(torch.zeros(shape))
 
 
+@pytest.mark.parametrize("wrong", ["batchnorm", nn.LayerNorm(8)])
+def test_a_name_or_a_finished_layer_is_no_norm(wrong):
+    for make in (partial(SepNorm, cls_norm=wrong), partial(SepNorm, tok_norm=wrong), partial(ShareNorm, norm=wrong)):
+        with pytest.raises(InputError, match=f"class or function of the width, .*, not {re.escape(repr(wrong))}$"):
+            make(8)
+
+
 def test_published_interface():
     norm = SepNorm(8)
     assert isinstance(norm.cls_norm_layer, nn.BatchNorm1d)
