@@ -13,7 +13,8 @@ class GraphormerTransform(BaseTransform):
     """PyG transform that adds the bonds and arrays that a model needs.
 
     It adds the bonds without duplicates as ``bond_index`` [2, e], their types as ``bond`` [e], and the precomputed
-    arrays of the encodings.
+    arrays of the encodings. Edges are directed, so give each bond in both directions, as
+    ``torch_geometric.utils.to_undirected`` does.
 
     Args:
         encodings: encodings of the model, ``config.encodings``.
@@ -25,6 +26,7 @@ class GraphormerTransform(BaseTransform):
         self.bond_sizes = bond_sizes
 
     def forward(self, data: Data) -> Data:
+        """Adds the attributes to a graph in place; raises InputError as ``pack_data``."""
         graphs = pack_data([data], self.bond_sizes)
         data.bond_index, data.bond = torch.from_numpy(graphs.edge_index), torch.from_numpy(graphs.bond)
         for name, array in precompute(self.encodings, graphs).items():

@@ -78,7 +78,14 @@ class Task(ABC):
             y: [B, tasks], NaN where a label is missing.
             bounds: [B, tasks, 2] bounds of censored labels of a regression; predictions between them have zero loss.
             weight: [B] weights of the molecules; None: equal weights.
+
+        Raises:
+            InputError: the labels have another shape than the output, to which they would be broadcast.
         """
+        if y.shape != output.shape:
+            raise InputError(
+                f"the labels are {list(y.shape)}, the output {list(output.shape)}: give labels [molecules, tasks]"
+            )
         counts = self.counts(y, bounds, weight)
         total = counts.sum()
         return (self.losses(output, y, bounds) * counts).sum() / total.masked_fill(total == 0, 1)

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphormer_sepnorm.config import Scale
-from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.inference.class_sets import check_confidence
 from graphormer_sepnorm.inference.intervals import ranks_of
 
@@ -77,7 +77,12 @@ class ModelFacts(BaseModel):
     about: dict[str, str] = Field(description="architecture, training data and scores")
 
     def check(self, options: "Options") -> None:
-        """Raises InputError for options that the models do not have."""
+        """Raises InputError for options and conditions that the models do not have."""
+        names = [condition.name for condition in self.conditions]
+        for name in options.conditions:
+            if name not in names:
+                read = f"its conditions are {', '.join(names)}" if names else "it reads none"
+                raise InputError(f"{name} is not a condition of the model: {read}{did_you_mean(name, names)}")
         if options.domain and "domain" in self.missing:
             raise InputError(self.missing["domain"])
         if options.interval is None:

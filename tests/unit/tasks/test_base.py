@@ -151,3 +151,15 @@ def test_one_constant_target_of_two_is_no_obstacle():
 def test_curves_have_a_score_even_where_all_labels_are_the_same(kind):
     y = np.array([[1.0, 0.0], [1.0, 0.0]])
     assert kind.curve_metric in kind.metrics and np.isfinite(METRICS[kind.curve_metric](y, np.full_like(y, 0.5)))
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_labels_that_would_be_broadcast_are_refused(kind):
+    """As PyG's ZINC gives them."""
+    task = make_task(
+        replace(MAE, mean=(0.0,), std=(1.0,)) if kind == "regression" else TaskConfig(kind, "logloss", ("a",))
+    )
+    with pytest.raises(
+        InputError, match=r"the labels are \[3\], the output \[3, 1\]: give labels \[molecules, tasks\]"
+    ):
+        task.loss(torch.zeros(3, 1), torch.zeros(3))

@@ -396,7 +396,9 @@ def test_a_column_without_any_molecule_is_asked_about(page, table, asks):
     assert (question in shown) + ("SMILES from the column smiles" in opened) == asks
 
 
-def test_the_options_of_a_form_are_those_of_the_table(page, queue):
+def test_the_options_of_a_form_are_those_of_the_table(page, queue, monkeypatch):
+    known = {"conditions": [ConditionFacts(name="pH", words=[])]}
+    monkeypatch.setattr(queue, "facts", queue.facts.model_copy(update=known))
     form = {"text": "CC", "interval": "", "alerts": "true", "condition pH": "7", "smiles_column": ""}
     number = page.post("/tables", data=form).headers["location"].rpartition("/")[2]
     assert queue.find(number).options == Options(alerts=True, conditions={"pH": "7"})

@@ -8,7 +8,13 @@ from graphormer_sepnorm.inference.columns import PredictionColumns
 from graphormer_sepnorm.inference.domain import fit_domain
 from graphormer_sepnorm.inference.intervals import fit_intervals
 from graphormer_sepnorm.inference.trust import Trust
-from graphormer_sepnorm.interfaces.web.schemas import ModelFacts, MoleculePrediction, Options, TargetPrediction
+from graphormer_sepnorm.interfaces.web.schemas import (
+    ConditionFacts,
+    ModelFacts,
+    MoleculePrediction,
+    Options,
+    TargetPrediction,
+)
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from tests.page import PretendedService
 from tests.tiny import tiny_model
@@ -41,3 +47,13 @@ def test_the_confidence_of_sets_of_classes_is_checked():
     facts.check(Options(interval=0.999))
     with pytest.raises(InputError, match=r"^the confidence of a set is 9: choose one between 0 and 1, such as 0\.9$"):
         facts.check(Options(interval=9))
+
+
+def test_an_unknown_condition_is_refused():
+    facts = PretendedService().facts().model_copy(update={"conditions": []})
+    with pytest.raises(InputError, match=r"^T is not a condition of the model: it reads none$"):
+        facts.check(Options(conditions={"T": "1"}))
+    facts = facts.model_copy(update={"conditions": [ConditionFacts(name="temperature", words=[])]})
+    facts.check(Options(conditions={"temperature": "25"}))
+    with pytest.raises(InputError, match="its conditions are temperature; did you mean 'temperature'"):
+        facts.check(Options(conditions={"temperatur": "25"}))
