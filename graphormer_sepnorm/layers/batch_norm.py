@@ -132,6 +132,7 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
             f"{type(encode).__name__}: call reestimate_batch_norm(model, model, batches)"
         )
     norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    model.eval()
     if not norms:
         return
     seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {norm: [] for norm in norms}
@@ -140,7 +141,6 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
         seen[norm].append(batch_statistics(norm, inputs[0].float()))
 
     hooks = [norm.register_forward_pre_hook(record) for norm in norms]
-    model.eval()
     for norm in norms:
         norm.train()
     try:

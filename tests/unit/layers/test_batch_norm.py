@@ -136,3 +136,9 @@ def test_the_gradient_through_the_statistics_is_that_of_differences():
         return Normalize.apply(x, count, mean, (variance + 1e-5).rsqrt())
 
     assert torch.autograd.gradcheck(normal, (x,))
+
+
+def test_a_model_without_batch_norms_is_in_evaluation_mode_afterwards():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
+    reestimate_batch_norm(model, model, [torch.zeros(3, 2)])
+    assert not model.training
