@@ -26,7 +26,6 @@ class GraphormerTransform(BaseTransform):
         self.bond_sizes = bond_sizes
 
     def forward(self, data: Data) -> Data:
-        """Adds the attributes to a graph in place; raises InputError as ``pack_data``."""
         graphs = pack_data([data], self.bond_sizes)
         data.bond_index, data.bond = torch.from_numpy(graphs.edge_index), torch.from_numpy(graphs.bond)
         for name, array in precompute(self.encodings, graphs).items():
