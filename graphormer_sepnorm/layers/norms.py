@@ -44,9 +44,14 @@ def forbid_single_row(norm: nn.Module, rows: int, kind: str = "sequences") -> No
         )
 
 
+def makes_norm(norm: object) -> bool:
+    """Whether this is a class or function of the width, and not a norm that was made before, or a name."""
+    return callable(norm) and not isinstance(norm, nn.Module)
+
+
 def made(norm: NormLayer, width: int) -> nn.Module:
-    """The norm of this width; raises InputError for one that was made before, or a name."""
-    if isinstance(norm, nn.Module) or not callable(norm):
+    """The norm of this width; raises InputError unless ``makes_norm``."""
+    if not makes_norm(norm):
         raise InputError(f"a norm is a class or function of the width, such as nn.LayerNorm, not {norm!r}")
     return norm(width)
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from graphormer_sepnorm.errors import InputError
-from graphormer_sepnorm.layers.norms import NormLayer, SepNorm, ShareNorm, forbid_single_row, normalize_rows
+from graphormer_sepnorm.layers.norms import NormLayer, SepNorm, ShareNorm, forbid_single_row, makes_norm, normalize_rows
 
 Model = TypeVar("Model", bound=nn.Module)
 TIMM_VIT = "timm.models.vision_transformer"
@@ -193,9 +193,9 @@ def separate_norms(
 
 def check_convertible(model: nn.Module, cls_norm: NormLayer, tok_norm: NormLayer | Literal["keep"]) -> None:
     """Raises InputError for a wrong ``cls_norm`` or ``tok_norm``, or a model in DistributedDataParallel."""
-    if not callable(cls_norm) or isinstance(cls_norm, nn.Module):
+    if not makes_norm(cls_norm):
         raise InputError(f"cls_norm must be a function that creates a norm from the width, got {cls_norm!r}")
-    if tok_norm != "keep" and (not callable(tok_norm) or isinstance(tok_norm, nn.Module)):
+    if tok_norm != "keep" and not makes_norm(tok_norm):
         raise InputError(f'tok_norm must be "keep" or a function that creates a norm from the width, got {tok_norm!r}')
     if any(isinstance(module, DistributedDataParallel) for module in model.modules()):
         raise InputError("the model is in DistributedDataParallel, which would not train new norms: separate first")

@@ -70,16 +70,22 @@ def evaluate(
     is_told = isinstance(result, dict) and "value" in result
     if is_told:
         whose = f"mean prediction of {len(run)} runs" if len(run) > 1 else run[0]
-        print(f"{whose}: {csv or split} {score_words(result)}{words_on_unscored(result)}", file=sys.stderr)
-        for row, reason in result.get("reasons", {}).items():
-            print(f"row {row} is skipped: {reason}", file=sys.stderr)
-        if more := result.get("skipped", 0) - len(result.get("reasons", {})):
-            print(f"and {more:,} more", file=sys.stderr)
-        for line in target_lines(result):
+        for line in score_lines(result, f"{whose}: {csv or split}"):
             print(line, file=sys.stderr)
-        if seen := result.get("training_molecules"):
-            print(words_on_seen(seen, result["n"]), file=sys.stderr)
     print_result(result, is_told)
+
+
+def score_lines(result: dict, what: str) -> Iterator[str]:
+    """A result for people: the score of ``what``, rows that were not scored, the targets, and training molecules."""
+    yield f"{what} {score_words(result)}{words_on_unscored(result)}"
+    reasons = result.get("reasons", {})
+    for row, reason in reasons.items():
+        yield f"row {row} is skipped: {reason}"
+    if more := result.get("skipped", 0) - len(reasons):
+        yield f"and {more:,} more"
+    yield from target_lines(result)
+    if seen := result.get("training_molecules"):
+        yield words_on_seen(seen, result["n"])
 
 
 def words_on_unscored(result: dict) -> str:

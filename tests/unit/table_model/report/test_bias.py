@@ -86,7 +86,7 @@ def test_missing_labels_do_not_count():
 
 
 def on_test(y: np.ndarray, predicted: np.ndarray, kind: str = "regression", words=of_test_bias) -> list[str]:
-    """What is said of the predictions for test molecules; out of fold there are too few to say anything."""
+    """The sentences on the predictions for test molecules; there are too few out of fold for others."""
     test = {"y": y[:, None], "prediction": predicted[:, None].astype(np.float32)}
     found = SimpleNamespace(out_of_fold=SimpleNamespace(values=NO_LABEL))
     parts = {"y": NO_LABEL, "fitted": found, "folds": Folds(np.arange(2))}
