@@ -12,7 +12,7 @@ import numpy as np
 from rdkit import Chem
 
 from graphormer_sepnorm.chem.ogb import OGB_ATOM_SIZES, OGB_BOND_SIZES, ogb_atom, ogb_bond
-from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, is_smiles, one_molecule, read_smiles, shortened
+from graphormer_sepnorm.chem.smiles import atoms_of, bonds_of, is_smiles, one_molecule, quoted, read_smiles
 from graphormer_sepnorm.chem.standardize import PREPARATIONS, reduction
 from graphormer_sepnorm.chem.stereo import label, with_stereo_labels
 from graphormer_sepnorm.chem.zinc import ZINC_ATOM_TYPES, ZINC_BOND_INDEX, zinc_atom_type, zinc_bond_type
@@ -98,7 +98,7 @@ def canonical_kekule(mol: Chem.Mol, written: str) -> Chem.Mol:
         return mol
     canonical = Chem.MolFromSmiles(smiles)
     if canonical is None or canonical.GetNumAtoms() != mol.GetNumAtoms():
-        raise InputError(f"RDKit does not read {shortened(smiles)}, which is how it writes the molecule")
+        raise InputError(f"RDKit does not read {quoted(smiles)}, which is how it writes the molecule")
     Chem.Kekulize(canonical, clearAromaticFlags=True)
     order = list(mol.GetPropsAsDict(includePrivate=True, includeComputed=True)["_smilesAtomOutputOrder"])
     return Chem.RenumberAtoms(canonical, np.argsort(order).tolist())

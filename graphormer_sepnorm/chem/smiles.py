@@ -50,13 +50,18 @@ def one_molecule(smiles: str = "") -> Iterator[None]:
         raise
     except Exception as error:
         reason = ", ".join(line.strip() for line in str(error).strip().splitlines()[:2]) or type(error).__name__
-        molecule = shortened(smiles) if smiles else "the molecule"
+        molecule = quoted(smiles) if smiles else "the molecule"
         raise InputError(f"RDKit fails on {molecule}: {ascii(reason[:100])[1:-1]}.") from error
 
 
-def shortened(smiles: str) -> str:
+def quoted(smiles: str) -> str:
     """A SMILES in quotes, truncated if long."""
-    return ascii(smiles if len(smiles) <= 60 else smiles[:57] + "...")
+    return ascii(truncated(smiles, 60))
+
+
+def truncated(text: str, length: int) -> str:
+    """A text of at most ``length`` characters, which ends with "..." if it was longer."""
+    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def one_column(molecules: Any, name: str = "molecules") -> Any:
@@ -103,7 +108,7 @@ def read_smiles(smiles: Chem.Mol | str | None) -> Chem.Mol:
     if not smiles.strip():
         raise InputError("The SMILES is empty: it has no atoms.")
     text = without_name(smiles.strip(" \t"))
-    shown = shortened(text)
+    shown = quoted(text)
     if not (text.isascii() and text.isprintable()):
         raise InputError(f"The SMILES {shown} has characters that are not printable ASCII.")
     if text.replace("->", "").partition(" ")[0].count(">") == 2:
@@ -153,7 +158,7 @@ def without_name(text: str) -> str:
     first = re.split(SPACE, rest[0])[0]
     with one_molecule(first):
         if first.isascii() and Chem.MolFromSmiles(first, sanitize=False) is not None:
-            raise InputError(f"The SMILES {shortened(text)} has a space inside.")
+            raise InputError(f"The SMILES {quoted(text)} has a space inside.")
     return smiles
 
 
@@ -190,7 +195,7 @@ def smiles_of_other(text: str) -> str:
     with one_molecule(text):
         mol = Chem.MolFromInchi(text)
     if mol is None:
-        raise InputError(f"{shortened(text)} is not a valid InChI.")
+        raise InputError(f"{quoted(text)} is not a valid InChI.")
     return Chem.MolToSmiles(mol)
 
 

@@ -184,6 +184,11 @@ class Domain:
         return distances
 
 
+def is_in_training(molecule: Molecule, similarity: float | None, nearest: str | None) -> bool:
+    """Whether the nearest training molecule, at this Tanimoto similarity, is the molecule itself or a salt of it."""
+    return similarity == 1 and nearest is not None and is_same_molecule(molecule, nearest)
+
+
 def is_same_molecule(*molecules: Molecule) -> bool:
     """Whether molecules are the same one or its salts, however they are written; False for one that cannot be read."""
     try:

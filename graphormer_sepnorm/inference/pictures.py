@@ -16,7 +16,7 @@ from rdkit.Chem import rdDepictor
 from rdkit.Chem.Draw import rdMolDraw2D
 from rdkit.Geometry import Point2D
 
-from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
+from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles, truncated
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import Explanation
 from graphormer_sepnorm.runs.numbers import shown
@@ -193,9 +193,10 @@ def draw_panel(canvas: rdMolDraw2D.MolDraw2D, left: int, top: int, explanation: 
         with one_molecule(explanation.smiles):
             draw_molecule(canvas, left, top + CAPTION_HEIGHT, explanation, scale)
     except InputError as error:
-        write(canvas, shortened(str(error)), middle, top + PANEL_HEIGHT / 2, SMALL_TEXT, BLACK)
+        write(canvas, truncated(str(error), LONGEST_TEXT), middle, top + PANEL_HEIGHT / 2, SMALL_TEXT, BLACK)
     write(canvas, explanation.caption, middle, top + 24, LARGE_TEXT, BLACK)
-    write(canvas, shortened(f"{explanation.name}  {explanation.smiles}".strip()), middle, top + 52, SMALL_TEXT, GREY)
+    title = f"{explanation.name}  {explanation.smiles}".strip()
+    write(canvas, truncated(title, LONGEST_TEXT), middle, top + 52, SMALL_TEXT, GREY)
     draw_bar(canvas, left + MARGIN, top + PANEL_HEIGHT - BAR_HEIGHT, explanation, scale)
 
 
@@ -270,14 +271,10 @@ def fragments_text(explanation: Explanation) -> str:
         which = f" at {min(fragment.atoms) + 1}" if numbered and counts[fragment.smiles] > 1 else ""
         found.append((fragment.smiles, f"{which} {number(explanation, fragment.contribution)}"))
     smiles, value = found[0]
-    found[0] = shortened(smiles, LONGEST_TEXT - len(title) - len(value)), value
+    found[0] = truncated(smiles, LONGEST_TEXT - len(title) - len(value)), value
     texts = [smiles + value for smiles, value in found]
     lines = [title + "; ".join(texts[:count]) for count in range(1, len(texts) + 1)]
     return next(line for line in reversed(lines) if len(line) <= LONGEST_TEXT)
-
-
-def shortened(text: str, length: int = LONGEST_TEXT) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def write(canvas: rdMolDraw2D.MolDraw2D, text: str, x: float, y: float, size: float, colour: Colour) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictedColumn, PredictionColumns, given, shown_decimals, two_classes
-from graphormer_sepnorm.inference.domain import is_same_molecule
+from graphormer_sepnorm.inference.domain import is_in_training
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.resumable_writer import write_table
 from graphormer_sepnorm.inference.units import measured_unit, measured_words
@@ -146,9 +146,10 @@ class TextWriter(TableWriter):
 
     def remarks(self, row: Row, number: int, cells: Mapping[tuple[str, ...], Cells]) -> Iterator[str]:
         """Lines on a molecule of the training table and on predictions near a limit, from ``cells`` at their places."""
-        has_twin = ("similarity",) in cells and np.asarray(cells[("similarity",)])[number] == 1
-        if has_twin and is_same_molecule(row.smiles, str(cells[("nearest",)][number])):
-            yield "  in the training table: nearest is what was measured for this molecule"
+        if ("nearest",) in cells:
+            similarity, nearest = (np.asarray(cells[(place,)])[number] for place in ("similarity", "nearest"))
+            if is_in_training(row.smiles, similarity, nearest):
+                yield "  in the training table: nearest is what was measured for this molecule"
         for place, texts in cells.items():
             if place[2:] == ("limit",) and texts[number]:
                 yield f"  {place[1]} is {texts[number]}"

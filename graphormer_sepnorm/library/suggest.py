@@ -23,6 +23,7 @@ from rdkit.DataStructs import BulkTanimotoSimilarity
 from graphormer_sepnorm.chem.features import read_molecules
 from graphormer_sepnorm.chem.fingerprints import morgan_bits, pick_diverse
 from graphormer_sepnorm.chem.properties import molecule_key
+from graphormer_sepnorm.chem.smiles import truncated
 from graphormer_sepnorm.errors import InputError, did_you_mean
 from graphormer_sepnorm.inference.acquisition import Acquisition
 from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals
@@ -288,7 +289,7 @@ class BriefWriter(TableWriter):
         table = [["rank", *(str(place) for place in range(1, len(rows) + 1))]]
         if self.id_place is not None:
             table.append([str(self.id_column), *(row.fields[self.id_place] for row in rows)])
-        table.append(["SMILES", *(shortened(row.smiles) for row in rows)])
+        table.append(["SMILES", *(truncated(row.smiles, LONGEST_SHOWN) for row in rows)])
         decimals_of = dict.fromkeys((target, f"{target}_std", ranked_by), decimals) | {"similarity": 2}
         for column, cells in zip(self.found.all, added, strict=True):
             if column.name in decimals_of:
@@ -298,11 +299,6 @@ class BriefWriter(TableWriter):
                 table.append([column.name, *map(str, cells[: len(rows)])])
         padded = [[text.ljust(max(map(len, column))) for text in column] for column in table]
         return "".join("  ".join(line).rstrip() + "\n" for line in zip(*padded, strict=True)).encode()
-
-
-def shortened(smiles: str) -> str:
-    """A SMILES, or its beginning and an ellipsis."""
-    return smiles if len(smiles) <= LONGEST_SHOWN else f"{smiles[: LONGEST_SHOWN - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def write_picked(

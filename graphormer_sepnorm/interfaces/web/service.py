@@ -16,7 +16,7 @@ from graphormer_sepnorm.chem.smiles import one_molecule, read_smiles
 from graphormer_sepnorm.config import Scale
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.columns import PredictionColumns, shown_decimals, two_classes
-from graphormer_sepnorm.inference.domain import is_same_molecule
+from graphormer_sepnorm.inference.domain import is_in_training
 from graphormer_sepnorm.inference.pictures import draw, set_look
 from graphormer_sepnorm.inference.predict import PredictingModel, Predictions
 from graphormer_sepnorm.inference.trust import Trust
@@ -203,7 +203,7 @@ class PredictionService:
             found = columns.reader.compute(read_molecules(self.predictor.featurizer, samples))
         answers = as_answers(columns, found)
         for row, answer in zip(rows, answers, strict=True):
-            answer.in_training = answer.similarity == 1 and is_same_molecule(row.smiles, answer.nearest)
+            answer.in_training = is_in_training(row.smiles, answer.similarity, answer.nearest)
         return answers
 
     def structure(self, smiles: str) -> str:

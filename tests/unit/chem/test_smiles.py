@@ -6,7 +6,7 @@ from rdkit import Chem
 
 from graphormer_sepnorm.chem import smiles
 from graphormer_sepnorm.chem.properties import penalized_logp
-from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, largest_fragment, read_smiles
+from graphormer_sepnorm.chem.smiles import MAX_SMILES_LENGTH, largest_fragment, read_smiles, truncated
 from graphormer_sepnorm.errors import InputError
 
 ALUMINIUM_TRIOXALATE = "O=C1O[Al]23(OC1=O)(OC(=O)C(=O)O2)OC(=O)C(=O)O3"
@@ -209,3 +209,8 @@ def test_any_text_is_a_molecule_or_an_input_error(text):
     except InputError:
         return
     assert mol.GetNumAtoms() > 0
+
+
+def test_long_texts_are_truncated():
+    assert truncated("C" * 20, 20) == "C" * 20
+    assert truncated("C" * 21, 20) == "C" * 17 + "..."

@@ -17,7 +17,6 @@ from graphormer_sepnorm.inference.pictures import (
     draw_plain,
     fragments_text,
     plot_cls_geometry,
-    shortened,
     sum_text,
 )
 
@@ -36,11 +35,6 @@ def test_one_explanation_is_drawn_with_or_without_a_point_in_the_kind():
             draw([explanation], wrong)
     with pytest.raises(InputError, match=r"^there is no explanation to draw$"):
         draw([], ".svg")
-
-
-def test_long_texts_are_shortened_to_what_fits():
-    assert shortened("C" * LONGEST_TEXT) == "C" * LONGEST_TEXT
-    assert shortened("C" * (LONGEST_TEXT + 1)) == "C" * (LONGEST_TEXT - 3) + "..."
 
 
 @pytest.mark.parametrize(
