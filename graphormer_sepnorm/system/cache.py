@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from graphormer_sepnorm.system.files import cache_root
 
 LIMIT_VARIABLE = "GRAPHORMER_SEPNORM_CACHE_GB"
 DEFAULT_GB = 20.0
-NEVER_PRUNED = {"tables"}  # finished tables of the page, which nothing recomputes
+ENTRY = re.compile(r"[^.].*-[0-9a-f]{16}")  # the name of a folder of the cache ends with a hash
+REMOVING = ".removing-"  # begins the name of a folder that is being removed
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,15 @@ def entries() -> list[CacheEntry]:
 
 
 def removable() -> Iterator[Path]:
-    """The folders of the cache; for descriptors, which many tables share, each file."""
+    """The folders of the cache; for descriptors, which many tables share, each file.
+
+    Other files and folders are not of the cache, which may be in a folder that is used for more.
+    """
     root = cache_root()
     for path in root.iterdir() if root.is_dir() else ():
         if path.name == "descriptors":
-            yield from (file for file in path.iterdir() if not file.name.startswith("."))
-        elif path.name not in NEVER_PRUNED and not path.name.startswith("."):
+            yield from path.glob("*.npz")
+        elif ENTRY.fullmatch(path.name) or path.name.startswith(REMOVING):
             yield path
 
 
@@ -91,9 +96,14 @@ def prune(kept: Path) -> None:
 
 
 def delete(path: Path) -> None:
-    """Removes a folder with its content, a file or a link."""
+    """Removes a folder with its content, a file or a link.
+
+    A folder is renamed first, so that a process that is killed here leaves no part of it under its name.
+    """
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        renamed = path.with_name(f"{REMOVING}{path.name}")
+        shutil.rmtree(renamed, ignore_errors=True)  # left by a process that was killed
+        shutil.rmtree(path.rename(renamed))
     else:
         path.unlink(missing_ok=True)
 

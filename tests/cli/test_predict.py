@@ -412,10 +412,13 @@ def test_info_begins_with_the_name_of_a_shipped_model(model):
 def test_info_of_the_cache(command, model, tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE", str(tmp_path))
     monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE_GB", "1.5")
-    (tmp_path / "some-store").mkdir()
-    (tmp_path / "some-store" / "shard").write_bytes(b"12345")
+    store = tmp_path / f"some-store-{'0' * 16}"
+    store.mkdir()
+    (store / "shard").write_bytes(b"12345")
     code, facts, _ = command("info", "--cache")
     assert code == 0 and facts["entries"] == 1 and facts["bytes"] >= 5 and facts["limit"] == 1_500_000_000
+    monkeypatch.setenv("GRAPHORMER_SEPNORM_CACHE_GB", "inf")
+    assert command("info", "--cache")[1]["limit"] is None
     for wrong, end in ((["info"], ""), (["info", model, "--cache"], ", and not both")):
         code, _, messages = command(*wrong)
         assert code == 2 and messages == f"error: name a model, or give --cache{end}\n"

@@ -1,5 +1,6 @@
 """``graphormer-sepnorm info``."""
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated
@@ -63,4 +64,6 @@ def print_cache() -> None:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
         print(f"{used} {entry.bytes / 1e6:12,.1f} MB  {entry.path.relative_to(cache_root())}")
     total = sum(entry.bytes for entry in found)
-    print_result({"cache": str(cache_root()), "entries": len(found), "bytes": total, "limit": int(limit_bytes())})
+    limit = limit_bytes()
+    shown_limit = int(limit) if math.isfinite(limit) else None
+    print_result({"cache": str(cache_root()), "entries": len(found), "bytes": total, "limit": shown_limit})

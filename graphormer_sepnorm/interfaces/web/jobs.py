@@ -103,7 +103,8 @@ class ResultStore:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             for path in (*folder.glob("*.csv"), *folder.glob("*.json")):
-                if path.stat().st_mtime < time.time() - DAYS_KEPT * 86400:
+                is_own = NUMBER.fullmatch(path.stem)  # the folder may hold other files of the user
+                if is_own and path.stat().st_mtime < time.time() - DAYS_KEPT * 86400:
                     path.unlink(missing_ok=True)
         except OSError as error:
             raise InputError(f"cannot write {folder}: {error.strerror}") from None

@@ -87,9 +87,13 @@ def test_the_store_forgets_after_a_week(tmp_path):
     store = ResultStore(tmp_path)
     for digit in "01":
         store.put(finished(digit * 32), FACTS)
-    for suffix in (".csv", ".json"):
-        os.utime(tmp_path / f"{NUMBER}{suffix}", (0, 0))
+    others = [tmp_path / name for name in ("assay.csv", "config.json")]
+    for path in others:
+        path.write_text("of the user")
+    for path in (*others, *tmp_path.glob(f"{NUMBER}.*")):
+        os.utime(path, (0, 0))
     again = ResultStore(tmp_path)
+    assert all(path.exists() for path in others)
     assert [again.find_csv(digit * 32) is None for digit in "01"] == [True, False]
     assert [again.load(digit * 32, FACTS) is None for digit in "01"] == [True, False]
 
