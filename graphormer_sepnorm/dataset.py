@@ -26,8 +26,8 @@ class Dataset:
         read: maps a split and the root folder to molecules with targets.
         source: maps the root folder to a text that changes when the raw data changes.
         folder: folder below the root that holds the raw data; None if the data is not below the root.
-        evaluate: evaluator of the benchmark, from labels [M, tasks] and predictions [M, tasks] to the published score;
-            None to use the metric of the task.
+        evaluate: evaluator of the benchmark for the metric of ``task``, from labels [M, tasks] and predictions
+            [M, tasks] to the published score; None to use the package's own metric.
     """
 
     task: TaskConfig

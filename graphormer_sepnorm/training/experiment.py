@@ -18,7 +18,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder, member_paths, weights_file
 from graphormer_sepnorm.runs.plots import plot_predictions
 from graphormer_sepnorm.system import distributed
-from graphormer_sepnorm.system.device import autocast, current
+from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.tables.prepared_table import TABLE, names_of_split, rows_of_split
 from graphormer_sepnorm.tasks import METRICS, TASKS, make_task
@@ -152,12 +152,13 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
         data = load_split(dataset, split, config.model.encodings, root)
         make_task(config.task).check_scorable(data.y, split)
         model.to(current().device)
-        with autocast(config.train.precision, model.cls.device):
-            predictions.append(predict_together(model, data, make_task(config.task, model.cls.device)))
+        predictions.append(predict_together(model, data, make_task(config.task, model.cls.device)))
         parameters += sum(p.numel() for p in model.parameters())
     by_network = np.stack(predictions)
     prediction = by_network.mean(axis=0)
-    evaluate = find_dataset(dataset).evaluate or METRICS[config.task.metric]
+    benchmark = find_dataset(dataset)
+    is_official = benchmark.evaluate is not None and config.task.metric == benchmark.task.metric
+    evaluate = benchmark.evaluate if is_official else METRICS[config.task.metric]
     result = {
         "dataset": config.dataset,
         "split": split,

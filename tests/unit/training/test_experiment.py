@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from graphormer_sepnorm.config import TaskConfig
+from graphormer_sepnorm.datasets.benchmarks import DATASETS
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.checkpoint import save_model
+from graphormer_sepnorm.runs.folder import WEIGHTS
 from graphormer_sepnorm.system.signals import Interrupted
 from graphormer_sepnorm.training.experiment import Scores, evaluate_run, train_run
 from tests.robustness.tiny_run import tiny_config
@@ -33,6 +36,17 @@ def test_a_score_describes_the_run(tmp_path):
     assert (result["dataset"], result["split"], result["metric"], result["n"]) == ("sample", "val", "mae", 500)
     assert result["value"] == result["scores"]["mae"] > 0 and result["epoch"] == 3
     assert json.loads(json.dumps(result)) == result
+
+
+def test_the_evaluator_of_a_benchmark_is_for_its_own_metric(tmp_path, monkeypatch):
+    monkeypatch.setitem(DATASETS, "sample", replace(DATASETS["sample"], evaluate=lambda y, prediction: -1.0))
+    model, config = tiny_model(featurizer="zinc")
+    for metric in ("mae", "rmse"):
+        changed = replace(config, task=replace(config.task, metric=metric))
+        save_model(tmp_path / metric / WEIGHTS, model, changed, {"epoch": 3})
+    assert evaluate_run(tmp_path / "mae", "val")["value"] == -1
+    result = evaluate_run(tmp_path / "rmse", "val")
+    assert result["metric"] == "rmse" and result["value"] == pytest.approx(result["scores"]["rmse"])
 
 
 def test_the_lines_say_what_the_loss_and_the_weights_are(tmp_path, capsys):
