@@ -75,8 +75,11 @@ def searched(space: SearchSpace, config: Config, fixed: frozenset[str]) -> dict[
     kept = fixed if config.train.start_from is None else fixed | OF_WEIGHTS
     own = values_of(config)
     found = {field.name: getattr(space, field.name) for field in fields(space) if field.name not in kept}
-    if "messages" in found and config.model.attention_layers is not None:
-        found["messages"] = (True,)  # blocks without attention need them
+    if "messages" in found and (config.model.attention_layers is not None or config.model.message_gates):
+        found["messages"] = (True,)  # blocks without attention and gates need them
+    if "warmup" in found and config.train.schedule == "trapezoid":
+        longest = min(space.warmup.high, 1 - config.train.cooldown)
+        found["warmup"] = replace(space.warmup, low=min(space.warmup.low, longest), high=longest)
     return {name: widened(place, own[name]) for name, place in found.items()}
 
 

@@ -89,8 +89,11 @@ def train_unfinished(configs: dict[Path, Config], root: str | os.PathLike | None
 
 
 def check_config(folder: Path, config: Config) -> None:
-    """Raises InputError unless the run folder belongs to ``config``, apart from the scaling set by training."""
-    if replace(read_config(RunFolder(folder).config), task=config.task) != config:
+    """Raises InputError unless the run folder belongs to ``config``, apart from what training fits to the molecules."""
+    found = read_config(RunFolder(folder).config)
+    epochs = max(config.train.epochs, found.train.epochs) if config.train.min_updates else config.train.epochs
+    fitted = replace(config.train, epochs=epochs, frozen_epochs=min(config.train.frozen_epochs, epochs // 2))
+    if replace(found, task=config.task) != replace(config, train=fitted):
         raise InputError(f"{folder} holds a run of another recipe or with other options: choose another --out")
 
 

@@ -19,6 +19,7 @@ from graphormer_sepnorm.search.search_space import (
     with_values,
 )
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS
+from graphormer_sepnorm.training.settings import with_settings
 
 TASK = TaskConfig("regression", "mae", ("y",))
 
@@ -90,3 +91,12 @@ def test_blocks_without_attention_keep_their_messages():
     assert searched(SearchSpace(), config_of("local"), frozenset())["messages"] == (True,)
     assert searched(SearchSpace(), config_of("best"), frozenset())["messages"] == (False, True)
     assert "messages" not in searched(SearchSpace(), config_of("local"), frozenset({"messages"}))
+    gated = with_settings(config_of("best"), ["model.message_gates=true"])
+    assert searched(SearchSpace(), gated, frozenset())["messages"] == (True,)
+
+
+@pytest.mark.parametrize(("cooldown", "longest"), [(0.8, 0.2), (0.1, 0.3), (1.0, 0.0)])
+def test_the_warmup_ends_before_the_cooldown(cooldown, longest):
+    trapezoid = ['train.schedule="trapezoid"', f"train.cooldown={cooldown}", "train.warmup=0"]
+    found = searched(SearchSpace(), with_settings(config_of(), trapezoid), frozenset())["warmup"]
+    assert (found.low, found.high) == pytest.approx((0, longest))

@@ -1,8 +1,13 @@
 import math
+from dataclasses import replace
 
 import pytest
 
-from graphormer_sepnorm.training.sweep import paired_difference, spread
+from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.recipes import RECIPES
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.training.schedule import fitted_epochs
+from graphormer_sepnorm.training.sweep import check_config, paired_difference, spread, swept_config
 
 
 def test_the_spread_is_that_of_a_sample():
@@ -22,3 +27,19 @@ def test_two_norms_are_compared_seed_by_seed():
 def test_one_seed_has_no_interval():
     difference = paired_difference({"norm": "a", "test": [2.0]}, {"norm": "b", "test": [1.0]})
     assert (difference["mean"], difference["low"], difference["high"]) == (1.0, None, None)
+
+
+def test_a_run_with_more_epochs_for_its_molecules_is_continued(tmp_path):
+    """2,000 molecules in batches of 64 are 32 updates, so 2,000 updates are 63 epochs."""
+
+    def config_of(epochs: int):
+        settings = ["train.min_updates=2000", f"train.epochs={epochs}", "train.batch_size=64"]
+        return swept_config("sample", "sepnorm", 0, RECIPES["slim"], settings)
+
+    config = config_of(2)
+    fitted = replace(config, train=fitted_epochs(config.train, 2000))
+    assert fitted.train.epochs == 63
+    RunFolder(tmp_path).begin(fitted)
+    check_config(tmp_path, config)
+    with pytest.raises(InputError, match="holds a run of another recipe"):
+        check_config(tmp_path, config_of(64))
