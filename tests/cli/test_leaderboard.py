@@ -62,6 +62,8 @@ def test_a_list_of_runs_is_taken_up_where_it_stands(sweep, command, tmp_path):
 
     code, row, _ = command("evaluate", *folders, "--leaderboard")
     assert code == 0 and row == rows[0]
+    code, _, messages = command("evaluate", *folders, "--leaderboard", "--split", "val")
+    assert code == 2 and "leave --split out" in messages
     code, _, messages = command("evaluate", folders[0], folders[0], "--leaderboard")
     assert code == 2 and "seed is there twice" in messages
     code, _, messages = command("evaluate", folders[0], unfinished, "--leaderboard")

@@ -53,6 +53,8 @@ def evaluate(
         raise InputError("--smiles-column and --delimiter belong to --csv FILE")
     if csv is not None and (as_leaderboard or len(run) > 1 or split != "test"):
         raise InputError("--csv scores one model on a whole table: leave --leaderboard, --split and other models out")
+    if as_leaderboard and split != "test":
+        raise InputError("--leaderboard has the scores of test and validation: leave --split out")
     models = [resolve_model(name) for name in run]
     for words in filter(None, (unfinished_words(RunFolder(model)) for model in models)):
         print(words, file=sys.stderr)

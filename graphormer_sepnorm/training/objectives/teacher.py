@@ -63,7 +63,7 @@ def read_embeddings(path: Path) -> tuple[np.ndarray, dict[str, int]]:
             values, smiles = arrays["embeddings"], arrays["smiles"].tolist()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
         raise InputError(f"{path} holds no embeddings: name an .npz that the command embed wrote") from None
     if values.ndim != 2 or len(values) != len(smiles):
         raise InputError(f"{path} holds no embedding for each of its molecules: write it with the command embed")

@@ -45,6 +45,14 @@ def test_a_file_without_embeddings_is_refused(tmp_path):
     (tmp_path / "text.npz").write_text("smiles\nC\n")
     np.savez(tmp_path / "other.npz", values=np.zeros(3))
     np.savez(tmp_path / "short.npz", embeddings=np.zeros((3, 2)), smiles=np.array(["C"]))
-    for name, message in [("text", "no embeddings"), ("other", "no embeddings"), ("short", "for each"), ("no", "read")]:
+    np.save(tmp_path / "array.npy", np.zeros((3, 2)))
+    (tmp_path / "array.npy").rename(tmp_path / "array.npz")
+    for name, message in [
+        ("array", "no embeddings"),
+        ("text", "no embeddings"),
+        ("other", "no embeddings"),
+        ("short", "for each"),
+        ("no", "read"),
+    ]:
         with pytest.raises(InputError, match=message):
             Teacher(tmp_path / f"{name}.npz")
