@@ -352,7 +352,7 @@ def fill(
     """Appends all rows that are missing, and counts why rows are unreadable; discards all if the input is unusable."""
     errors: Counter[str] = Counter()
     try:
-        read = samples_of(table.columns, reader.asked_conditions, "the input")
+        read = samples_of(table.columns, reader.asked_conditions, "the input", table.delimiter)
         if partial.progress.bytes == 0:
             partial.append(writer.header())
         deque(islice(table.rows, partial.progress.rows), maxlen=0)

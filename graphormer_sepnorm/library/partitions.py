@@ -98,7 +98,7 @@ def text_partition(table: Table, path: str, columns: tuple[str, ...] | None, ask
     kept = kept_columns(table.columns, columns, path)
     places = [table.columns.index(name) for name in kept]
     schema = pa.schema([(name, pa.string()) for name in kept])
-    read = samples_of(table.columns, asked, path)
+    read = samples_of(table.columns, asked, path, table.delimiter)
 
     def batch(rows: list[Row]) -> Batch:
         texts = [pa.array([as_utf8(row.fields[place]) for row in rows], pa.string()) for place in places]

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model.features import MoleculeFeatures
-from graphormer_sepnorm.tables.label_text import as_float, is_missing, is_number
+from graphormer_sepnorm.tables.label_text import as_float, is_missing, is_number, refuse_ambiguous
 from graphormer_sepnorm.tables.rows import condition_text, how_to_give
 
 MOST_WORDS = 100  # largest number of categories of a column
@@ -46,6 +46,7 @@ class ConditionColumn:
             if text not in self.words:
                 raise InputError(f"{self.name} is {text!r}: the model knows {', '.join(self.words)}")
             return [float(text == word) for word in self.words]
+        refuse_ambiguous(text, self.name)
         if not is_number(text):
             raise InputError(f"{self.name} is {text!r}, not a number")
         return [(as_float(text) - self.mean) / self.scale]

@@ -62,9 +62,8 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
     if comma_is_point and WITH_POINTS.fullmatch(number):
         number = number.replace(".", "")
     if WITH_COMMA.fullmatch(number):
-        if WITH_THOUSANDS.fullmatch(number) and not comma_is_point:
-            as_written = number.replace(",", ""), number.replace(",", ".")
-            raise InputError(f"{target} is {text.strip()!r}: write {as_written[0]} or {as_written[1]}")
+        if not comma_is_point:
+            refuse_ambiguous(number, target)
         number = number.replace(",", ".")
     try:
         value = as_float(number)
@@ -73,6 +72,12 @@ def read_number(text: str, target: str, comma_is_point: bool = False) -> float:
     if not math.isfinite(value):
         raise InputError(f"{target} is {text.strip()!r}, not a number")
     return value
+
+
+def refuse_ambiguous(text: str, name: str) -> None:
+    """Raises InputError for a number such as "1,234", whose comma is a decimal comma or separates thousands."""
+    if WITH_THOUSANDS.fullmatch(text):
+        raise InputError(f"{name} is {text!r}: write {text.replace(',', '')} or {text.replace(',', '.')}")
 
 
 def as_float(text: str) -> float:

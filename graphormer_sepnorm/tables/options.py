@@ -129,6 +129,9 @@ class TableOptions:
             raise InputError("name the columns to predict with --target-columns")
         if len(set(self.targets)) < len(self.targets):
             raise InputError(f"a target column is named twice: {', '.join(self.targets)}")
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise InputError(f"two target columns would be modelled as {twice}: rename one of them, or leave it out")
         for name in (*self.targets, *self.names):
             if any("\udc80" <= character <= "\udcff" for character in name):
                 raise InputError(f"{name!r} has bytes that are not UTF-8: save the table as UTF-8")

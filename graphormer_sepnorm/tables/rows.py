@@ -10,7 +10,15 @@ from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.system.workers import Smiles
 from graphormer_sepnorm.tables.formats import Row, WholeTable, not_one_column, smiles_of_rows
-from graphormer_sepnorm.tables.label_text import as_float, is_missing, read_bound, read_class, read_number, same_label
+from graphormer_sepnorm.tables.label_text import (
+    as_float,
+    is_missing,
+    read_bound,
+    read_class,
+    read_number,
+    refuse_ambiguous,
+    same_label,
+)
 from graphormer_sepnorm.tables.options import TableOptions
 from graphormer_sepnorm.tables.times import is_time
 from graphormer_sepnorm.tasks import TASKS
@@ -54,18 +62,22 @@ def label_reader(options: TableOptions, table: WholeTable) -> Callable[[int, Row
     asked = [options.split_column, options.weight_column]
     places = places_of(options.path, table.columns, [*options.targets, *options.feature_columns, *filter(None, asked)])
 
+    comma_is_point = table.delimiter == ";"
+
     def read(number: int, row: Row) -> LabelledRow:
         if row.error:
             raise InputError(row.error)
         texts = {name: row.fields[places[name]] for name in options.targets}
-        labels, bounds = read_labels(texts, options, table.delimiter == ";")
+        labels, bounds = read_labels(texts, options, comma_is_point)
         if all(map(math.isnan, labels)) and not bounds:
             raise InputError("it has no label")
         split, time = "", ""
         if options.split_column is not None:
             split, time = read_split(row.fields[places[options.split_column]].strip(), options.split)
         weight = 1.0 if options.weight_column is None else read_weight(row.fields[places[options.weight_column]])
-        conditions = tuple(read_condition(row.fields[places[name]], name) for name in options.feature_columns)
+        conditions = tuple(
+            read_condition(row.fields[places[name]], name, comma_is_point) for name in options.feature_columns
+        )
         return LabelledRow(number, row.smiles, labels, split, time, bounds, weight, conditions)
 
     return read
@@ -102,17 +114,24 @@ def read_weight(text: str) -> float:
     return weight
 
 
-def read_condition(text: str, name: str) -> str:
-    """A condition as ``condition_text``; raises InputError if it is missing."""
+def read_condition(text: str, name: str, comma_is_point: bool) -> str:
+    """A condition as ``condition_text``; raises InputError if it is missing, or a number with an ambiguous comma."""
     if is_missing(text):
         raise InputError(f"its {name} is missing")
-    return condition_text(text)
+    found = condition_text(text, comma_is_point)
+    refuse_ambiguous(found, f"its {name}")
+    return found
 
 
-def condition_text(text: str) -> str:
-    """A condition: numbers in one spelling, other texts as they are."""
+def condition_text(text: str, comma_is_point: bool = False) -> str:
+    """A condition: numbers in one spelling, other texts as they are, also a number with an ambiguous comma.
+
+    Args:
+        text: as it was given.
+        comma_is_point: as ``read_number``.
+    """
     try:
-        return text.strip() if is_missing(text) else repr(read_number(text, "", True))
+        return text.strip() if is_missing(text) else repr(read_number(text, "", comma_is_point))
     except InputError:
         return text.strip()
 
@@ -161,14 +180,23 @@ class AskedConditions:
 NO_CONDITIONS = AskedConditions()
 
 
-def samples_of(columns: list[str], asked: AskedConditions, source: str) -> Callable[[list[Row]], Smiles]:
-    """A function from rows of a table to the model's input; arguments and errors as ``AskedConditions.places``."""
+def samples_of(
+    columns: list[str], asked: AskedConditions, source: str, delimiter: str = ""
+) -> Callable[[list[Row]], Smiles]:
+    """A function from rows of a table to the model's input.
+
+    Args:
+        columns, source: as ``AskedConditions.places``, with its errors.
+        asked: conditions that the model reads.
+        delimiter: between the columns of a CSV.
+    """
     places = asked.places(columns, source)
-    return partial(read_samples, places) if places else smiles_of_rows
+    return partial(read_samples, places, delimiter == ";") if places else smiles_of_rows
 
 
-def read_samples(places: list[int], rows: list[Row]) -> list[Sample]:
-    return [Sample(row.smiles, tuple(condition_text(row.fields[place]) for place in places)) for row in rows]
+def read_samples(places: list[int], comma_is_point: bool, rows: list[Row]) -> list[Sample]:
+    conditions = (tuple(condition_text(row.fields[place], comma_is_point) for place in places) for row in rows)
+    return [Sample(row.smiles, of_row) for row, of_row in zip(rows, conditions, strict=True)]
 
 
 def names_of_rows(options: TableOptions, table: WholeTable) -> dict[int, str]:
@@ -238,8 +266,11 @@ def read_numbers(texts: dict[str, str], options: TableOptions, comma_is_point: b
 
 
 def read_one_of_classes(texts: dict[str, str], classes: tuple[str, ...]) -> list[float]:
-    """The label of the only target as a number for each class, 1 for its own."""
-    (text,) = texts.values()
+    """The label of the only target as a number for each class, 1 for its own; raises InputError for another class."""
+    ((target, text),) = texts.items()
     if is_missing(text):
         return [math.nan] * len(classes)
-    return [float(same_label(text) == same_label(name)) for name in classes]
+    labels = [float(same_label(text) == same_label(name)) for name in classes]
+    if not any(labels):
+        raise InputError(f"{target} is {text.strip()!r}, not one of {', '.join(classes)}")
+    return labels

@@ -11,6 +11,7 @@ import numpy as np
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.tables.label_text import as_float, is_number
 
+YEAR_FIRST = re.compile(r"\s*\d{4}[./-](\d{1,2})[./-]\d{1,2}(?!\d).*", re.DOTALL)
 IN_DIGITS = re.compile(r"\s*(\d{1,2})[./-](\d{1,2})[./-]\d{4}\b.*", re.DOTALL)
 YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 DEFAULTS = datetime(2000, 1, 1), datetime(2001, 2, 1)  # what a date without a year or a month is recognised by
@@ -20,8 +21,8 @@ def read_times(texts: Iterable[str]) -> np.ndarray:
     """Times of rows, float64 [M]: all of them numbers, such as years, or all of them dates.
 
     A date is ISO 8601, or as people write it, with four digits for the year: 31.5.2024, 5/31/2024, 31 May 2024, May
-    2024. Whether days or months come first is the same for a whole column, and known as soon as one date has a number
-    above 12.
+    2024; or 2024/5/31, with the year, the month and the day in this order. Whether days or months come first in the
+    others is the same for a whole column, and known as soon as one date has a number above 12.
 
     Raises:
         InputError: a text that is neither, both kinds in one column, or dates of which days may be months.
@@ -86,9 +87,16 @@ def read_date(text: str, day_first: bool) -> datetime:
 
     if not YEAR.search(text):
         raise ValueError(f"{text!r} has no year of four digits")
+    found = YEAR_FIRST.fullmatch(text)
+    if found and int(found[1]) > 12:
+        raise ValueError(f"{text!r} has the day before the month")
+    year_first = found is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names of time zones that it does not know
-        first, second = (parser.parse(text, dayfirst=day_first, default=default) for default in DEFAULTS)
+        first, second = (
+            parser.parse(text, yearfirst=year_first, dayfirst=day_first and not year_first, default=default)
+            for default in DEFAULTS
+        )
     if (first.year, first.month) != (second.year, second.month):
         raise ValueError(f"{text!r} has no year or no month")
     return first

@@ -214,8 +214,12 @@ def typed(texts: list[str], kind: "pa.DataType") -> "pa.Array":
     """Texts as values of a type; an empty one is null unless the type is text."""
     import pyarrow as pa  # an extra
 
-    column = pa.array(texts, pa.string())
-    return column if kind == pa.string() else pa.array([text or None for text in texts], pa.string()).cast(kind)
+    if kind == pa.string():
+        return pa.array(texts, pa.string())
+    column = pa.array([text or None for text in texts], pa.string())
+    if pa.types.is_timestamp(kind) and kind.unit == "ms":  # texts have microseconds
+        column = column.cast(pa.timestamp("us", kind.tz))
+    return column.cast(kind)
 
 
 def as_utf8(text: str) -> str:

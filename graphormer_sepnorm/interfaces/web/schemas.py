@@ -245,6 +245,7 @@ class TableRows:
         smiles_column: that of the molecules; "" if there is none.
         added: the columns of its predictions.
         problem: why it cannot be predicted; "" if it can.
+        delimiter: between the columns of a CSV.
     """
 
     columns: list[str]
@@ -252,3 +253,4 @@ class TableRows:
     smiles_column: str
     added: list[ColumnFacts]
     problem: str = ""
+    delimiter: str = ""

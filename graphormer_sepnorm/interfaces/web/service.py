@@ -249,7 +249,7 @@ def read_rows(path: Path, smiles_column: str | None, most: int) -> TableRows:
     with open_table(path, smiles_column) as table:
         rows = [TableRow(row.fields, row.smiles, row.error) for row in islice(table.rows, most)]
     place = find_column(table.columns, smiles_column, str(path))
-    return TableRows(table.columns, rows, table.columns[place], [])
+    return TableRows(table.columns, rows, table.columns[place], [], delimiter=table.delimiter)
 
 
 def read_without_molecules(path: Path, shown: str, columns: list[str], most: int) -> TableRows:
@@ -289,7 +289,10 @@ def under_conditions(table: TableRows, names: tuple[str, ...], given: dict[str, 
         replace(
             row,
             conditions=tuple(
-                condition_text(row.fields[places[name]] if name in places else given[name]) for name in names
+                condition_text(row.fields[places[name]], table.delimiter == ";")
+                if name in places
+                else condition_text(given[name])
+                for name in names
             ),
         )
         for row in table.rows

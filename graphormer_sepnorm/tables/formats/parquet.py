@@ -38,7 +38,7 @@ def readable(path: str) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).strip().partition("\n")[0]
         raise InputError(f"cannot read {path}: {reason}") from None
 

@@ -39,6 +39,10 @@ from graphormer_sepnorm.tables.splits import Sizes
         ({"negative_log_molar": ("z=nM",)}, "names 'z', which is not a target column"),
         ({"negative_log_molar": ("y=mg",)}, "'mg' is no unit of a concentration"),
         ({"negative_log_molar": ("y=nM",), "log10": ("y",)}, "named twice by --log10 and --negative-log-molar"),
+        (
+            {"targets": ("IC50_nM", "IC50_uM"), "negative_log_molar": ("IC50_nM=nM", "IC50_uM=uM")},
+            "two target columns would be modelled as pIC50",
+        ),
         ({"feature_columns": ("y",)}, "--feature-columns names a column twice, or a target column"),
         ({"feature_columns": ("T", "T")}, "--feature-columns names a column twice"),
         ({"log10": ("y",), "kind": "classification"}, "are for --task regression"),

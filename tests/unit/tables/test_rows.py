@@ -54,6 +54,25 @@ def test_conditions_are_read_with_labels_and_tell_replicates_apart(tmp_path):
     assert [reason for _, _, reason in found.skipped] == ["its T is missing", "its assay is missing"]
 
 
+def test_a_comma_of_a_condition_is_read_as_that_of_a_label(tmp_path):
+    for delimiter, numbers in ((",", ["0.5"]), (";", ["0.5", "1.0"])):
+        rows = [delimiter.join((f"{'C' * size}", "1", f'"{dose}"')) for size, dose in ((1, "0,5"), (2, "1,000"))]
+        path = table(tmp_path / "a.csv", delimiter.join(("smiles", "y", "dose")), *rows)
+        found = read_usable(TableOptions(path, ("y",), feature_columns=("dose",)), "mol")
+        assert [row.conditions for row in found.rows] == [(number,) for number in numbers]
+        reasons = [reason for _, _, reason in found.skipped]
+        assert reasons == ([] if delimiter == ";" else ["its dose is '1,000': write 1000 or 1.000"])
+        read = samples_of(["smiles", "dose"], AskedConditions(("dose",)), "t.csv", delimiter)
+        assert read([Row(["C", "1,000"], "C")]) == [Sample("C", ("1.0" if delimiter == ";" else "1,000",))]
+
+
+def test_a_class_that_is_not_asked_for_is_no_label(tmp_path):
+    path = table(tmp_path / "a.csv", "smiles,y", "C,low", "CC,High", "CCC,unclear")
+    found = read_usable(TableOptions(path, ("y",), kind="multiclass", classes=("low", "high")), "mol")
+    assert [row.labels for row in found.rows] == [[1, 0], [0, 1]]
+    assert [reason for _, _, reason in found.skipped] == ["y is 'unclear', not one of low, high"]
+
+
 def test_what_a_model_reads_of_rows():
     rows = [Row(["C", "25", "A"], "C"), Row(["CC", " 3e1", ""], "CC")]
     columns = ["smiles", "T", "assay"]
