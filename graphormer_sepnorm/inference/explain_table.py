@@ -8,7 +8,7 @@ from pathlib import Path
 from graphormer_sepnorm.chem.smiles import read_smiles
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.explain import Explanation
-from graphormer_sepnorm.inference.pictures import MOST_PICTURES, check_output, write_pictures
+from graphormer_sepnorm.inference.pictures import check_output, write_pictures
 from graphormer_sepnorm.inference.resumable_writer import opened
 from graphormer_sepnorm.system.device import current
 from graphormer_sepnorm.system.files import write_atomically
@@ -19,6 +19,7 @@ from graphormer_sepnorm.tables.rows import NO_CONDITIONS, AskedConditions, id_co
 from graphormer_sepnorm.tables.writers import as_csv
 
 CSV = ".csv"
+MOST_MOLECULES = 10_000
 HEADER = ["row", "name", "smiles", "prediction", "meaning", "baseline", "part", "structure", "atoms", "contribution"]
 
 
@@ -44,8 +45,9 @@ def explain_table(
         for each row, counted from 0, its explanation, or the reason why it cannot be read.
 
     Raises:
-        InputError: the SMILES or table cannot be read, there are more molecules than can be drawn, the output is not a
-            picture, or as ``explain`` and ``AskedConditions.places``; nothing is written in these cases.
+        InputError: the SMILES or table cannot be read, there are more than ``MOST_MOLECULES``, or more than can be
+            drawn, the output is not a picture, or as ``explain`` and ``AskedConditions.places``; nothing is written in
+            these cases.
     """
     is_table = Path(molecules).is_file() or is_table_name(molecules)
     if is_table:
@@ -54,7 +56,9 @@ def explain_table(
         if out.exists() and out.samefile(molecules):
             raise InputError(f"{out} is the input table: choose another name for the output")
     table = first_rows(molecules if is_table else [molecules], smiles_column, delimiter)
-    rows, samples = table.rows, samples_of(table.columns, asked, "the input")(table.rows)
+    rows, samples = table.rows, samples_of(table.columns, asked, "the input", table.delimiter)(table.rows)
+    if len(rows) > MOST_MOLECULES:
+        raise InputError(f"the table has more than {MOST_MOLECULES:,} molecules, the most for one call: choose some")
     if out is not None and out.suffix != CSV:
         check_output(out, len(rows))
     with current().arithmetic():
@@ -73,9 +77,9 @@ def explain_table(
 
 
 def first_rows(source: str | list[str], smiles_column: str | None, delimiter: str | None) -> WholeTable:
-    """The first rows of a table or of a list of SMILES, at most one more than can be drawn."""
+    """The first rows of a table or of a list of SMILES, at most one more than are explained."""
     with opened(source, smiles_column, delimiter) as table:
-        return WholeTable(table.columns, list(islice(table.rows, MOST_PICTURES + 1)))
+        return WholeTable(table.columns, list(islice(table.rows, MOST_MOLECULES + 1)), table.delimiter)
 
 
 def names_of(table: WholeTable) -> list[str]:

@@ -29,7 +29,6 @@ PART_WIDTH, PART_HEIGHT = 120, 80
 CAPTION_HEIGHT, BAR_HEIGHT, MARGIN = 70, 118, 50
 COLUMNS = 4
 MOST_PANELS = 100
-MOST_PICTURES = 10_000
 LARGE_TEXT, SMALL_TEXT = 22, 14
 LONGEST_TEXT = 52
 MOST_NUMBERED = 40  # the numbers of more atoms are too small to read
@@ -154,8 +153,6 @@ def check_output(out: Path, panels: int) -> None:
     """Raises InputError unless ``out`` is a folder, or a picture with room for ``panels``."""
     if out.suffix and out.suffix not in CANVASES:
         raise InputError(f"{out} must end in {', '.join(CANVASES)} or .csv, or be a folder without an ending")
-    if panels > MOST_PICTURES:
-        raise InputError(f"the table has more than {MOST_PICTURES:,} molecules, too many to draw: choose some")
     if out.suffix and panels > MOST_PANELS:
         raise InputError(
             f"{panels} molecules are too many for one picture, at most {MOST_PANELS} are drawn: "

@@ -7,8 +7,13 @@ import pytest
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference import pictures
 from graphormer_sepnorm.inference.explain import Explanation, explained_rows, integrated_gradients
-from graphormer_sepnorm.inference.explain_table import HEADER, explain_table, first_rows, write_contributions
-from graphormer_sepnorm.inference.pictures import MOST_PICTURES
+from graphormer_sepnorm.inference.explain_table import (
+    HEADER,
+    MOST_MOLECULES,
+    explain_table,
+    first_rows,
+    write_contributions,
+)
 from graphormer_sepnorm.inference.pretrained import Graphormer
 from tests.tiny import save_tiny
 
@@ -39,10 +44,14 @@ def test_rows_of_a_table_that_cannot_be_read_are_told_by_their_numbers(explain, 
     assert problems.keys() == {1} and "C(C" in str(problems[1])
 
 
-def test_of_a_long_table_one_row_more_than_can_be_drawn_is_read(tmp_path):
+@pytest.mark.parametrize("name", ["out.csv", "out"])
+def test_a_table_that_is_too_long_is_refused(explain, tmp_path, name):
     table = tmp_path / "table.csv"
-    table.write_text("smiles\n" + "C\n" * (MOST_PICTURES + 5))
-    assert len(first_rows(str(table), None, None).rows) == MOST_PICTURES + 1
+    table.write_text("smiles\n" + "C\n" * (MOST_MOLECULES + 5))
+    assert len(first_rows(str(table), None, None).rows) == MOST_MOLECULES + 1
+    with pytest.raises(InputError, match="the table has more than 10,000 molecules"):
+        explain_table(explain, str(table), tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
 def test_a_table_of_contributions(explain, tmp_path):
