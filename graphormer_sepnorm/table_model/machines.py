@@ -176,10 +176,14 @@ def solve_numbers(similarity: np.ndarray, total: float, noise: float, target: Ta
 
 
 def solve_vectors(similarity: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients [N] and intercept of a support vector machine on standardized labels."""
+    """Coefficients [N] and intercept of a support vector machine on standardized labels.
+
+    Weights are divided by their weighted mean, so that only their ratios matter, and molecules of weight 0 do not.
+    """
     from sklearn.svm import SVR  # its import takes seconds
 
-    machine = SVR(kernel="precomputed", C=COST, epsilon=MARGIN).fit(similarity, y, sample_weight=weight)
+    machine = SVR(kernel="precomputed", C=COST, epsilon=MARGIN)
+    machine.fit(similarity, y, sample_weight=weight * weight.sum() / (weight**2).sum())
     coefficients = np.zeros(len(y))
     coefficients[machine.support_] = machine.dual_coef_[0]
     return coefficients, machine.intercept_[0]

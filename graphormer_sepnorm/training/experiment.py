@@ -157,8 +157,8 @@ def score_runs(runs: list[Path], split: str, root: str | os.PathLike | None = No
     by_network = np.stack(predictions)
     prediction = by_network.mean(axis=0)
     benchmark = find_dataset(dataset)
-    is_official = benchmark.evaluate is not None and config.task.metric == benchmark.task.metric
-    evaluate = benchmark.evaluate if is_official else METRICS[config.task.metric]
+    official = benchmark.evaluate if config.task.metric == benchmark.task.metric else None
+    evaluate = official or METRICS[config.task.metric]
     result = {
         "dataset": config.dataset,
         "split": split,

@@ -69,6 +69,17 @@ def test_a_molecule_of_no_weight_is_not_there():
     np.testing.assert_allclose(found, plain, atol=0.1)
 
 
+@pytest.mark.parametrize("factor", [1e-3, 100])
+def test_only_ratios_of_weights_matter(factor):
+    known, y, asked = points(40), points(40, 3)[:, :1], points(5, 4)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 40)
+    found = [
+        fitted(similarities(known, known), Labels(NUMBER, y, weight=each))(similarities(asked, known))
+        for each in (weight, factor * weight)
+    ]
+    np.testing.assert_allclose(found[0], found[1], atol=2e-3)
+
+
 def test_a_target_without_labels_is_0():
     known = points(12)
     y = np.stack([known[:, 0], np.full(12, np.nan)], axis=1)
