@@ -187,6 +187,9 @@ class TrainConfig:
         cooldown: fraction of all updates, at the end, during which the rate of a trapezoid falls linearly.
         dropout_until: fraction of the epochs after which dropout is turned off. Source: Liu et al., "Dropout reduces
             underfitting", ICML 2023 ("early dropout").
+        statistics_until: fraction of the epochs in which BatchNorm normalizes by the statistics of each batch. In later
+            epochs it normalizes by fixed ones, as in evaluation. Rare molecules with large activations need this: they
+            change the statistics of their own batch, but not those of evaluation.
         optimizer: a name in ``OPTIMIZERS``; an unknown one is rejected when training starts.
         weight_decay: decoupled weight decay, on weight matrices only.
         clip_norm: maximum norm of the gradient.
@@ -216,6 +219,9 @@ class TrainConfig:
     ] = "cosine"
     cooldown: Annotated[float, Field(gt=0, le=1), Option("Fraction of updates in which a trapezoid falls.")] = 0.1
     dropout_until: Annotated[float, Field(ge=0, le=1), Option("Fraction of the epochs that have dropout.")] = 1.0
+    statistics_until: Annotated[
+        float, Field(ge=0, le=1), Option("Fraction of the epochs in which BatchNorm uses the statistics of each batch.")
+    ] = 1.0
     optimizer: Annotated[str, Option("Either adamw or muon.")] = "adamw"
     weight_decay: Annotated[float, Field(ge=0, le=10), Option("Weight decay of the weight matrices.")] = 0.01
     clip_norm: Annotated[Rate, Option("Largest norm of the gradient.")] = 5.0

@@ -172,6 +172,9 @@ class Trainer:
         started = time.perf_counter()
         self.freeze(epoch)
         self.model.set_dropout(epoch <= self.config.train.dropout_until * self.config.train.epochs)
+        if self.has_fixed_statistics(epoch) and not self.has_fixed_statistics(epoch - 1):
+            with self.autocast():
+                reestimate_batch_norm(self.model, self.model.encode, self.reestimation_batches(epoch))
         torch.manual_seed(self.config.train.seed + 1_000_003 * epoch + 7919 * distributed.rank())
         loss, lr = self.train_epoch(epoch)
         trained = time.perf_counter()
@@ -181,6 +184,11 @@ class Trainer:
             self.progress.best_metric, self.progress.best_epoch = metric, epoch
         speed = len(self.train) / (trained - started)
         return Epoch(epoch, loss, metric, lr, speed, time.perf_counter() - started)
+
+    def has_fixed_statistics(self, epoch: int) -> bool:
+        """Whether BatchNorm normalizes by fixed statistics in an epoch, counted from 1."""
+        train = self.config.train
+        return train.frozen_statistics or epoch > train.statistics_until * train.epochs
 
     def freeze(self, epoch: int) -> None:
         """Freezes or unfreezes the body for this epoch, according to the config."""
@@ -193,7 +201,7 @@ class Trainer:
         batches = epoch_batches(len(self.train), train.batch_size, train.seed, epoch)
         total_loss, lr = 0.0, train.lr
         self.model.train()
-        if train.frozen_statistics:
+        if self.has_fixed_statistics(epoch):
             freeze_statistics(self.model)
         description = f"epoch {epoch}/{train.epochs}"
         hidden = None if self.verbose and distributed.rank() == 0 else True
@@ -239,9 +247,9 @@ class Trainer:
         return molecules[wrong] if wrong.any() else molecules
 
     def evaluate(self, epoch: int) -> float:
-        """The validation score, with BatchNorm statistics of the current weights unless they are frozen."""
+        """The validation score, with BatchNorm statistics of the current weights unless they are fixed."""
         with self.autocast():
-            if not self.config.train.frozen_statistics:
+            if not self.has_fixed_statistics(epoch):
                 reestimate_batch_norm(self.evaluated, self.evaluated.encode, self.reestimation_batches(epoch))
             self.evaluated.eval()
             try:

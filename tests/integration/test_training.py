@@ -1,3 +1,4 @@
+import copy
 import itertools
 import json
 from dataclasses import replace
@@ -19,7 +20,7 @@ from graphormer_sepnorm.inference.forward import predict_dataset
 from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import CONFIG, CURVES, METRICS_FILE, STATE, WEIGHTS
 from graphormer_sepnorm.tasks import make_task
-from graphormer_sepnorm.training import trainer
+from graphormer_sepnorm.training import step, trainer
 from graphormer_sepnorm.training.optimizers import OPTIMIZERS, BatchedMuon, parameter_groups
 from graphormer_sepnorm.training.schedule import epoch_batches, learning_rate
 from graphormer_sepnorm.training.step import BatchShare, Step
@@ -300,6 +301,36 @@ def test_nothing_is_dropped_after_a_fraction_of_the_epochs(run_config, monkeypat
     for _ in Trainer(config, data, data).epochs():
         pass
     assert seen == {epoch: 0.5 if epoch in dropping else 0.0 for epoch in (1, 2, 3, 4)}
+
+
+def test_batch_norm_keeps_its_statistics_after_a_fraction_of_the_epochs(run_config, monkeypatch):
+    """From then on, the loss of training is that of evaluation."""
+    train = replace(run_config.train, epochs=4, statistics_until=0.5, averaging=0.5)
+    norm = "sepnorm-layernorm-batchnorm"
+    config = replace(run_config, model=replace(run_config.model, norm=norm, attention_dropout=0.0), train=train)
+    data = molecules(16, config)
+    run = Trainer(config, data, data)
+    losses: list[bool] = []
+    find_loss = step.find_loss
+
+    def compared(model, objective, precision, batch):
+        loss = find_loss(model, objective, precision, batch)
+        evaluated = find_loss(copy.deepcopy(model).eval(), objective, precision, batch)
+        losses.append(bool(torch.isclose(loss, evaluated)))
+        return loss
+
+    monkeypatch.setattr(step, "find_loss", compared)
+    found = []
+    for _ in run.epochs():
+        found.append([(losses.pop(), len(losses))[0], statistics_of(run.model), statistics_of(run.evaluated)])
+        losses.clear()
+    assert [same for same, _, _ in found] == [False, False, True, True]
+    _, second, third, fourth = (before for _, before, _ in found)
+    assert third == fourth == found[2][2] == found[3][2] and second != third
+
+
+def statistics_of(model) -> dict[str, list[float]]:
+    return {name: value.tolist() for name, value in model.named_buffers() if "running_" in name}
 
 
 def test_only_weight_matrices_decay(run_config):

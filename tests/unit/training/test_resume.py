@@ -76,11 +76,11 @@ def config_of(optimizer: str, epochs: int = 3) -> Config:
     return tiny_config(epochs=epochs, optimizer=optimizer)
 
 
-@pytest.mark.parametrize("averaging", [pytest.param(0.0, marks=pytest.mark.slow), 0.9])
+@pytest.mark.parametrize(("averaging", "until"), [pytest.param(0.0, 1.0, marks=pytest.mark.slow), (0.9, 0.5)])
 @pytest.mark.parametrize("optimizer", [*OPTIMIZERS, "odd"])
-def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, averaging):
+def test_a_run_in_three_parts_equals_one_in_one(tmp_path, splits, optimizer, averaging, until):
     config = config_of(optimizer)
-    config = replace(config, train=replace(config.train, averaging=averaging))
+    config = replace(config, train=replace(config.train, averaging=averaging, statistics_until=until))
     recorder(config, *splits, tmp_path / "whole").train()
     next(recorder(config, *splits, tmp_path / "parts").epochs())
     for _ in range(2):
