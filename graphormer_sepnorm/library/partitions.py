@@ -97,7 +97,7 @@ def text_partition(table: Table, path: str, columns: tuple[str, ...] | None, ask
     """The rows of a table, as text; arguments and errors as ``open_partition``."""
     kept = kept_columns(table.columns, columns, path)
     places = [table.columns.index(name) for name in kept]
-    schema = pa.schema([(name, pa.string()) for name in kept])
+    schema = pa.schema([(as_utf8(name), pa.string()) for name in kept])
     read = samples_of(table.columns, asked, path, table.delimiter)
 
     def batch(rows: list[Row]) -> Batch:

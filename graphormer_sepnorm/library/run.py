@@ -144,7 +144,7 @@ def predict_library(
 
 
 def find_partitions(source: str) -> dict[str, Path]:
-    """The files in a folder or matching a pattern, sorted, by their paths relative to the common parent.
+    """A file, the files in a folder or those matching a pattern, sorted, by paths relative to the common parent.
 
     In a folder, files whose suffix is that of a table count; hidden files and subfolders are ignored.
 
@@ -154,7 +154,7 @@ def find_partitions(source: str) -> dict[str, Path]:
     if Path(source).is_dir():
         found = [path for path in Path(source).glob("[!._]*") if is_table_name(path)]
     else:
-        found = list(map(Path, glob.glob(source, recursive=True)))
+        found = [Path(source)] if Path(source).is_file() else list(map(Path, glob.glob(source, recursive=True)))
     files = sorted(Path(os.path.abspath(path)) for path in found if path.is_file())
     if not files:
         raise InputError(f"there are no files {source}" if not Path(source).is_dir() else f"{source} has no tables")
@@ -320,10 +320,7 @@ def write_top(
         InputError: the parts have different columns, or the file cannot be written.
     """
     try:
-        schema = pa.unify_schemas(
-            [pq.read_schema(assignment.part).remove_metadata() for assignment in assignments.values()],
-            promote_options="permissive",
-        )
+        schema = unified([pq.read_schema(assignment.part).remove_metadata() for assignment in assignments.values()])
         (compared,) = {report.compared for report in reports.values()}
     except (pa.ArrowException, ValueError):
         raise InputError(
@@ -338,6 +335,23 @@ def write_top(
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     return path
+
+
+def unified(schemas: list[pa.Schema]) -> pa.Schema:
+    """All columns of the parts; those at the end that all parts have, such as predictions, stay at the end.
+
+    Raises:
+        pyarrow.ArrowException: a column has types that do not fit together.
+    """
+    shortest = min(map(len, schemas))
+    ends = range(1, shortest + 1)
+    shared = next((end - 1 for end in ends if len({schema.names[-end] for schema in schemas}) > 1), shortest)
+    parts = ([schema.field(place) for place in range(len(schema))] for schema in schemas)
+    first, last = zip(
+        *((fields[: len(fields) - shared], fields[len(fields) - shared :]) for fields in parts), strict=True
+    )
+    found = (pa.unify_schemas(map(pa.schema, fields), promote_options="permissive") for fields in (first, last))
+    return pa.schema([field for schema in found for field in schema])
 
 
 def rows_of_part(name: str, assignment: Assignment, schema: pa.Schema) -> pa.Table:

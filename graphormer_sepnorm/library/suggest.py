@@ -31,7 +31,7 @@ from graphormer_sepnorm.inference.domain import Domain
 from graphormer_sepnorm.inference.predict import PredictingModel
 from graphormer_sepnorm.inference.resumable_writer import find_output_writer, is_standard_output, print_rows
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection
-from graphormer_sepnorm.library.run import predict_library
+from graphormer_sepnorm.library.run import find_partitions, predict_library
 from graphormer_sepnorm.options import Promise
 from graphormer_sepnorm.runs.numbers import shown
 from graphormer_sepnorm.system.signals import advising
@@ -156,6 +156,8 @@ def suggest(
     if is_standard_output(out) and scheduler:
         raise InputError("with --scheduler, name the output: -o OUT.csv in a folder that all workers have access to")
     find_output_writer(out)
+    if out.exists() and any(out.samefile(path) for path in find_partitions(source).values()):
+        raise InputError(f"{out} is the input: choose another output")
     acquisition = acquisition_of(predictor, wish)
     selection = Selection(
         acquisition.column, max(LEAST_POOL, POOL_PER_PICK * wish.count), lowest=acquisition.lowest_first

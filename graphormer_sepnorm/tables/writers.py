@@ -110,7 +110,12 @@ class DelimitedWriter(TableWriter):
 def as_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
     """Lines of texts and numbers; bytes of the input that are not UTF-8 become what they were."""
     text = io.StringIO(newline="")
-    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    usual, all_quoted = (
+        csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
+        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+    )
+    for row in rows:  # until Python 3.12, a carriage return is no reason for quotes
+        (all_quoted if any(isinstance(cell, str) and "\r" in cell for cell in row) else usual).writerow(row)
     return text.getvalue().encode(errors="surrogateescape")
 
 
@@ -145,6 +150,7 @@ class ParquetWriter(TableWriter):
             import pyarrow.parquet
         except ImportError:
             raise InputError("Parquet needs pyarrow: pip install pyarrow, or write .csv") from None
+        columns = list(map(as_utf8, columns))
         if twice := [name for name, count in Counter(columns).items() if count > 1]:
             raise InputError(
                 f"the input has several columns {twice[0]!r}, and Parquet needs a name for each: rename them, or write "

@@ -223,4 +223,5 @@ def harmless(text: str) -> str:
 
 
 def is_number(text: str) -> bool:
-    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text) is not None
+    """Whether a text is a number, with a decimal point or a decimal comma."""
+    return re.fullmatch(r"[+-]?(\d+[.,]?\d*|[.,]\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?", text) is not None

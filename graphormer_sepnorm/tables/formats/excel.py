@@ -44,7 +44,9 @@ def sheet_records(file: IO[bytes], source: str) -> Iterator[list[str]]:
 
 def records(book: "Workbook", source: str) -> Iterator[list[str]]:
     with explained(source):
-        for cells in book.worksheets[0].iter_rows(values_only=True):
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # some programs write a wrong size, beyond which openpyxl would not read
+        for cells in sheet.iter_rows(values_only=True):
             texts = [cell_text(cell) for cell in cells]
             while texts and not texts[-1]:
                 texts.pop()

@@ -15,7 +15,7 @@ from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.inference.predict import Predictor
 from graphormer_sepnorm.library import run
 from graphormer_sepnorm.library.part_writer import PartOptions, Selection, write_part
-from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library
+from graphormer_sepnorm.library.run import choose_rows, find_partitions, predict_library, unified
 from graphormer_sepnorm.system.device import Compute
 from graphormer_sepnorm.table_model.earlier import EarlierModel
 from graphormer_sepnorm.table_model.forest import forest_features
@@ -194,10 +194,22 @@ def test_names_are_those_below_what_partitions_have_in_common(tmp_path):
         (tmp_path / name).touch()
     assert list(find_partitions(str(tmp_path / "**" / "*.csv"))) == ["1.csv", "y/1.csv"]
     assert list(find_partitions(str(tmp_path / "z"))) == ["2.smi"]
+    (tmp_path / "z" / "2[1].smi").touch()
+    (tmp_path / "z" / "21.smi").touch()
+    assert list(find_partitions(str(tmp_path / "z" / "2[1].smi"))) == ["2[1].smi"]
+    assert list(find_partitions(str(tmp_path / "z" / "2[0-9].smi"))) == ["21.smi"]
     for nothing in ("*.parquet", "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(InputError, match=r"no (files|tables)"):
             find_partitions(str(tmp_path / nothing))
+
+
+def test_columns_that_all_parts_end_with_stay_at_the_end():
+    schemas = [pa.schema([(name, pa.string()) for name in names.split()]) for names in ("s i y r", "s v i y r", "y r")]
+    assert unified(schemas).names == ["s", "i", "v", "y", "r"]
+    assert unified(schemas[:1]) == schemas[0] and unified([schemas[2], schemas[2]]) == schemas[2]
+    with pytest.raises(pa.ArrowException):
+        unified([schemas[0], pa.schema([("s", pa.list_(pa.string())), *map(schemas[0].field, (1, 2, 3))])])
 
 
 def test_rows_are_compared_by_an_existing_target():

@@ -37,6 +37,14 @@ def library(tmp_path):
     return str(tmp_path / "library.csv")
 
 
+def test_the_library_is_not_overwritten(predictor, library, tmp_path):
+    before = Path(library).read_bytes()
+    for source in (library, str(tmp_path), str(tmp_path / "*.csv")):
+        with pytest.raises(InputError, match="is the input: choose another output"):
+            suggest(predictor, source, tmp_path / "library.csv", Wish(5), workers=1)
+    assert Path(library).read_bytes() == before
+
+
 def read(path):
     with open(path, newline="") as file:
         return list(csv.DictReader(file))

@@ -40,6 +40,7 @@ def written(suffix: str, folder: Path, parts: int = 1) -> Path:
 def test_lines_of_fields_by_hand():
     assert as_csv([["a", 'b"c'], ["d\te", "\udcff"]], "\t") == b'a\t"b""c"\n"d\te"\t\xff\n'
     assert as_csv([["a", "b,c"], [1, None]]) == b'a,"b,c"\n1,\n'
+    assert as_csv([["a\rb", "c"], ["d", "e\n"]]) == b'"a\rb","c"\nd,"e\n"\n'
 
 
 @pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".tsv", "\t")])
@@ -88,6 +89,13 @@ def test_parquet_keeps_the_types_of_columns_that_come_from_parquet(tmp_path):
     found = pq.read_table(writer.complete(grown))
     assert found.select(list(columns)) == given.select(list(columns))
     assert found["list"].to_pylist() == ["[1]", "[2]", "[3]"] and found["p"].to_pylist() == [0, 1, 2]
+
+
+def test_names_of_columns_in_parquet_have_a_question_mark_for_other_bytes(tmp_path):
+    writer = WRITERS[".parquet"](["smiles", "caf\udce9"], [AddedColumn("p")])
+    assert writer.names == ["smiles", "caf?", "p"]
+    with pytest.raises(InputError, match="several columns 'caf\\?'"):
+        WRITERS[".parquet"](["caf?", "caf\udce9"], [])
 
 
 def test_a_sheet_has_numbers_and_no_formulas(tmp_path):

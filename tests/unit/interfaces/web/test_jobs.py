@@ -117,7 +117,7 @@ def test_formulas_are_texts_in_the_csv(text):
     assert harmless(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("text", ["-1.5", "+2e-3", "CC=O", "[Na+]", "", "a@b", "1-2", ".5"])
+@pytest.mark.parametrize("text", ["-1.5", "+2e-3", "CC=O", "[Na+]", "", "a@b", "1-2", ".5", "-3,2", "-1.234,5", "-,5"])
 def test_numbers_and_smiles_stay_what_they_are(text):
     assert harmless(text) == text
 

@@ -1,4 +1,5 @@
 import sys
+import zipfile
 from datetime import datetime
 
 import pytest
@@ -27,6 +28,15 @@ def read(path):
 def test_cells_are_texts_and_empty_ones_at_the_end_are_left_out(tmp_path):
     path = workbook(tmp_path / "a.xlsx", ["a", "b", "c"], [1, 0.1, True], [None, "x", None], [], [1.0])
     assert read(path) == [["a", "b", "c"], ["1", "0.1", "True"], ["", "x"], [], ["1"]]
+
+
+def test_a_wrong_size_of_a_sheet_hides_nothing(tmp_path):
+    workbook(tmp_path / "right.xlsx", ["smiles", "id"], *(["C" * size, size] for size in range(1, 6)))
+    with zipfile.ZipFile(tmp_path / "right.xlsx") as parts, zipfile.ZipFile(tmp_path / "wrong.xlsx", "w") as wrong:
+        for name in parts.namelist():
+            wrong.writestr(name, parts.read(name).replace(b'ref="A1:B6"', b'ref="A1:A3"'))
+    right, wrong = (read(tmp_path / name) for name in ("right.xlsx", "wrong.xlsx"))
+    assert wrong == right and len(right) == 6
 
 
 def test_days_are_written_as_in_a_csv():
