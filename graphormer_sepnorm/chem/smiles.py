@@ -175,7 +175,7 @@ def largest_fragment(mol: Chem.Mol) -> Chem.Mol:
     from rdkit.Chem.MolStandardize import rdMolStandardize  # its import takes a while
 
     with one_molecule():
-        return rdMolStandardize.LargestFragmentChooser().choose(mol)
+        return rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
 
 
 def is_smiles(text: str) -> bool:

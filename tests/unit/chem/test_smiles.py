@@ -139,6 +139,8 @@ def test_a_cxsmiles_extension_is_read_by_rdkit():
         ("CC(=O)[O-].[Na+]", "CC(=O)[O-]"),
         ("Cl.C[C@H](N)C(=O)O.O", "C[C@H](N)C(=O)O"),
         ("C.[Pt]", "C"),
+        ("CC#N.F[P-](F)(F)(F)(F)F", "CC#N"),
+        ("O.O=S(=O)(O)O", "O=S(=O)(O)O"),
         ("[Na+].[Cl-]", "[Cl-]"),
         ("OCC", "CCO"),
         ("C1.C1", "CC"),
