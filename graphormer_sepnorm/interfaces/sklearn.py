@@ -53,7 +53,9 @@ def label_columns(y) -> np.ndarray:
 
 def labelled(number: int, values: np.ndarray, names: tuple[str, ...]) -> LabelledRow:
     """A table row with labels [T], numbered from 1; raises InputError for a text that is not a label."""
-    texts = [str(value) if isinstance(value, str) else repr(float(value)) for value in values]
+    import pandas as pd  # its import takes a while
+
+    texts = ["" if pd.isna(value) else str(value) if isinstance(value, str) else repr(float(value)) for value in values]
     try:
         bounds = {place: read_bound(text, name) for place, (text, name) in enumerate(zip(texts, names, strict=True))}
         labels = [
@@ -160,7 +162,8 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
             names = (words,)
         elif self._is_binary:
             self.positive_ = int([CLASSES.get(same_label(word)) for word in words] != [1, 0])
-            names = ((words[1 - self.positive_], words[self.positive_]),) if self.classes_.dtype.kind in "UO" else ()
+            if [same_label(word) for word in words] not in (["0", "1"], ["false", "true"]):
+                names = ((words[1 - self.positive_], words[self.positive_]),)
             labels = labels if self.positive_ else 1 - labels
         rows = [LabelledRow(number, "", row.tolist()) for number, row in enumerate(labels, 1)]
         self._learn(X, rows, options, sample_weight, names)
@@ -181,7 +184,7 @@ class GraphormerClassifier(ClassifierMixin, TableEstimator):
         values = np.asarray(y)
         missing: np.ndarray = np.zeros(0)
         if values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "fO":
-            missing = np.isnan(values.astype(np.float64))
+            missing = pd.isna(values)
             y = np.where(missing, 0, values).astype(np.float64)
         elif values.size in values.shape and pd.Series(values.ravel()).hasnans:
             column = pd.Series(values.ravel(), dtype=object)

@@ -24,12 +24,13 @@ from graphormer_sepnorm.table_model.earlier import EarlierModel, load_earlier
 from graphormer_sepnorm.table_model.labels import label_arrays
 from graphormer_sepnorm.table_model.model import Stacked, TableModel
 from graphormer_sepnorm.table_model.reliability import measure_trust
-from graphormer_sepnorm.table_model.scores import STACK, Predicted, scores_by_target
+from graphormer_sepnorm.table_model.scores import STACK, Predicted, scores_by_target, scores_of
 from graphormer_sepnorm.table_model.stacking import each_by_itself
+from graphormer_sepnorm.tables.label_text import CLASSES, same_label
 from graphormer_sepnorm.tables.labels import TableOptions, read_usable
 from graphormer_sepnorm.tables.prepared_table import TABLE, read_labels, read_rows, samples_of_split
 from graphormer_sepnorm.tables.splits import Sizes
-from graphormer_sepnorm.tasks import TASKS, make_task
+from graphormer_sepnorm.tasks import make_task
 from graphormer_sepnorm.training.experiment import Scores, score_runs
 
 REASONS = 5  # skipped rows whose reasons are given
@@ -114,6 +115,8 @@ def evaluate_new(
     assert model.trust is not None
     options = replace(kept_options(run), path=table, smiles_column=smiles_column, delimiter=delimiter, test_csv=None)
     options = replace(options, split="random", split_column=None, sizes=Sizes(), folds=0)
+    options = replace(options, weight_column=None, id_column=None)
+    refuse_other_classes(model.task)
     try:
         read = read_usable(options, model.featurizer)
     except InputError as error:
@@ -127,14 +130,34 @@ def evaluate_new(
         raise InputError(f"{table}: no row can be scored; the reason for the first one: {read.skipped[0][2]}")
     source = {"dataset": table, "split": "all"}
     samples = [Sample(row.smiles, row.conditions) for row in read.rows] if model.conditions.columns else ()
-    rows = ScoredRows([row.smiles for row in read.rows], *label_arrays(read.rows), source, samples=samples)
+    y, bounds = label_arrays(read.rows)
+    problems = problems_of_conditions(model, samples)
+    y[list(problems)] = np.nan
+    rows = ScoredRows([row.smiles for row in read.rows], y, bounds, source, samples=samples)
     found = score_rows(model, rows, means_of(run, model))
     trust = measure_trust(model.trust, found.plain, found.final)
     learnt = training_keys(run, model)
     seen = sum(key in learnt for key in read.structures.keys)
-    counts = {"skipped": len(read.skipped), "training_molecules": seen}
-    reasons = {row: reason for row, _, reason in read.skipped[:REASONS]}
+    skipped = [*read.skipped, *((read.rows[place].number, "", reason) for place, reason in problems.items())]
+    counts = {"skipped": len(skipped), "training_molecules": seen}
+    reasons = {row: reason for row, _, reason in sorted(skipped)[:REASONS]}
     return {**found.final.result, "trust": trust, **counts, "reasons": reasons}
+
+
+def refuse_other_classes(task: TaskConfig) -> None:
+    """Raises InputError for two classes that a table calls otherwise, as an estimator may have learnt them."""
+    for target, names in zip(task.targets, task.class_names if task.kind == "classification" else (), strict=False):
+        if [CLASSES.get(same_label(name)) for name in names] != [0, 1]:
+            raise InputError(
+                f"the classes of {target} are {' and '.join(names)}, which tables have as 0 and 1: "
+                "score the model with GraphormerClassifier.score in Python"
+            )
+
+
+def problems_of_conditions(model: TableModel, samples: Sequence[Sample]) -> dict[int, str]:
+    """Why the model cannot read the conditions of a sample, by its number from 0; others are not there."""
+    _, errors = model.conditions.encode_all([sample.conditions for sample in samples])
+    return {place: error for place, error in enumerate(errors) if error}
 
 
 def training_keys(run: RunFolder, model: TableModel) -> set[str]:
@@ -171,6 +194,7 @@ def rows_for_test(run: RunFolder, model: TableModel) -> ScoredRows:
     """The test rows of a run folder."""
     smiles, y, bounds = read_labels(run.path / TABLE, model.task, "test")
     samples = samples_of_split(run.path / TABLE, "test") if model.conditions.columns else ()
+    y[list(problems_of_conditions(model, samples))] = np.nan
     return ScoredRows(smiles, y, bounds, {"dataset": TABLE, "split": "test"}, run.path / TABLE, samples)
 
 
@@ -210,7 +234,7 @@ def score_rows(model: TableModel, rows: ScoredRows, means: np.ndarray) -> Scored
         "metric": task.metric,
         "n": len(y),
         "parameters": sum(p.numel() for network, _ in model.models for p in network.parameters()),
-        "members": {name: TASKS[task.kind].scores(known, filled[name]) for name in members},
+        "members": {name: scores_of(task, known, filled[name]) for name in members},
         "weights": {
             name: dict(zip(task.targets, row.round(4).tolist(), strict=True))
             for name, row in zip(model.members, model.weights, strict=True)

@@ -90,6 +90,7 @@ def fit_machines(compared: Compared, labels: Labels, learnt: np.ndarray) -> Mach
     for place in range(targets):
         target = labels.target(place)
         rows = learnt[np.isin(learnt, target.known)]
+        rows = rows[target.take(rows).weight > 0]
         if len(rows):
             found = solve(compared, rows, target.take(rows), labels)
             weights[:, place], coefficients[:, place], intercept[place] = found

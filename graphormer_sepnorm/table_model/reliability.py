@@ -213,7 +213,10 @@ class ComparedMolecules:
     errors: np.ndarray
 
     def by_similarity(self) -> dict:
-        """The mean error by similarity, whether errors grow as it falls, and the number of unfamiliar molecules."""
+        """The mean error by similarity, whether errors grow as it falls, and how many molecules are unfamiliar.
+
+        All of them are among those that were ``compared``.
+        """
         bins = []
         for low, high in pairwise(SIMILARITIES):
             similarity = self.nearness.similarity
@@ -221,7 +224,14 @@ class ComparedMolecules:
             mean = float(self.errors[inside].mean()) if inside.any() else None
             bins.append({"from": low, "to": high, "n": int(inside.sum()), "error": mean})
         grow = errors_grow(self.nearness.similarity, self.errors)
-        return {"unfamiliar": sum(map(bool, self.warnings)), "error_by_similarity": bins, "errors_grow": grow}
+        compared = np.flatnonzero(np.isfinite(self.nearness.similarity))
+        unfamiliar = sum(bool(self.warnings[row]) for row in compared)
+        return {
+            "unfamiliar": unfamiliar,
+            "compared": len(compared),
+            "error_by_similarity": bins,
+            "errors_grow": grow,
+        }
 
 
 def errors_grow(similarity: np.ndarray, errors: np.ndarray) -> bool:

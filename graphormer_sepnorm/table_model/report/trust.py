@@ -182,8 +182,10 @@ def unfamiliar_count(page: Reported) -> str:
     """How many test molecules have a warning, as a sentence."""
     count = page.result["trust"]["unfamiliar"]
     molecules = counted(count, "test molecule") if count else "No test molecule"
+    compared = page.result["trust"]["compared"]
+    among = f" of the {compared:,} that were compared" if compared < len(page.looked.smiles) else ""
     get = "gets" if count < 2 else "get"
-    return f"{molecules} {get} a warning from predict --domain, which warns of {unfamiliar_words(page)}."
+    return f"{molecules}{among} {get} a warning from predict --domain, which warns of {unfamiliar_words(page)}."
 
 
 def unfamiliar_words(page: Reported) -> str:

@@ -19,6 +19,8 @@ from sklearn.utils.validation import validate_data
 
 from graphormer_sepnorm import GraphormerClassifier, GraphormerEmbedder, GraphormerRegressor, load_model
 from graphormer_sepnorm.errors import InputError
+from graphormer_sepnorm.runs.folder import RunFolder
+from graphormer_sepnorm.table_model.evaluate import evaluate_new
 from tests.tiny import save_tiny
 
 TINY = {"quick": True}
@@ -211,6 +213,9 @@ def test_labels_may_be_bounds_as_in_a_table():
     assert (estimator.predict(SMILES) != left_out.predict(SMILES)).any(), "a bound says something"
     assert np.isfinite(estimator.out_of_fold_).all()
     np.testing.assert_array_equal(np.isnan(left_out.out_of_fold_), np.arange(40) % 5 == 0)
+    missing = [None if place % 5 == 0 else pd.NA if place % 7 == 0 else text for place, text in enumerate(said)]
+    with_none = GraphormerRegressor(**TINY).fit(SMILES, missing)
+    np.testing.assert_array_equal(np.isnan(with_none.out_of_fold_), (np.arange(40) % 5 == 0) | (np.arange(40) % 7 == 0))
     with pytest.raises(InputError, match=r"row 1 \(counted from 0\): y0 is 'wet'"):
         GraphormerRegressor(**TINY).fit(SMILES[:2], ["1", "wet"])
 
@@ -247,6 +252,18 @@ def test_classes_are_strings():
     np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-6)
     assert (estimator.predict(SMILES) == estimator.classes_[probability.argmax(axis=1)]).all()
     assert estimator.score(SMILES, KIND) > 0.9
+
+
+def test_classes_that_are_other_numbers_are_named(tmp_path):
+    estimator = GraphormerClassifier(**TINY).fit(SMILES, np.where(KIND == "acid", 2, 1))
+    assert estimator.model_.classes == (("1", "2"),)
+    words = GraphormerClassifier(**TINY).fit(SMILES, np.where(KIND == "acid", "b", "a"))
+    np.testing.assert_array_equal(estimator.predict_proba(SMILES), words.predict_proba(SMILES))
+    assert GraphormerClassifier(**TINY).fit(SMILES, KIND == "acid").model_.classes == (("0", "1"),)
+    estimator.save(tmp_path / "saved")
+    pd.DataFrame({"smiles": SMILES, "y0": 1}).to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises(InputError, match="the classes of y0 are 1 and 2, which tables have as 0 and 1"):
+        evaluate_new(RunFolder(tmp_path / "saved"), str(tmp_path / "new.csv"))
 
 
 def test_active_is_the_class_that_the_command_predicts_whatever_the_alphabet_says():

@@ -1,5 +1,6 @@
 """Scores of a table model on test rows."""
 
+import contextlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,15 +9,19 @@ import pytest
 from rdkit import Chem
 from sklearn.metrics import mean_absolute_error
 
+from graphormer_sepnorm.chem.features import Sample
 from graphormer_sepnorm.config import TaskConfig
 from graphormer_sepnorm.errors import InputError
 from graphormer_sepnorm.table_model import evaluate
+from graphormer_sepnorm.table_model.conditions import Conditions
 from graphormer_sepnorm.table_model.evaluate import (
     ScoredRows,
     evaluate_new,
     evaluate_table,
     means_of,
     predict_all,
+    problems_of_conditions,
+    refuse_other_classes,
     rows_for_test,
     score_rows,
 )
@@ -66,6 +71,20 @@ def test_training_molecules_of_another_table_are_counted_in_any_spelling(trained
     assert evaluate_new(trained.run, str(tmp_path / "new.csv"))["training_molecules"] == 3
 
 
+def test_rows_under_conditions_that_were_not_learnt_are_not_scored():
+    conditions = Conditions.of(["solvent"], [("water",), ("DMSO",)])
+    samples = [Sample("C", (solvent,)) for solvent in ("water", "hexane", "")]
+    found = problems_of_conditions(SimpleNamespace(conditions=conditions), samples)
+    assert found == {1: "solvent is 'hexane': the model knows DMSO, water", 2: "solvent is missing"}
+
+
+@pytest.mark.parametrize(("names", "refused"), [((), False), ((("no", "Yes"),), False), ((("a", "b"),), True)])
+def test_classes_that_tables_call_otherwise_are_refused(names, refused):
+    task = TaskConfig("classification", "rocauc", ("t",), class_names=names)
+    with pytest.raises(InputError, match="classes of t are a and b") if refused else contextlib.nullcontext():
+        refuse_other_classes(task)
+
+
 def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_model(monkeypatch):
     """Its predictions do not add up to 1, and rank the molecules differently as long as they do not."""
     y = np.array([[1.0, 0], [0, 1], [1, 0], [0, 1]])
@@ -76,6 +95,9 @@ def test_the_only_member_of_a_model_of_several_classes_has_the_score_of_the_mode
     model.final = lambda values: values
     monkeypatch.setattr(evaluate, "predict_all", lambda model, smiles: Stacked(member[None], values, values))
     rows = ScoredRows(["C"] * 4, y, None, {"dataset": "table.csv", "split": "test"})
+    prauc = TaskConfig("multiclass", "prauc", ("x", "y"))
+    other = score_rows(SimpleNamespace(**{**vars(model), "task": prauc}), rows, np.full(2, 0.5))
+    assert other.final.result["members"]["kernel"]["prauc"] == other.final.result["value"]  # not reported otherwise
     result = score_rows(model, rows, np.full(2, 0.5)).final.result
     assert result["members"]["kernel"] == result["scores"] and result["value"] == 1
     (facts,) = result["targets"].values()

@@ -80,6 +80,16 @@ def test_only_ratios_of_weights_matter(factor):
     np.testing.assert_allclose(found[0], found[1], atol=2e-3)
 
 
+def test_molecules_of_weight_0_are_not_learnt_from():
+    known, y = points(12), points(12, 3)
+    none = Labels(TaskConfig("regression", "rmse", ("a", "b")), y, weight=np.zeros(12))
+    assert (fitted(similarities(known, known), none)(similarities(known, known)) == 0).all()
+    weight = np.repeat([1.0, 0.0], 6)
+    part = fitted(similarities(known[:6], known[:6]), Labels(NUMBER, y[:6, :1]))(similarities(known, known[:6]))
+    found = fitted(similarities(known, known), Labels(NUMBER, y[:, :1], weight=weight))
+    np.testing.assert_allclose(found(similarities(known, known)), part, rtol=1e-6)
+
+
 def test_a_target_without_labels_is_0():
     known = points(12)
     y = np.stack([known[:, 0], np.full(12, np.nan)], axis=1)

@@ -159,11 +159,11 @@ def test_sets_of_several_classes_are_measured_by_hand():
 def test_errors_by_similarity_by_hand():
     similarity = np.array([0.1, 0.29, 0.3, 0.95, 1.0, np.nan])
     errors = np.array([1.0, 2, 3, 4, 6, 9])
-    looked = ComparedMolecules([], Nearness(similarity, [""] * 6, similarity), ["", "x", "", "y", "", ""], errors)
+    looked = ComparedMolecules([], Nearness(similarity, [""] * 6, similarity), ["", "x", "", "y", "", "z"], errors)
     found = looked.by_similarity()
     by_similarity = [(part["n"], part["error"]) for part in found["error_by_similarity"]]
     assert by_similarity == [(2, 1.5), (1, 3), (0, None), (0, None), (0, None), (2, 5)]
-    assert found["unfamiliar"] == 2
+    assert (found["unfamiliar"], found["compared"]) == (2, 5)
 
 
 def test_test_molecules_have_the_warnings_of_predictions(monkeypatch):

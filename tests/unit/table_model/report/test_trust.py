@@ -148,7 +148,7 @@ def test_a_similarity_without_test_molecules_is_said():
     parts = [{"from": 0.0, "to": 0.3, "n": 0, "error": None}, {"from": 0.3, "to": 1.0, "n": 2, "error": 0.5}]
     near = SimpleNamespace(similarity=np.zeros(0), distance=np.zeros(0))
     model = SimpleNamespace(conditions=SimpleNamespace(columns=()))
-    told = {"trust": {"unfamiliar": 0, "error_by_similarity": parts}}
+    told = {"trust": {"unfamiliar": 0, "compared": 0, "error_by_similarity": parts}}
     looked = SimpleNamespace(nearness=near, errors=np.zeros(0), smiles=[])
     (grid,) = distance_section(reported(told, fitted=SimpleNamespace(model=model), looked=looked)).grids
     assert grid.rows == (("0 to 0.3", "0", "no molecules"), ("0.3 to 1", "2", "0.500"))
@@ -179,16 +179,18 @@ def test_conditions_are_a_reason_for_a_warning_if_the_model_reads_them():
 
 
 @pytest.mark.parametrize(
-    ("count", "words"),
+    ("count", "compared", "words"),
     [
-        (0, "No test molecule gets"),
-        (1, "1 test molecule gets"),
-        (2, "2 test molecules get"),
+        (0, 3, "No test molecule gets"),
+        (1, 3, "1 test molecule gets"),
+        (2, 3, "2 test molecules get"),
+        (2, 2, "2 test molecules of the 2 that were compared get"),
     ],
 )
-def test_unfamiliar_molecules_are_counted(count, words):
+def test_unfamiliar_molecules_are_counted(count, compared, words):
     model = SimpleNamespace(conditions=SimpleNamespace(columns=()))
-    page = reported({"trust": {"unfamiliar": count}}, fitted=SimpleNamespace(model=model))
+    told = {"trust": {"unfamiliar": count, "compared": compared}}
+    page = reported(told, fitted=SimpleNamespace(model=model), looked=SimpleNamespace(smiles=["C"] * 3))
     assert unfamiliar_count(page) == (
         f"{words} a warning from predict --domain, which warns of an element, a charge or a size that no training "
         "molecule has, or a very low similarity."
