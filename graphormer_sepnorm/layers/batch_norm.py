@@ -131,7 +131,8 @@ def reestimate_batch_norm(model: nn.Module, encode: Callable[[Batch], object], b
             f"the second argument must pass a batch through the norms, as the model itself does, it is "
             f"{type(encode).__name__}: call reestimate_batch_norm(model, model, batches)"
         )
-    norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    batch_norms = (module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm))
+    norms = [norm for norm in batch_norms if norm.running_mean is not None]
     model.eval()
     if not norms:
         return

@@ -118,6 +118,8 @@ def tune(
     """
     if num_processes() > 1:
         raise InputError("a search has processes of its own: start it without torchrun, with --processes")
+    if options.weight_column or options.feature_columns:
+        raise InputError("a search trains networks without weights and conditions: leave their columns out")
     folder = StudyFolder(out)
     folder.check_free(resume)
     find_optimizer(config.train.optimizer)
@@ -273,7 +275,9 @@ class Search:
 
 
 def best_of(trial: FrozenTrial, config: Config) -> float | None:
-    """The best validation metric among the epochs of a trial, or None."""
+    """The validation metric of the epoch of a trial that training would keep, or None if it has none."""
+    if config.train.keep == "last" and trial.intermediate_values:
+        return trial.intermediate_values[max(trial.intermediate_values)]
     choose = max if METRICS[config.task.metric].higher_is_better else min
     return choose(trial.intermediate_values.values(), default=None)
 

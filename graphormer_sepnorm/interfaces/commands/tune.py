@@ -56,7 +56,7 @@ class SearchOptions:
         return found
 
 
-OF_TABLES = FieldsOf(TableOptions, without=("folds",), panel="Your table")
+OF_TABLES = FieldsOf(TableOptions, without=("folds", "weight_column", "feature_columns"), panel="Your table")
 OF_RECIPES = FieldsOf(TrainConfig, default="as in the recipe", panel="Training of networks")
 
 

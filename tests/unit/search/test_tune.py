@@ -204,6 +204,27 @@ def test_the_best_epoch_of_a_trial_counts(search):
     assert search(lambda number, config: falling, trials=2)["validation"] == 1.0
 
 
+@pytest.mark.parametrize(("keep", "value"), [("best", 1.0), ("last", 2.0)])
+def test_the_epoch_that_is_kept_counts(search, keep, value):
+    trial = optuna.create_study().ask()
+    for epoch, metric in enumerate([3.0, 1.0, 2.0], 1):
+        trial.report(metric, epoch)
+    search(trials=1)
+    config = replace(search.recipe, train=replace(search.recipe.train, keep=keep))
+    assert module.best_of(trial.study.trials[0], config) == value
+
+
+@pytest.mark.parametrize("column", ["weight_column", "feature_columns"])
+def test_weights_and_conditions_are_refused(search, path, tmp_path, column):
+    search(trials=1)
+    options = TableOptions(
+        path, ("penalized_logp",), **{column: "smiles" if column == "weight_column" else ("smiles",)}
+    )
+    with pytest.raises(InputError, match="leave their columns out"):
+        tune(options, search.recipe, tmp_path / "other", SearchLimits(1))
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_diverging_or_killed_trial_does_not_affect_others(search, tmp_path):
     ends = {1: InputError("loss nan"), 2: KILLED}
     script = lambda number, config: [0.5, ends[number]] if number in ends else by_rate(number, config)  # noqa: E731
