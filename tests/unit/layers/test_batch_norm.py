@@ -142,3 +142,9 @@ def test_a_model_without_batch_norms_is_in_evaluation_mode_afterwards():
     model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
     reestimate_batch_norm(model, model, [torch.zeros(3, 2)])
     assert not model.training
+
+
+def test_a_norm_without_running_statistics_stays_without():
+    model = nn.Sequential(nn.BatchNorm1d(1), nn.BatchNorm1d(1, track_running_stats=False))
+    reestimate_batch_norm(model, model, [torch.tensor([[0.0], [2.0]])])
+    assert model[0].running_mean.item() == 1 and model[1].running_mean is None

@@ -4,10 +4,11 @@ import csv
 import multiprocessing
 import signal
 import sqlite3
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from types import SimpleNamespace
 
+import optuna
 import pytest
 from optuna import TrialPruned
 
@@ -214,12 +215,10 @@ def test_the_epoch_that_is_kept_counts(search, keep, value):
     assert module.best_of(trial.study.trials[0], config) == value
 
 
-@pytest.mark.parametrize("column", ["weight_column", "feature_columns"])
-def test_weights_and_conditions_are_refused(search, path, tmp_path, column):
+@pytest.mark.parametrize("columns", [{"weight_column": "w"}, {"feature_columns": ("T",)}])
+def test_weights_and_conditions_are_refused(search, path, tmp_path, columns):
     search(trials=1)
-    options = TableOptions(
-        path, ("penalized_logp",), **{column: "smiles" if column == "weight_column" else ("smiles",)}
-    )
+    options = TableOptions(path, ("penalized_logp",), **columns)
     with pytest.raises(InputError, match="leave their columns out"):
         tune(options, search.recipe, tmp_path / "other", SearchLimits(1))
     assert not (tmp_path / "other").exists()
