@@ -16,6 +16,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from itertools import takewhile
 from pathlib import Path
 
 import pyarrow as pa
@@ -343,15 +344,11 @@ def unified(schemas: list[pa.Schema]) -> pa.Schema:
     Raises:
         pyarrow.ArrowException: a column has types that do not fit together.
     """
-    shortest = min(map(len, schemas))
-    ends = range(1, shortest + 1)
-    shared = next((end - 1 for end in ends if len({schema.names[-end] for schema in schemas}) > 1), shortest)
-    parts = ([schema.field(place) for place in range(len(schema))] for schema in schemas)
-    first, last = zip(
-        *((fields[: len(fields) - shared], fields[len(fields) - shared :]) for fields in parts), strict=True
-    )
-    found = (pa.unify_schemas(map(pa.schema, fields), promote_options="permissive") for fields in (first, last))
-    return pa.schema([field for schema in found for field in schema])
+    from_the_end = zip(*(reversed(schema.names) for schema in schemas), strict=False)
+    shared = sum(1 for _ in takewhile(lambda names: len(set(names)) == 1, from_the_end))
+    own = [pa.schema(list(schema)[: len(schema) - shared]) for schema in schemas]
+    last = [pa.schema(list(schema)[len(schema) - shared :]) for schema in schemas]
+    return pa.schema([field for part in (own, last) for field in pa.unify_schemas(part, promote_options="permissive")])
 
 
 def rows_of_part(name: str, assignment: Assignment, schema: pa.Schema) -> pa.Table:

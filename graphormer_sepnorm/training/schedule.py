@@ -44,7 +44,11 @@ def fitted_epochs(config: TrainConfig, num_molecules: int) -> TrainConfig:
     that the weights before the head are also trained in a short run.
     """
     least = math.ceil(config.min_updates / num_batches(num_molecules, config.batch_size))
-    epochs = max(config.epochs, least)
+    return with_epochs(config, max(config.epochs, least))
+
+
+def with_epochs(config: TrainConfig, epochs: int) -> TrainConfig:
+    """The optimization with another number of epochs, of which at most half are frozen."""
     return replace(config, epochs=epochs, frozen_epochs=min(config.frozen_epochs, epochs // 2))
 
 

@@ -17,6 +17,7 @@ from graphormer_sepnorm.runs import checkpoint
 from graphormer_sepnorm.runs.folder import RunFolder
 from graphormer_sepnorm.system.signals import advising
 from graphormer_sepnorm.training.experiment import score_runs, train_run
+from graphormer_sepnorm.training.schedule import with_epochs
 from graphormer_sepnorm.training.settings import with_settings
 
 
@@ -92,8 +93,7 @@ def check_config(folder: Path, config: Config) -> None:
     """Raises InputError unless the run folder belongs to ``config``, apart from what training fits to the molecules."""
     found = read_config(RunFolder(folder).config)
     epochs = max(config.train.epochs, found.train.epochs) if config.train.min_updates else config.train.epochs
-    fitted = replace(config.train, epochs=epochs, frozen_epochs=min(config.train.frozen_epochs, epochs // 2))
-    if replace(found, task=config.task) != replace(config, train=fitted):
+    if replace(found, task=config.task) != replace(config, train=with_epochs(config.train, epochs)):
         raise InputError(f"{folder} holds a run of another recipe or with other options: choose another --out")
 
 
