@@ -1,8 +1,8 @@
 """Predictions for libraries of many files: a Parquet part for each partition, in a folder with a manifest.
 
     OUT/manifest.json        what the parts are made of: version, models, options, partitions
-    OUT/parts/NAME.parquet   one for each partition OUT/top.parquet          the best rows of all, if only so many are
-    kept
+    OUT/parts/NAME.parquet   one for each partition
+    OUT/top.parquet          the best rows of all, if only so many are kept
     OUT/_SUCCESS             there once everything is: a summary, as JSON
 
 A part has its name only when it is whole, so whatever is killed, the same call does what is missing.
