@@ -301,11 +301,12 @@ class TableEstimator(SmilesEstimator):
         given = {each.field: plain(asked[each.field]) for each in OF_RECIPE if asked[each.field] is not None}
         if "epochs" in given:
             given.setdefault("min_updates", 0)
+        if asked["pretrained"]:
+            given["start_from"] = str(asked["pretrained"])
         train = replace(recipe.train, seed=seed, **given)
         config = task_config(TABLE, featurizer, task, train, architecture=recipe.architecture)
-        start = asked["pretrained"] or train.start_from
-        if start is not None:
-            config = starting_from(config, str(start), asked["frozen_layers"])
+        if train.start_from is not None:
+            config = starting_from(config, train.start_from, asked["frozen_layers"])
         elif asked["frozen_layers"]:
             raise InputError("frozen_layers needs pretrained: only layers of a trained model can keep their weights")
         settings = asked["settings"] or {}

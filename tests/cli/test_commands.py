@@ -5,11 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from graphormer_sepnorm.interfaces.cli import run_alone
 from graphormer_sepnorm.interfaces.commands import COMMANDS, GROUPS, app
 from graphormer_sepnorm.interfaces.commands.evaluate import words_on_seen
+from graphormer_sepnorm.runs.checkpoint import load_tensors
 from tests.tiny import save_tiny
 
 REPOSITORY = Path(__file__).parents[2]
@@ -119,6 +121,18 @@ def test_what_a_start_from_another_model_decides_is_refused(finished, command, t
     code, _, messages = command("train", "--epochs", 1, "--from", finished[0], "--out", tmp_path / "run", *options)
     assert code == 2 and ("leave --norm out" in messages or "cannot freeze 99" in messages)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_statistics_are_those_of_from(finished, command, tmp_path):
+    options = ["--from", finished[0], "--frozen-statistics", "--lr", 1e-9, "--averaging", 0, "--out", tmp_path / "run"]
+    code, _, messages = command("train", "--epochs", 1, *options)
+    assert code == 0, messages
+    before, _, _ = load_tensors(finished[0] / "model.safetensors")
+    after, config, _ = load_tensors(tmp_path / "run" / "model.safetensors")
+    assert config.train.start_from == str(finished[0])
+    names = [name for name in before if "running" in name]
+    assert names and all(torch.equal(before[name], after[name]) for name in names)
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty folder", "text file", "truncated"])

@@ -140,7 +140,8 @@ def train(
     run = replace(run, csv=own_table(file, run))
     compute, started = choose(device), time.perf_counter()
     recipe = find_recipe(run.found_recipe)
-    updates = {"min_updates": 0} if "epochs" in optimization else {}
+    updates: dict[str, Any] = {"min_updates": 0} if "epochs" in optimization else {}
+    updates |= {} if run.start is None else {"start_from": run.start}
     train_config = in_precision(replace(recipe.train, **(updates | optimization)), precision)
     content, options = None, None
     if run.csv is None:
@@ -222,7 +223,7 @@ def started_from(config: Config, run: RunOptions) -> Config:
 
     Raises InputError also for a norm, which is that of the weights, and for frozen layers without weights.
     """
-    start = run.start or config.train.start_from
+    start = config.train.start_from
     if start is None:
         if run.freeze:
             raise InputError("--freeze needs --from: only layers of a trained model can keep their weights")

@@ -144,7 +144,8 @@ def test_the_config_is_that_of_the_recipe_with_what_is_given(tiny_recipe):
     assert (given.train.epochs, given.train.min_updates, given.train.lr, given.train.optimizer) == (3, 0, 0.1, "muon")
     slim = config(recipe="slim", settings={"model.layers": 4})
     assert slim.train.start_from is None and slim.model.layers == 4
-    assert config(recipe="slim", pretrained="foundation-mini", frozen_layers=2).train.frozen_layers == 2
+    frozen = config(recipe="slim", pretrained="foundation-mini", frozen_layers=2, frozen_statistics=True)
+    assert (frozen.train.frozen_layers, frozen.train.frozen_statistics) == (2, True)
 
 
 @pytest.mark.parametrize(
